@@ -1,0 +1,420 @@
+"""What a run leaves on disk, and the only way to write or read it.
+
+A run is a folder: ``run.json`` (what was asked), ``environment.json`` (on what machine), ``trials.jsonl``
+(one measurement a line), ``verify.jsonl`` (one check a line), ``configs/`` (rendered files) and ``raw/``
+(what the load tool and the servers printed). Reports and comparisons read it through `read_run` alone.
+
+``None`` means "not measured". A failed trial has a reason and no figures, never a zero.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+from bench.errors import BenchError
+
+FORMAT = 1
+
+RUN_FILE = "run.json"
+ENVIRONMENT_FILE = "environment.json"
+TRIALS_FILE = "trials.jsonl"
+CHECKS_FILE = "verify.jsonl"
+CONFIGS_DIRECTORY = "configs"
+RAW_DIRECTORY = "raw"
+
+
+Record = typing.TypeVar("Record")
+
+
+class ResultsError(BenchError):
+    """A folder or a line that cannot be read as results; one line that says what, where and what next."""
+
+
+def describe(record: type) -> dict[str, str]:
+    """Field name -> the sentence that says what the field means, for any record of this module."""
+    hints = typing.get_type_hints(record, include_extras=True)
+    return {item.name: hints[item.name].__metadata__[0] for item in fields(record)}
+
+
+@dataclass(frozen=True)
+class LoadTool:
+    """The program that made the load."""
+
+    name: Annotated[str, "Name of the load tool, such as wrk."]
+    version: Annotated[str | None, "Version the load tool printed."]
+    fallback: Annotated[bool, "True when the tool came from pip because no system load tool was installed."]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The machine and the programs of a run; what must be alike for two runs to be compared."""
+
+    cpu_model: Annotated[str | None, "Model name of the processor."]
+    cores: Annotated[int, "Processor cores this process may use."]
+    memory_bytes: Annotated[int, "Memory of the machine, in bytes."]
+    kernel: Annotated[str, "Name and release of the kernel."]
+    os: Annotated[str | None, "Name of the operating system's distribution."]
+    hostname: Annotated[str | None, "Always null: results are made to be shared."]
+    python: Annotated[str, "Implementation and version of the Python that runs the site and the instrument."]
+    packages: Annotated[dict[str, str], "Python package -> version, of everything in requirements.txt."]
+    programs: Annotated[dict[str, str], "Server or service program -> the version it printed."]
+    load_tool: Annotated[LoadTool, "The program that made the load."]
+    commit: Annotated[str | None, "Git commit of the working tree."]
+    dirty: Annotated[bool | None, "True when the working tree had changes that are not in that commit."]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the run was asked to measure."""
+
+    stacks: Annotated[tuple[str, ...], "Stacks asked for."]
+    layers: Annotated[tuple[str, ...], "Layers asked for."]
+    workloads: Annotated[tuple[str, ...], "Workloads asked for."]
+    levels: Annotated[tuple[int, ...], "Levels: concurrent connections of a closed loop."]
+    rounds: Annotated[int, "How often each case is measured at each level."]
+    duration_s: Annotated[float, "Seconds of load in a trial."]
+    warmup_s: Annotated[float, "Seconds of unmeasured load before each trial."]
+    sizes: Annotated[tuple[str, ...], "Resource limits asked for."]
+    database: Annotated[str, "Database behind the site."]
+    rows_total: Annotated[int | None, "Rows in the site's three tables together."]
+    order_seed: Annotated[int | None, "Seed of the shuffled order in which deployments are measured."] = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """Stack x layer x workload x size x database."""
+
+    case_id: Annotated[str, "Stack, layer, workload, size and database joined with ~."]
+    stack: Annotated[str, "Name of the stack."]
+    layer: Annotated[str, "Name of the layer."]
+    workload: Annotated[str, "Name of the workload."]
+    size: Annotated[str, "Name of the resource limit."]
+    database: Annotated[str, "Database behind the site."]
+    notes: Annotated[tuple[str, ...], "What differs from the other cases, and why."] = ()
+
+
+@dataclass(frozen=True)
+class Skip:
+    """What was asked for and cannot run here."""
+
+    stack: Annotated[str, "Name of the stack."]
+    layer: Annotated[str, "Name of the layer."]
+    workload: Annotated[str | None, "Name of the workload, null when all workloads are skipped."]
+    reason: Annotated[str, "Why it cannot run here."]
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What was asked, when, and what came of the plan."""
+
+    format: Annotated[int, "Version of the folder's format."]
+    command: Annotated[tuple[str, ...], "Command line of the run."]
+    started_at: Annotated[str, "When the run began, ISO 8601 with offset."]
+    finished_at: Annotated[str | None, "When the run ended; null when it was stopped and can be resumed."]
+    plan: Annotated[Plan, "What was asked."]
+    cases: Annotated[tuple[Case, ...], "Cases that can run here."]
+    skips: Annotated[tuple[Skip, ...], "Cases that cannot run here, with reasons."]
+    notes: Annotated[tuple[str, ...], "What a reader must know about the whole run."] = ()
+
+
+# Figures that a failed trial does not have.
+FIGURES = (
+    "requests_total",
+    "requests_per_second",
+    "bytes_per_second",
+    "latency_mean_ms",
+    "latency_p50_ms",
+    "latency_p90_ms",
+    "latency_p99_ms",
+    "latency_max_ms",
+    "memory",
+    "memory_peak_bytes",
+    "cpu_seconds",
+    "processes",
+)
+
+Samples = tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One timed measurement of a case at a level."""
+
+    trial_id: Annotated[str, "Name of the trial, and of its directory under raw/."]
+    case_id: Annotated[str, "The case it measures."]
+    stack: Annotated[str, "Name of the stack."]
+    layer: Annotated[str, "Name of the layer."]
+    workload: Annotated[str, "Name of the workload."]
+    size: Annotated[str, "Name of the resource limit."]
+    database: Annotated[str, "Database behind the site."]
+    level_connections: Annotated[int, "Connections the load tool kept busy, each waiting for its answer."]
+    round: Annotated[int, "Round of the run, from 1."]
+    state: Annotated[str, "cold: the layer was emptied before the trial; warm: it was filled."]
+    status: Annotated[str, "ok, or failed."]
+    reason: Annotated[str | None, "Why the trial failed."]
+    log: Annotated[str | None, "Log that tells more about a failure, relative to the run's folder."]
+    started_at: Annotated[str, "When the timed load began, ISO 8601 with offset."]
+    duration_s: Annotated[float | None, "Seconds the timed load lasted."]
+    tool: Annotated[str, "Name of the load tool."]
+    requests_total: Annotated[int | None, "Answers received in the timed load."]
+    requests_per_second: Annotated[float | None, "Answers received a second."]
+    bytes_per_second: Annotated[float | None, "Bytes received a second, as the load tool counts them."]
+    latency_mean_ms: Annotated[float | None, "Mean time of an answer, in milliseconds."]
+    latency_p50_ms: Annotated[float | None, "Half of the answers came within this many milliseconds."]
+    latency_p90_ms: Annotated[float | None, "90 in 100 answers came within this many milliseconds."]
+    latency_p99_ms: Annotated[float | None, "99 in 100 answers came within this many milliseconds."]
+    latency_max_ms: Annotated[float | None, "The longest request, in milliseconds."]
+    errors_connect: Annotated[int | None, "Connections that could not be made."]
+    errors_read: Annotated[int | None, "Connections that broke before the answer was whole."]
+    errors_timeout: Annotated[int | None, "Requests without an answer in the load tool's time limit."]
+    responses_not_2xx: Annotated[int | None, "Answers with a status outside 200 to 299."]
+    memory: Annotated[
+        dict[str, Samples] | None,
+        "Server or service -> pairs of seconds since the load began and bytes of memory (proportional set "
+        "size, PSS) summed over its process tree; empty when it could not be read.",
+    ]
+    memory_peak_bytes: Annotated[
+        dict[str, int | None] | None, "Server or service -> largest PSS seen, in bytes."
+    ]
+    cpu_seconds: Annotated[
+        dict[str, float | None] | None,
+        "Server or service -> processor seconds, user and system, its process tree used in the timed load.",
+    ]
+    processes: Annotated[
+        dict[str, int | None] | None, "Server or service -> most processes seen in its tree."
+    ]
+    time_to_ready_s: Annotated[float | None, "Seconds from starting the deployment until it answered."]
+    keep_alive: Annotated[bool | None, "True when connections were reused for many requests."] = None
+
+    def __post_init__(self):
+        if self.state not in ("cold", "warm"):
+            raise ResultsError(f"trial {self.trial_id}: state is {self.state!r}, not cold or warm")
+        if self.status not in ("ok", "failed"):
+            raise ResultsError(f"trial {self.trial_id}: status is {self.status!r}, not ok or failed")
+        if self.status == "ok" and self.requests_per_second is None:
+            raise ResultsError(f"trial {self.trial_id}: status is ok without requests_per_second")
+        if self.status == "failed" and not self.reason:
+            raise ResultsError(f"trial {self.trial_id}: status is failed without a reason")
+        if self.status == "failed" and (
+            kept := [name for name in FIGURES if getattr(self, name) is not None]
+        ):
+            raise ResultsError(f"trial {self.trial_id}: status is failed and yet it has {kept[0]}")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of verify, made before a case is measured."""
+
+    stack: Annotated[str, "Name of the stack."]
+    layer: Annotated[str, "Name of the layer."]
+    check: Annotated[str, "What was checked."]
+    ok: Annotated[bool, "True when the answer was right."]
+    expected: Annotated[str | None, "The right answer."]
+    got: Annotated[str | None, "The answer received."]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole run, read from its folder."""
+
+    directory: Path
+    info: RunInfo
+    environment: Environment
+    trials: tuple[Trial, ...]
+    checks: tuple[Check, ...]
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def read_run(directory: Path | str) -> Run:
+    """The run in `directory`. Raises ResultsError, in one line, when it is not one."""
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise ResultsError(f"{directory}: no such directory; give a folder that `python -m bench run` made")
+    if not (directory / RUN_FILE).is_file():
+        raise ResultsError(
+            f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `python -m bench run` made"
+        )
+    return Run(
+        directory=directory,
+        info=read_info(directory),
+        environment=parse(
+            Environment, _json_object(directory / ENVIRONMENT_FILE), directory / ENVIRONMENT_FILE
+        ),
+        trials=tuple(_read_lines(Trial, directory / TRIALS_FILE)),
+        checks=tuple(_read_lines(Check, directory / CHECKS_FILE)),
+    )
+
+
+def read_info(directory: Path) -> RunInfo:
+    """The run.json of `directory`."""
+    path = directory / RUN_FILE
+    content = _json_object(path)
+    if content.get("format") != FORMAT:
+        raise ResultsError(
+            f"{path}: format is {content.get('format')!r} and this program reads {FORMAT}; "
+            "use the version of the instrument that made the run"
+        )
+    return parse(RunInfo, content, path)
+
+
+def _json_object(path: Path) -> dict:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file; the run's folder is incomplete") from None
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path}: cannot be read as JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ResultsError(f"{path}: holds {type(content).__name__}, not a JSON object")
+    return content
+
+
+def _read_lines(record: type[Record], path: Path) -> Iterable[Record]:
+    """The records of a file of JSON lines. A torn last line, left by a kill, is not a record."""
+    lines = _lines(path)
+    for number, line in enumerate(lines, 1):
+        try:
+            content = json.loads(line)
+        except ValueError as error:
+            if number == len(lines):
+                return
+            raise ResultsError(f"{path} line {number}: not JSON: {error}") from None
+        if not isinstance(content, dict):
+            raise ResultsError(f"{path} line {number}: not a JSON object")
+        yield parse(record, content, f"{path} line {number}")
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return [line for line in path.read_bytes().split(b"\n") if line.strip()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def parse(record: type[Record], content: Mapping, where: Path | str) -> Record:
+    """A record from a JSON object. Fields it does not know are left out: a newer program wrote them."""
+    hints = typing.get_type_hints(record)
+    values = {}
+    for item in fields(record):
+        if item.name in content:
+            values[item.name] = _value(hints[item.name], content[item.name], f"{where}: {item.name}")
+        elif item.default is MISSING:
+            raise ResultsError(f"{where}: {item.name} is missing ({describe(record)[item.name]})")
+    return record(**values)
+
+
+def _value(hint, value, where: str):
+    """`value` as `hint` says, JSON's lists turned into tuples. Raises ResultsError when it does not fit."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        if value is None:
+            return None
+        (hint,) = (option for option in arguments if option is not type(None))
+        return _value(hint, value, where)
+    if hint in (str, bool) and isinstance(value, hint):
+        return value
+    if hint in (int, float) and isinstance(value, (int, hint)) and not isinstance(value, bool):
+        return hint(value)
+    if origin is tuple and isinstance(value, list):
+        if arguments[-1] is Ellipsis:
+            return tuple(_value(arguments[0], element, where) for element in value)
+        if len(arguments) == len(value):
+            return tuple(
+                _value(option, element, where) for option, element in zip(arguments, value, strict=True)
+            )
+    if origin is dict and isinstance(value, dict):
+        return {key: _value(arguments[1], element, f"{where}.{key}") for key, element in value.items()}
+    if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__") and isinstance(value, dict):
+        return parse(hint, value, where)
+    raise ResultsError(f"{where}: {value!r} is not what belongs there")
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+class Folder:
+    """A run's folder while the run is written. Each trial is on the disk before the next one begins."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self.configs = directory / CONFIGS_DIRECTORY
+        self.raw = directory / RAW_DIRECTORY
+
+    def create(self) -> None:
+        """Make the folder. Raises ResultsError when it already holds a run or cannot be made."""
+        if (self.directory / RUN_FILE).exists():
+            raise ResultsError(
+                f"{self.directory}: already holds a run; continue it with --resume {self.directory}, "
+                "or give --to another folder"
+            )
+        try:
+            self.configs.mkdir(parents=True, exist_ok=True)
+            self.raw.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ResultsError(f"{self.directory}: cannot be made: {error.strerror}") from None
+
+    def write_info(self, info: RunInfo) -> None:
+        """Write run.json, whole or not at all."""
+        _write_json(self.directory / RUN_FILE, asdict(info))
+
+    def write_environment(self, environment: Environment) -> None:
+        """Write environment.json, whole or not at all."""
+        _write_json(self.directory / ENVIRONMENT_FILE, asdict(environment))
+
+    def append_trial(self, trial: Trial) -> None:
+        """Add one line to trials.jsonl and wait until it is on the disk."""
+        _append_lines(self.directory / TRIALS_FILE, [trial])
+
+    def append_checks(self, checks: Iterable[Check]) -> None:
+        """Add lines to verify.jsonl and wait until they are on the disk."""
+        _append_lines(self.directory / CHECKS_FILE, list(checks))
+
+    def repair(self) -> None:
+        """Cut off the torn last line that a kill can leave, so that the next line stands alone."""
+        for name in (TRIALS_FILE, CHECKS_FILE):
+            path = self.directory / name
+            lines = _lines(path)
+            if lines and not _is_json(lines[-1]):
+                lines.pop()
+            if path.exists():
+                _replace(path, b"".join(line + b"\n" for line in lines))
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _write_json(path: Path, content: dict) -> None:
+    _replace(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write beside and rename, so that a reader or a kill never meets half a file."""
+    beside = path.with_name(path.name + ".new")
+    with beside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def _append_lines(path: Path, records: list) -> None:
+    with path.open("ab") as file:
+        file.write("".join(json.dumps(asdict(record)) + "\n" for record in records).encode())
+        file.flush()
+        os.fsync(file.fileno())
