@@ -1,0 +1,1 @@
+"""The site that is measured: authors, their posts and the comments on them."""

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import django.core.validators
+import django.db.models.deletion
+import django.utils.timezone
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = []
+
+    operations = [
+        migrations.CreateModel(
+            name="Author",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("city", models.CharField(max_length=60)),
+                ("bio", models.TextField(blank=True)),
+                ("joined", models.DateField(default=django.utils.timezone.localdate)),
+                (
+                    "post_count",
+                    models.PositiveIntegerField(
+                        db_default=0,
+                        default=0,
+                        editable=False,
+                        help_text="Posts of this author; kept by triggers.",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-id"],
+                "indexes": [models.Index(fields=["post_count"], name="author_post_count")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Post",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "author",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="posts",
+                        to="benchapp.author",
+                    ),
+                ),
+                (
+                    "number",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        editable=False,
+                        help_text="Position of writing among its author's posts, from 1, never reused; set by triggers.",
+                        null=True,
+                    ),
+                ),
+                ("title", models.CharField(max_length=120)),
+                ("body", models.TextField()),
+                ("published", models.DateTimeField(default=django.utils.timezone.now)),
+                ("views", models.PositiveIntegerField(db_default=0, default=0)),
+                (
+                    "comment_count",
+                    models.PositiveIntegerField(
+                        db_default=0,
+                        default=0,
+                        editable=False,
+                        help_text="Comments on this post; kept by triggers.",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("author", "number"), name="post_author_number")
+                ],
+                "indexes": [
+                    models.Index(fields=["published"], name="post_published"),
+                    models.Index(fields=["views"], name="post_views"),
+                    models.Index(fields=["comment_count"], name="post_comment_count"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Comment",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "post",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="comments",
+                        to="benchapp.post",
+                    ),
+                ),
+                (
+                    "number",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        editable=False,
+                        help_text="Position of writing among its post's comments, from 1, never reused; set by triggers.",
+                        null=True,
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("body", models.TextField()),
+                ("created", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "rating",
+                    models.PositiveSmallIntegerField(
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(5),
+                        ]
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("post", "number"), name="comment_post_number"),
+                    models.CheckConstraint(
+                        condition=models.Q(("rating__gte", 1), ("rating__lte", 5)),
+                        name="comment_rating_1_to_5",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="RangeCount",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "tree",
+                        "scope",
+                        "level",
+                        "bucket",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("tree", models.SmallIntegerField()),
+                ("scope", models.BigIntegerField()),
+                ("level", models.SmallIntegerField()),
+                ("bucket", models.BigIntegerField()),
+                ("rows", models.BigIntegerField()),
+            ],
+        ),
+    ]

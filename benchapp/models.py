@@ -1,0 +1,99 @@
+"""Authors, posts and comments, and the page index that makes any page of them as cheap as the first.
+
+Three fields are kept by the database itself, by the triggers of `benchapp.counted`, whatever writes the
+rows: `number`, `post_count` and `comment_count`. Code reads them and never sets them; an instance that
+was just created has to be read again (`refresh_from_db`) to know them.
+"""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils import timezone
+
+
+class Author(models.Model):
+    name = models.CharField(max_length=80)
+    city = models.CharField(max_length=60)
+    bio = models.TextField(blank=True)
+    joined = models.DateField(default=timezone.localdate)
+    post_count = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="Posts of this author; kept by triggers."
+    )
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["post_count"], name="author_post_count")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Post(models.Model):
+    # No index of its own: the one under the unique constraint begins with the author.
+    author = models.ForeignKey(Author, on_delete=models.CASCADE, related_name="posts", db_index=False)
+    number = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Position of writing among its author's posts, from 1, never reused; set by triggers.",
+    )
+    title = models.CharField(max_length=120)
+    body = models.TextField()
+    published = models.DateTimeField(default=timezone.now)
+    views = models.PositiveIntegerField(default=0, db_default=0)
+    comment_count = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="Comments on this post; kept by triggers."
+    )
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["author", "number"], name="post_author_number")]
+        indexes = [
+            models.Index(fields=["published"], name="post_published"),
+            models.Index(fields=["views"], name="post_views"),
+            models.Index(fields=["comment_count"], name="post_comment_count"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Comment(models.Model):
+    post = models.ForeignKey(Post, on_delete=models.CASCADE, related_name="comments", db_index=False)
+    number = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Position of writing among its post's comments, from 1, never reused; set by triggers.",
+    )
+    name = models.CharField(max_length=80)
+    body = models.TextField()
+    created = models.DateTimeField(default=timezone.now)
+    rating = models.PositiveSmallIntegerField(validators=[MinValueValidator(1), MaxValueValidator(5)])
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["post", "number"], name="comment_post_number"),
+            models.CheckConstraint(
+                condition=models.Q(rating__gte=1, rating__lte=5), name="comment_rating_1_to_5"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.post_id}"
+
+
+class RangeCount(models.Model):
+    """How many rows a range of keys holds: one node of the page index, see `benchapp.counted`."""
+
+    pk = models.CompositePrimaryKey("tree", "scope", "level", "bucket")
+    tree = models.SmallIntegerField()
+    scope = models.BigIntegerField()
+    level = models.SmallIntegerField()
+    bucket = models.BigIntegerField()
+    rows = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"tree {self.tree} scope {self.scope} level {self.level} bucket {self.bucket}: {self.rows}"
