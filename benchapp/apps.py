@@ -1,9 +1,12 @@
+"""The site as a Django application."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig
 
 
 class BenchappConfig(AppConfig):
+    """Authors, posts and comments, and the caching strategies laid over their pages."""
+
     name = "benchapp"
-    verbose_name = "The site"
     default_auto_field = "django.db.models.BigAutoField"

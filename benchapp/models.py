@@ -36,7 +36,7 @@ class Post(models.Model):
         null=True,
         blank=True,
         editable=False,
-        help_text="Position of writing among its author's posts, from 1, never reused; set by triggers.",
+        help_text="From 1 in order of writing among its author's posts; set by triggers.",
     )
     title = models.CharField(max_length=120)
     body = models.TextField()
@@ -65,7 +65,7 @@ class Comment(models.Model):
         null=True,
         blank=True,
         editable=False,
-        help_text="Position of writing among its post's comments, from 1, never reused; set by triggers.",
+        help_text="From 1 in order of writing among its post's comments; set by triggers.",
     )
     name = models.CharField(max_length=80)
     body = models.TextField()

@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         blank=True,
                         editable=False,
-                        help_text="Position of writing among its author's posts, from 1, never reused; set by triggers.",
+                        help_text="From 1 in order of writing among its author's posts; set by triggers.",
                         null=True,
                     ),
                 ),
@@ -116,7 +116,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         blank=True,
                         editable=False,
-                        help_text="Position of writing among its post's comments, from 1, never reused; set by triggers.",
+                        help_text="From 1 in order of writing among its post's comments; set by triggers.",
                         null=True,
                     ),
                 ),
