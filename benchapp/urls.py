@@ -1,0 +1,5 @@
+"""URLs of the site."""
+
+from __future__ import annotations
+
+urlpatterns = []

@@ -1,0 +1,181 @@
+"""Readers of environment variables that refuse what they do not understand.
+
+django-environ takes any unknown word for False and leaves a bad number to a traceback. A setting with a
+typing error must not silently become its default, so these readers raise ImproperlyConfigured with one
+line: the variable, what it held, and what it may hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE = ("1", "true", "yes", "on")
+FALSE = ("0", "false", "no", "off", "")
+DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+DATABASE_FORMS = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+# What each scheme of CACHE_URL needs beyond Django itself.
+CACHE_SCHEMES = {
+    "locmemcache": None,
+    "dummycache": None,
+    "filecache": None,
+    "dbcache": None,
+    "memcache": "pymemcache",
+    "pymemcache": "pymemcache",
+    "redis": "redis",
+    "rediss": "redis",
+    "rediscache": "redis",
+}
+SECRET_KEY_CHARACTERS = 64
+
+
+def flag(env: environ.Env, name: str, default: bool) -> bool:
+    """A switch: 1 or 0, true or false, yes or no, on or off, in any letter case; empty means off."""
+    value = env.str(name, default="1" if default else "0").strip().lower()
+    if value in TRUE:
+        return True
+    if value in FALSE:
+        return False
+    raise ImproperlyConfigured(f"{name}={value!r} is not a switch: use 1 or 0")
+
+
+def choice(env: environ.Env, name: str, choices: tuple[str, ...]) -> str:
+    """One of a few words; the first is the default."""
+    value = env.str(name, default="").strip() or choices[0]
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name}={value!r} is unknown: use {' or '.join(choices)}")
+    return value
+
+
+def whole_number(env: environ.Env, name: str, default: int, minimum: int, maximum: int) -> int:
+    """A decimal integer between minimum and maximum, both allowed."""
+    value = env.str(name, default="").strip() or str(default)
+    if not (value.isascii() and value.isdigit() and minimum <= int(value) <= maximum):
+        raise ImproperlyConfigured(f"{name}={value!r}: use a whole number from {minimum} to {maximum}")
+    return int(value)
+
+
+def directory(env: environ.Env, name: str, default: Path | None, base: Path) -> Path | None:
+    """An absolute path, relative ones counted from base; None when unset and without a default.
+
+    The directory need not exist; something else of that name is refused.
+    """
+    value = env.str(name, default="").strip()
+    if not value:
+        return default
+    path = (base / value).resolve()
+    if path.exists() and not path.is_dir():
+        raise ImproperlyConfigured(f"{name}={value!r} is not a directory")
+    if path == Path(path.anchor):
+        raise ImproperlyConfigured(
+            f"{name}={value!r} is the root of the file system: use a directory of its own"
+        )
+    return path
+
+
+def hosts(env: environ.Env, name: str, default: list[str]) -> list[str]:
+    """A comma-separated list of host names, without scheme, port or path, for Django's ALLOWED_HOSTS."""
+    values = [value.strip() for value in env.list(name, default=default) if value.strip()]
+    for value in values:
+        port = value.rpartition(":")[2] if not value.startswith("[") else ""
+        if "/" in value or " " in value or (port != value and port.isdigit()):
+            raise ImproperlyConfigured(
+                f"{name}: {value!r} is not a host name: leave out scheme, port and path"
+            )
+    return values or default
+
+
+def origins(env: environ.Env, name: str) -> list[str]:
+    """A comma-separated list of origins with their scheme, as Django's CSRF_TRUSTED_ORIGINS takes them."""
+    values = [value.strip() for value in env.list(name, default=[]) if value.strip()]
+    for value in values:
+        if not value.startswith(("http://", "https://")):
+            raise ImproperlyConfigured(f"{name}: {value!r} has no scheme: write it as https://example.com")
+    return values
+
+
+def database(env: environ.Env, name: str, default_file: Path) -> dict:
+    """Django's settings for the database of a URL; the folder of the default SQLite file is created.
+
+    The message never repeats the URL, which may hold a password.
+    """
+    value = env.str(name, default="").strip()
+    if not value:
+        default_file.parent.mkdir(parents=True, exist_ok=True)
+        value = f"sqlite:///{default_file}"
+    scheme = value.partition(":")[0]
+    if scheme not in DATABASE_SCHEMES:
+        raise ImproperlyConfigured(f"{name}: {scheme!r} is not a database of this site: use {DATABASE_FORMS}")
+    try:
+        if scheme == "sqlite" and not value.startswith(("sqlite:///", "sqlite://:memory:")):
+            raise ValueError
+        settings = env.db_url_config(value)
+        unusable = not settings["NAME"]
+    except (ValueError, ImproperlyConfigured):
+        unusable = True
+    if unusable:
+        raise ImproperlyConfigured(f"{name} cannot be read as a database URL: use {DATABASE_FORMS}")
+    return settings
+
+
+def cache(env: environ.Env, name: str, default: str) -> dict:
+    """Django's settings for the cache of a URL, with memcached through pymemcache."""
+    value = env.str(name, default="").strip() or default
+    scheme = value.partition(":")[0]
+    if scheme not in CACHE_SCHEMES:
+        raise ImproperlyConfigured(f"{name}: {scheme!r} is not a cache: use {', '.join(CACHE_SCHEMES)}")
+    package = CACHE_SCHEMES[scheme]
+    if package and not find_spec(package):
+        raise ImproperlyConfigured(f"{name}: {scheme}:// needs a package: pip install {package}")
+    try:
+        urlsplit(value).port  # noqa: B018  raises on a port that is none
+        settings = env.cache_url_config("py" + value if scheme == "memcache" else value)
+    except (ValueError, ImproperlyConfigured) as error:
+        raise ImproperlyConfigured(f"{name} cannot be read as a cache URL: {error}") from error
+    if not settings["LOCATION"] and scheme not in ("locmemcache", "dummycache"):
+        raise ImproperlyConfigured(f"{name}: {scheme}:// needs a place: a host and port, a path or a table")
+    return settings
+
+
+def secret_key(environment: Mapping[str, str], name: str, file: Path) -> str:
+    """The key of the environment or else a random one, made once and kept in a file only its owner reads."""
+    value = environment.get(name, "").strip()
+    return value or _kept_key(name, file)
+
+
+def _kept_key(name: str, file: Path) -> str:
+    if not file.exists():
+        _make_key(name, file)
+    mode = file.stat().st_mode
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ImproperlyConfigured(f"{file} is readable by others: chmod 600 it, or set {name}")
+    try:
+        value = file.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise ImproperlyConfigured(f"{file}: {error.strerror}: make it readable, or set {name}") from error
+    if len(value) < SECRET_KEY_CHARACTERS:
+        raise ImproperlyConfigured(f"{file} holds no key: remove it to have a new one made, or set {name}")
+    return value
+
+
+def _make_key(name: str, file: Path) -> None:
+    """Write a new key; of several processes that start together, the first one's key stays for all."""
+    new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+            handle.write(secrets.token_urlsafe(SECRET_KEY_CHARACTERS))
+        with contextlib.suppress(FileExistsError):
+            os.link(new, file)
+        new.unlink()
+    except OSError as error:
+        raise ImproperlyConfigured(f"{file} cannot be written ({error.strerror}): set {name}") from error

@@ -1,0 +1,13 @@
+"""URLs of the whole project: the site, and the debug toolbar while DEBUG is on."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.urls import include, path
+
+urlpatterns = [
+    path("", include("benchapp.urls")),
+]
+
+if settings.DEBUG:
+    urlpatterns.append(path("__debug__/", include("debug_toolbar.urls")))

@@ -1,0 +1,11 @@
+"""WSGI entry point: `application` is what gunicorn, uWSGI, mod_wsgi and the like import."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+application = get_wsgi_application()
