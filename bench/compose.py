@@ -1,0 +1,144 @@
+"""Which layer fits which stack, and what can run on this machine: read from the folders, never from a list."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import manifest, programs
+from bench.errors import BenchError
+from bench.manifest import NO_LAYER, Declaration, Layer, Server, Service, Stack
+
+INSTALL = "`make servers` installs it on Debian and Ubuntu"
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Why a stack with a layer cannot run here."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A stack with its layers, found to fit and to be runnable here.
+
+    programs  the program of each server, by the server's name
+    services  the services to start
+    env       environment of the application server that stack and layers ask for (templates)
+    notes     what a reader of the results must know, such as a service replaced by something else
+    declares  checks that stack or layers declare they do not support
+    """
+
+    stack: Stack
+    layers: tuple[Layer, ...]
+    programs: dict[str, Path]
+    services: tuple[Service, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    declares: tuple[Declaration, ...] = ()
+
+    @property
+    def layer_name(self) -> str:
+        return "+".join(layer.name for layer in self.layers)
+
+
+def stack(name: str) -> Stack:
+    """The stack called `name`; raises BenchError with the nearest name when there is none."""
+    return _named(manifest.stacks(), name, "stack")
+
+
+def layers(names: str) -> tuple[Layer, ...]:
+    """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""
+    known = manifest.layers()
+    parts = names.split("+")
+    if len(set(parts)) != len(parts):
+        raise BenchError(f"layer {names}: a layer is named twice; name each once")
+    if len(parts) > 1 and NO_LAYER in parts:
+        raise BenchError(f"layer {names}: {NO_LAYER} cannot be joined with another layer")
+    return tuple(_named(known, part, "layer") for part in parts)
+
+
+def _named(known: dict[str, Any], name: str, kind: str) -> Any:
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+    raise BenchError(f"no {kind} called {name!r}; {hint}")
+
+
+def compose(stack: Stack, layers: Iterable[Layer]) -> Composition | Skip:
+    """The stack with the layers laid over it, or the reason why it cannot run here."""
+    layers = tuple(layers)
+    for layer in layers:
+        if reason := misfit(stack, layer):
+            return Skip(reason)
+    found = {}
+    for server in stack.servers:
+        program = programs.find(server.programs, server.search)
+        if program is None:
+            return Skip(f"program not installed: {' or '.join(server.programs)}; {INSTALL}")
+        found[server.name] = program
+    return _with_services(stack, layers, found)
+
+
+def misfit(stack: Stack, layer: Layer) -> str:
+    """Why the layer can never be laid over the stack, or an empty string when it can.
+
+    A layer of place `server` fits when a server of the chain has a snippet in the layer's folder.
+    """
+    if layer.place != "server" or any(layer.snippets(server.name) for server in stack.servers):
+        return ""
+    chain = " and ".join(server.name for server in stack.servers)
+    return f"{layer.name} has no snippet for {chain}: it needs {layer_needs(layer)}"
+
+
+def layer_needs(layer: Layer) -> str:
+    """The servers that the layer has snippets for, in words."""
+    dialects = sorted({path.name.split(".")[0] for path in layer.folder.iterdir() if path.name != "layer.toml"})
+    return " or ".join(dialects) + " in the chain"
+
+
+def _with_services(stack: Stack, layers: tuple[Layer, ...], found: dict[str, Path]) -> Composition | Skip:
+    known = manifest.services()
+    services: dict[str, Service] = {}
+    env, notes = dict(stack.env), []
+    for layer in layers:
+        env.update(layer.env)
+        for name in layer.services:
+            missing = missing_programs(known[name])
+            if not missing:
+                services[name] = known[name]
+            elif name in layer.without:
+                instead = layer.without[name]
+                env.update(instead.get("env", {}))
+                notes.append(f"{layer.name}: {instead['note']}")
+            else:
+                return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
+    if stack.reason:
+        notes.append(f"{stack.name}: {stack.reason}")
+    declares = stack.declares + tuple(item for layer in layers for item in layer.declares)
+    return Composition(stack, layers, found, tuple(services.values()), env, tuple(notes), declares)
+
+
+def missing_programs(service: Service) -> list[str]:
+    """The programs of the service that are not installed."""
+    return [name for name in service.programs.values() if programs.find([name], service.search) is None]
+
+
+def must_compose(stack_name: str, layer_names: str) -> Composition:
+    """The composition of these names; raises BenchError with the reason when it cannot run here."""
+    composed = compose(stack(stack_name), layers(layer_names))
+    if isinstance(composed, Skip):
+        raise BenchError(f"{stack_name} with layer {layer_names} cannot run here: {composed.reason}")
+    return composed
+
+
+def server_version(server: Server, program: Path) -> str | None:
+    """The version that the server's program prints, or None when it declares no way to ask."""
+    if not server.version:
+        return None
+    return programs.version(tuple(item.replace("{{ program }}", str(program)) for item in server.version))

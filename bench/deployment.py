@@ -1,0 +1,327 @@
+"""A composition brought up on this machine, and taken down whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import compose, database, leftovers, manifest, paths, programs, render, site, supervise, values
+from bench.compose import Composition
+from bench.database import Database
+from bench.errors import BenchError, DeploymentError
+from bench.identity import Identity, worker
+from bench.manifest import Service
+from bench.render import Places
+from bench.supervise import Address, Process
+
+READY_TIMEOUT_S = 30
+HEALTH = "/healthz"
+# The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
+LONGEST_SOCKET_FOLDER = 80
+
+
+@dataclass
+class Running:
+    """A deployment that serves.
+
+    url      where clients speak to it, without a slash at the end
+    ready_s  seconds from the first program started to the first healthy answer
+    pids     the root of the process tree of every server and service, by name (`name-2` for a second instance)
+    logs     the directory of their logs
+    notes    what a reader of its results must know
+    env      the environment of the application server
+    """
+
+    composition: Composition
+    url: str
+    ready_s: float
+    pids: dict[str, int]
+    logs: Path
+    notes: list[str]
+    env: dict[str, str]
+    conf: Path
+    _parts: _Parts = field(repr=False)
+
+    def empty_layer(self) -> None:
+        """Empty what the layers hold: stored pages are removed, caching services and application servers restarted."""
+        self._parts.empty()
+        self.pids = self._parts.pids()
+
+
+@contextmanager
+def deployed(
+    stack: str,
+    layer: str = manifest.NO_LAYER,
+    *,
+    database: str | None = None,
+    size: str = "unlimited",
+    port: int | None = None,
+    run_dir: Path | None = None,
+    env: dict[str, str] | None = None,
+    changes: dict[str, Any] | None = None,
+) -> Iterator[Running]:
+    """Bring the stack with the layer up, yield it once it serves, and stop all of it in the end.
+
+    database  `sqlite`, the name of a service that keeps data, or a URL; see bench.database.parse
+    port      the front port on 127.0.0.1; a free one when None
+    run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
+    env       environment of the site, over all else
+    changes   values to change, over deploy/values/bench.toml
+
+    Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
+    """
+    check_size(size)
+    composition = compose.must_compose(stack, layer)
+    leftovers.clean()
+    with contextlib.ExitStack() as cleanup:
+        temporary = run_dir is None
+        if temporary:
+            run_dir = Path(tempfile.mkdtemp(prefix="benchapp-"))
+            cleanup.callback(shutil.rmtree, run_dir, ignore_errors=True)
+        parts = _Parts(composition, _values(changes), run_dir.absolute(), port, temporary)
+        cleanup.callback(parts.stop)
+        yield parts.bring_up(database, env or {})
+
+
+def check_size(size: str) -> None:
+    """Raise BenchError for a size that does not exist."""
+    if size != "unlimited":
+        raise BenchError(f"--size {size}: no such size; there is: unlimited")
+
+
+def _values(changes: dict[str, Any] | None) -> values.Values:
+    return values.read("bench").changed(changes or {})
+
+
+class _Parts:
+    """What a deployment is made of, and the order it starts and stops in."""
+
+    def __init__(self, composition: Composition, chosen: values.Values, run_dir: Path, port: int | None, temporary: bool):
+        self.composition = composition
+        self.values = chosen
+        render.fresh_directory(run_dir)
+        self.identity: Identity = worker(run_dir)
+        self.sockets = _socket_folder(run_dir)
+        self.register = leftovers.Register(run_dir if temporary else self.sockets)
+        self.conf, self.logs = run_dir / "conf", run_dir / "logs"
+        self.places = bench_places(run_dir, self.sockets, self.identity, port or supervise.free_port())
+        for folder in (self.conf, self.logs, Path(self.places.store), self.sockets):
+            folder.mkdir(parents=True, exist_ok=True)
+            self.identity.give(folder)
+        self.servers: list[Process] = []
+        self.services: list[tuple[Process, Service, dict[str, Any]]] = []
+        self.env: dict[str, str] = {}
+        self.clean_env = site.clean_environment(self.sockets)
+
+    def bring_up(self, asked: str | None, env: dict[str, str]) -> Running:
+        """Start services and servers, the inner before the outer, and wait until the site answers."""
+        chosen = database.parse(asked, manifest.services())
+        self._check_port()
+        if self.values.names["listener"] == "tls":
+            self._make_certificate()
+        site.collect_static(self.identity)
+        url = self._start_services(chosen)
+        database.prepare(chosen, url, self.identity)
+        started = time.monotonic()
+        self.env = {**self._site_env(url), **env}
+        self.wiring = render.wire(self.composition.stack.servers, self.places, self._all_values(), supervise.free_port)
+        render.write_files(self.composition, self.places, self.wiring, self.values, self.conf)
+        self._start_servers(range(len(self.composition.stack.servers)))
+        return Running(
+            composition=self.composition,
+            url=self.url,
+            ready_s=time.monotonic() - started,
+            pids=self.pids(),
+            logs=self.logs,
+            notes=self._notes(),
+            env=self.env,
+            conf=self.conf,
+            _parts=self,
+        )
+
+    @property
+    def url(self) -> str:
+        scheme = "https" if self.values.names["listener"] == "tls" else "http"
+        return f"{scheme}://{self.places.bind}:{self.places.port}"
+
+    def pids(self) -> dict[str, int]:
+        return {process.name: process.pid for process in [*(item[0] for item in self.services), *self.servers]}
+
+    def stop(self) -> None:
+        """Stop everything and leave no process, socket or register entry behind."""
+        supervise.stop([*(item[0] for item in self.services), *self.servers])
+        shutil.rmtree(self.sockets, ignore_errors=True)
+        self.register.close()
+
+    def empty(self) -> None:
+        """Stop the servers, empty store and caching services, and start again on the same addresses."""
+        supervise.stop(self.servers)
+        self.servers.clear()
+        for item in list(self.services):
+            process, service, context = item
+            if not service.keeps:
+                supervise.stop([process])
+                self.services.remove(item)
+                self._launch_service(service, context)
+        for path in Path(self.places.store).iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self._start_servers(range(len(self.composition.stack.servers)))
+
+    def _check_port(self) -> None:
+        if Address(self.places.bind, self.places.port).accepts():
+            raise BenchError(f"port {self.places.port} is in use; name another with --port or leave it out")
+
+    def _make_certificate(self) -> None:
+        front = self.composition.stack.servers[-1]
+        if not any(name.endswith("listen.tls.conf") for name in render.server_files(front, self.composition)):
+            raise BenchError(f"{self.composition.stack.name}: {front.name} has no TLS listener; use listener=plain")
+        openssl = programs.find(["openssl"])
+        if openssl is None:
+            raise BenchError("openssl not found: it makes the certificate for listener=tls; install openssl")
+        folder = Path(self.places.tls)
+        folder.mkdir(exist_ok=True)
+        key, certificate = folder / "privkey.pem", folder / "fullchain.pem"
+        subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+        argv = [str(openssl), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        argv += ["-days", "30", "-keyout", str(key), "-out", str(certificate), *subject]
+        subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        self.identity.give_tree(folder)
+
+    def _start_services(self, chosen: Database) -> str:
+        """Start the database's service and the layers' services; returns the DATABASE_URL."""
+        known = manifest.services()
+        url = chosen.url
+        for service in [*([known[chosen.service]] if chosen.service else []), *self.composition.services]:
+            context = self._start_service(service)
+            env = {key: render.text(text, context, f"{service.name} env") for key, text in service.env.items()}
+            url = env.get("DATABASE_URL", url)
+            self.env.update(env)
+        return url
+
+    def _start_service(self, service: Service) -> dict[str, Any]:
+        if missing := compose.missing_programs(service):
+            raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {compose.INSTALL}")
+        found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
+        data = paths.VAR / service.name if service.keeps else self.sockets
+        context = render.service_context(service, found, self.places, self.values, data / "data")
+        if service.config:
+            source = service.folder / service.config
+            (self.conf / service.config).write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
+        if service.keeps:
+            data.mkdir(parents=True, exist_ok=True)
+            self.identity.give(data)
+        if service.prepare and not (data / "data").exists():
+            self._run_once(service, service.prepare, context)
+        self._launch_service(service, context)
+        if service.created and not (data / "created").exists():
+            self._run_once(service, service.created, context)
+            (data / "created").touch()
+        return context
+
+    def _launch_service(self, service: Service, context: dict[str, Any]) -> None:
+        argv = render.argv(service.start, context, f"{service.name} start")
+        process = self._start(service.name, argv, self.clean_env, stop_signal=service.stop)
+        self.services.append((process, service, context))
+        if service.probe:
+            probe = render.argv(service.probe, context, f"{service.name} probe")
+            supervise.wait_command(process, probe, self.clean_env, READY_TIMEOUT_S)
+        else:
+            supervise.wait_accepting(process, Address(path=context["socket"]), READY_TIMEOUT_S)
+
+    def _run_once(self, service: Service, words: tuple[str, ...], context: dict[str, Any]) -> None:
+        argv = render.argv(words, context, f"{service.name} manifest")
+        log = self.logs / f"{service.name}.log"
+        with log.open("ab") as output:
+            done = subprocess.run(
+                [*self.identity.prefix, *argv],
+                env=self.clean_env,
+                cwd=self.sockets,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        if done.returncode != 0:
+            raise DeploymentError(f"{service.name}: {Path(argv[0]).name} failed: {supervise.last_line(log)}", log)
+
+    def _site_env(self, url: str) -> dict[str, str]:
+        context = {**self._all_values(), **vars(self.places)}
+        templates = {**self.values.env, **self.composition.env}
+        rendered = {key: render.text(text, context, f"environment {key}") for key, text in templates.items()}
+        return {
+            **site.site_environment(url, self.sockets),
+            "SECRET_KEY": secrets.token_urlsafe(50),
+            "BENCHAPP_CACHE_SECONDS": str(self.values.names["cache_seconds"]),
+            **self.env,
+            **rendered,
+        }
+
+    def _all_values(self) -> dict[str, Any]:
+        return {**self.values.names, **self.composition.stack.values}
+
+    def _start_servers(self, indexes: range) -> None:
+        servers = self.composition.stack.servers
+        for index in indexes:
+            server = servers[index]
+            context = render.context_of(server, self.composition, self.places, self.wiring, self.values)
+            env = self.env if index == 0 else self.clean_env
+            env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
+            for number, address in enumerate(self.wiring.listens[server.name], 1):
+                argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
+                name = server.name if number == 1 else f"{server.name}-{number}"
+                self.servers.append(self._start(name, argv, env, cwd=paths.PROJECT))
+            for process, address in zip(self.servers[-number:], self.wiring.listens[server.name], strict=True):
+                supervise.wait_accepting(process, address, READY_TIMEOUT_S)
+        front = self.wiring.listens[servers[-1].name][0]
+        tls = self.values.names["listener"] == "tls"
+        supervise.wait_healthy(self.servers, front, HEALTH, READY_TIMEOUT_S, tls)
+
+    def _start(self, name: str, argv: list[str], env: dict[str, str], cwd: Path | None = None, stop_signal: str = "TERM") -> Process:
+        process = supervise.start(
+            name,
+            argv,
+            env=env,
+            cwd=cwd or self.sockets,
+            log=self.logs / f"{name}.log",
+            identity=self.identity,
+            stop_signal=stop_signal,
+        )
+        self.register.add(process.pid)
+        return process
+
+    def _notes(self) -> list[str]:
+        notice = self.identity.notice
+        return [*self.composition.notes, *([notice] if notice else [])]
+
+
+def bench_places(run_dir: Path, sockets: Path, identity: Identity, port: int) -> Places:
+    """The places of a deployment on this machine: all in its run directory."""
+    return Places(
+        project=str(paths.PROJECT),
+        venv=str(paths.VENV),
+        static_root=str(site.static_root()),
+        conf=str(run_dir / "conf"),
+        run=str(sockets),
+        logs=str(run_dir / "logs"),
+        store=str(run_dir / "store"),
+        tls=str(run_dir / "tls"),
+        user=identity.user,
+        group=str(identity.gid),
+        bind="127.0.0.1",
+        port=port,
+    )
+
+
+def _socket_folder(run_dir: Path) -> Path:
+    folder = run_dir / "run"
+    if len(str(folder)) <= LONGEST_SOCKET_FOLDER:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="benchapp-run-", dir="/tmp"))

@@ -1,0 +1,17 @@
+"""The one error a person sees: what is wrong, where, and what to do next, in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class BenchError(Exception):
+    """A problem told in one line; the command line prints it and exits with status 2."""
+
+
+class DeploymentError(BenchError):
+    """A deployment did not come up; `log` is the file that says why, or None."""
+
+    def __init__(self, message: str, log: Path | None = None):
+        super().__init__(message if log is None else f"{message}; see {log}")
+        self.log = log

@@ -1,0 +1,116 @@
+"""Who the servers run as: the caller, or an ordinary user when the caller is root.
+
+Started as root, every server is already an ordinary user when it starts, so none needs a directive for it. A Python
+under a home directory closed to others breaks such servers in ways that do not name the cause; it is found here, before
+anything is started.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pwd
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import paths
+from bench.errors import BenchError
+
+# Reads any file and enters any directory, and nothing else (capabilities(7)).
+READ_ALL = "+dac_read_search"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A user and the words to put before a command to run it as that user.
+
+    notice  one line for people when something about the machine had to be worked around, or empty
+    """
+
+    user: str
+    uid: int
+    gid: int
+    prefix: tuple[str, ...]
+    notice: str = ""
+
+    def give(self, path: Path) -> None:
+        """Make this user the owner of `path` (nothing to do unless the caller is root)."""
+        if os.geteuid() == 0 and path.exists():
+            os.chown(path, self.uid, self.gid)
+
+    def give_tree(self, folder: Path) -> None:
+        """Make this user the owner of `folder` and all in it."""
+        if os.geteuid() != 0 or not folder.exists():
+            return
+        for path in [folder, *folder.rglob("*")]:
+            if not path.is_symlink():
+                self.give(path)
+
+    def must_write(self, path: Path) -> None:
+        """Raise BenchError when this user cannot write to `path`."""
+        if not _writes(self, path):
+            raise BenchError(
+                f"{path}: not writable by user {self.user}, which the servers run as; "
+                f"chown it to {self.user} or set BENCH_USER"
+            )
+
+
+@functools.cache
+def worker(folder: Path = paths.PROJECT) -> Identity:
+    """The identity that servers, services and the site's commands run under, able to enter `folder`.
+
+    The caller when not root. Else the user named by BENCH_USER, or the one who called sudo, or `nobody`.
+    Raises BenchError when BENCH_USER is no user of this machine.
+    """
+    # A server whose instrument is killed must not outlive it.
+    setpriv = shutil.which("setpriv")
+    guard = (setpriv, "--pdeathsig", "TERM") if setpriv else ()
+    if os.geteuid() != 0:
+        me = pwd.getpwuid(os.geteuid())
+        return Identity(me.pw_name, me.pw_uid, me.pw_gid, (*guard, "--") if guard else ())
+    account = _ordinary_user()
+    if account.pw_uid == 0:
+        return Identity("root", 0, 0, (*guard, "--") if guard else (), "servers run as root, as BENCH_USER asks")
+    if not setpriv:
+        raise BenchError("setpriv not found: it lets root start servers as an ordinary user; install util-linux")
+    drop = (*guard, "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups")
+    closed = _closed_to((*drop, "--"), folder)
+    if closed is None:
+        return Identity(account.pw_name, account.pw_uid, account.pw_gid, (*drop, "--"))
+    drop = (*drop, "--inh-caps", READ_ALL, "--ambient-caps", READ_ALL)
+    notice = f"user {account.pw_name} cannot read {closed}; "
+    if _closed_to((*drop, "--"), folder) is None:
+        notice += "its servers get the capability to read it (CAP_DAC_READ_SEARCH)"
+        return Identity(account.pw_name, account.pw_uid, account.pw_gid, (*drop, "--"), notice)
+    raise BenchError(notice + "make the virtual environment from a Python that others can read, or set BENCH_USER=root")
+
+
+def _ordinary_user() -> pwd.struct_passwd:
+    name = os.environ.get("BENCH_USER") or os.environ.get("SUDO_USER") or "nobody"
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        raise BenchError(f"BENCH_USER={name}: no such user on this machine; name an existing one") from None
+
+
+def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
+    """The first thing a worker started with `prefix` cannot read: Python, the project, `folder`; None when all can be."""
+    for path, argv in (
+        (paths.PYTHON.resolve(), (str(paths.PYTHON), "-c", "import encodings, ssl")),
+        (paths.PROJECT, ("/bin/ls", str(paths.PROJECT / "bench"))),
+        (folder, ("/bin/ls", str(folder))),
+    ):
+        try:
+            done = subprocess.run([*prefix, *argv], capture_output=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)
+        except OSError:
+            return path
+        if done.returncode != 0:
+            return path
+    return None
+
+
+def _writes(identity: Identity, path: Path) -> bool:
+    argv = [*identity.prefix, "/usr/bin/test", "-w", str(path)]
+    return subprocess.run(argv, cwd="/", stdin=subprocess.DEVNULL).returncode == 0

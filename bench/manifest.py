@@ -1,0 +1,259 @@
+"""Stacks, layers and services as their manifests declare them: typed, checked when read.
+
+A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.toml` or
+`deploy/services/<name>/service.toml`. A server that several stacks use keeps what is the same everywhere (its
+programs, how it is started and checked) in `deploy/common/<server>/server.toml`; the stack's own entry wins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import paths
+from bench.errors import BenchError
+
+NO_LAYER = "none"
+PLACES = ("app", "server", "front")
+LISTENS = ("tcp", "unix")
+
+
+@dataclass(frozen=True)
+class Server:
+    """One supervised program of a stack.
+
+    name       unique in its stack; also the dialect whose layer snippets and common snippets it reads
+    programs   names to look for, first found wins
+    search     more directories to look in (globs), after the virtual environment and PATH
+    version    argv that prints the version
+    config     its main configuration file, in the stack's folder (or common), a template
+    speaks     the protocol it serves: http, uwsgi, fastcgi, scgi
+    listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
+    start      argv that runs it in the foreground, a template an item
+    check      argv of its own configuration test, or empty
+    bad_output a regular expression that, found in the check's output, means a bad file whatever the exit status
+    instances  name of the value that says how many of it to start, each with its own address; empty for one
+    env        environment of this server alone
+    about      one line for people
+    """
+
+    name: str
+    programs: tuple[str, ...]
+    config: str
+    speaks: str
+    start: tuple[str, ...]
+    listen: str = "tcp"
+    search: tuple[str, ...] = ()
+    version: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
+    bad_output: str = ""
+    instances: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        if self.listen not in LISTENS:
+            raise ValueError(f"server {self.name}: listen is {self.listen!r}; use one of {', '.join(LISTENS)}")
+        if not self.programs or not self.start:
+            raise ValueError(f"server {self.name}: programs and start must not be empty")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A check that a stack or layer does not support, and why; printed wherever results are."""
+
+    check: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A chain of servers, `servers[0]` the application server, `servers[-1]` the one clients speak to.
+
+    env      environment of the application server
+    values   values that must differ from deploy/values for this stack
+    reason   why they must, printed in the report
+    """
+
+    name: str
+    folder: Path
+    title: str
+    about: str
+    servers: tuple[Server, ...]
+    env: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    declares: tuple[Declaration, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.servers:
+            raise ValueError("it has no [[server]]")
+        if len({server.name for server in self.servers}) != len(self.servers):
+            raise ValueError("two servers have the same name")
+        if bool(self.values) != bool(self.reason):
+            raise ValueError("[values] that differ need a `reason`, and a `reason` needs [values]")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A caching strategy laid over a stack.
+
+    place     app (settings only), server (a snippet for a server of the chain), front (a server before the chain)
+    services  services it uses; one that is not installed is replaced by `without` when that names it
+    without   per service: `note` for people and `env` to use instead
+    env       environment of the application server
+    """
+
+    name: str
+    folder: Path
+    title: str
+    place: str
+    about: str
+    services: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    without: dict[str, dict[str, Any]] = field(default_factory=dict)
+    declares: tuple[Declaration, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.place not in PLACES:
+            raise ValueError(f"place is {self.place!r}; use one of {', '.join(PLACES)}")
+
+    def snippets(self, server: str) -> dict[str, Path]:
+        """Template files for that server by the point they fill: `nginx.pages.conf` fills `nginx.pages.conf`."""
+        return {path.name: path for path in sorted(self.folder.glob(f"{server}.*"))}
+
+
+@dataclass(frozen=True)
+class Service:
+    """A backing service beside the chain.
+
+    programs  by a short name each, so that templates can say `{{ programs.initdb }}`; all must be found
+    config    its configuration file (a template in its folder), or empty
+    prepare   argv run once, before the first start, when `data` is empty
+    start     argv that runs it in the foreground
+    created   argv run once, after the first start
+    probe     argv that exits 0 when it serves; without one, its socket accepting a connection is enough
+    env       environment it gives to the application server
+    keeps     True when its data directory under var/ is reused
+    stop      the signal that stops it soon and cleanly
+    """
+
+    name: str
+    folder: Path
+    title: str
+    programs: dict[str, str]
+    start: tuple[str, ...]
+    search: tuple[str, ...] = ()
+    version: tuple[str, ...] = ()
+    config: str = ""
+    prepare: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
+    probe: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    keeps: bool = False
+    stop: str = "TERM"
+
+
+def stacks() -> dict[str, Stack]:
+    """Every stack of deploy/stacks by name, in alphabetical order."""
+    return {path.parent.name: read_stack(path) for path in sorted((paths.DEPLOY / "stacks").glob("*/stack.toml"))}
+
+
+def layers() -> dict[str, Layer]:
+    """Every layer of deploy/layers by name, `none` first."""
+    found = {path.parent.name: read_layer(path) for path in sorted((paths.DEPLOY / "layers").glob("*/layer.toml"))}
+    return {NO_LAYER: found[NO_LAYER], **found}
+
+
+def services() -> dict[str, Service]:
+    """Every service of deploy/services by name."""
+    folder = paths.DEPLOY / "services"
+    return {path.parent.name: read_service(path) for path in sorted(folder.glob("*/service.toml"))}
+
+
+def read_stack(path: Path) -> Stack:
+    """The stack that `path` (a stack.toml) declares.
+
+    Raises BenchError naming the file for anything missing, unknown or of the wrong type.
+    """
+    table = read_toml(path)
+    servers = []
+    for entry in table.pop("server", []):
+        common = paths.DEPLOY / "common" / str(entry.get("name", "")) / "server.toml"
+        defaults = read_toml(common) if entry.get("name") and common.is_file() else {}
+        servers.append(build(Server, {**defaults, **entry}, path))
+    declares = _declarations(table, path)
+    return build(
+        Stack,
+        {**table, "name": path.parent.name, "folder": path.parent, "servers": tuple(servers), "declares": declares},
+        path,
+    )
+
+
+def read_layer(path: Path) -> Layer:
+    """The layer that `path` (a layer.toml) declares; raises BenchError naming the file when it is wrong."""
+    table = read_toml(path)
+    declares = _declarations(table, path)
+    return build(Layer, {**table, "name": path.parent.name, "folder": path.parent, "declares": declares}, path)
+
+
+def read_service(path: Path) -> Service:
+    """The service that `path` (a service.toml) declares; raises BenchError naming the file when it is wrong."""
+    return build(Service, {**read_toml(path), "name": path.parent.name, "folder": path.parent}, path)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table in `path`; raises BenchError naming the file and line when it is not TOML."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BenchError(f"{path}: not valid TOML: {error}") from None
+    except OSError as error:
+        raise BenchError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def build(kind: type, table: dict[str, Any], path: Path) -> Any:
+    """An instance of the dataclass `kind` from `table`, with every key and type checked."""
+    known = {item.name: item for item in dataclasses.fields(kind)}
+    for key in table:
+        if key not in known:
+            raise BenchError(f"{path}: unknown key {key!r}; known keys: {', '.join(known)}")
+    for name, item in known.items():
+        optional = item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
+        if name not in table and not optional:
+            raise BenchError(f"{path}: {kind.__name__.lower()} needs {name!r}")
+    converted = {key: _convert(value, str(known[key].type), key, path) for key, value in table.items()}
+    try:
+        return kind(**converted)
+    except ValueError as error:
+        raise BenchError(f"{path}: {error}") from None
+
+
+def _convert(value: Any, type_name: str, key: str, path: Path) -> Any:
+    if type_name.startswith("tuple[str") and isinstance(value, list):
+        value = tuple(value)
+    expected = {"str": str, "bool": bool, "Path": Path, "int": int}.get(type_name)
+    if type_name.startswith("tuple"):
+        expected = tuple
+    elif type_name.startswith("dict"):
+        expected = dict
+    if expected is not None and not isinstance(value, expected):
+        raise BenchError(f"{path}: {key} must be {_words(type_name)}, not {value!r}")
+    if type_name.startswith("tuple[str") and not all(isinstance(item, str) for item in value):
+        raise BenchError(f"{path}: {key} must be a list of strings, not {list(value)!r}")
+    return value
+
+
+def _words(type_name: str) -> str:
+    if type_name.startswith("tuple"):
+        return "a list of strings"
+    if type_name.startswith("dict"):
+        return "a table"
+    return {"str": "a string", "bool": "true or false"}.get(type_name, type_name)
+
+
+def _declarations(table: dict[str, Any], path: Path) -> tuple[Declaration, ...]:
+    return tuple(build(Declaration, entry, path) for entry in table.pop("declares", []))

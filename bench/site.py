@@ -1,0 +1,81 @@
+"""Running the site's own commands as a person would, `manage.py ...`; the instrument knows the site only so far."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import paths
+from bench.errors import BenchError
+from bench.identity import Identity
+
+# What a program needs of the caller's environment. All else stays out: servers read variables of their own
+# (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
+INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+STATIC_SOURCE = paths.PROJECT / "static"
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """The environment that every program starts from, with `home` as its home directory."""
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return {"LANG": "C.UTF-8", **kept, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def site_environment(database_url: str, home: Path) -> dict[str, str]:
+    """The environment of one of the site's commands on that database."""
+    return {
+        **clean_environment(home),
+        "DATABASE_URL": database_url,
+        "BENCHAPP_STATIC_ROOT": str(static_root()),
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+    }
+
+
+def static_root() -> Path:
+    """Where `collectstatic` puts the static files."""
+    return paths.VAR / "static"
+
+
+def manage(words: list[str], database_url: str, identity: Identity, *, show: bool = False) -> str:
+    """Run `manage.py` with `words` and return what it printed; with `show`, its output goes to standard error.
+
+    Raises BenchError with the command's last line when it fails.
+    """
+    argv = [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words]
+    done = subprocess.run(
+        argv,
+        env=site_environment(database_url, paths.VAR),
+        cwd=paths.PROJECT,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr if show else subprocess.PIPE,
+        stderr=None if show else subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode != 0:
+        lines = (done.stderr or "").strip().splitlines()
+        raise BenchError(f"manage.py {' '.join(words)} failed: {lines[-1] if lines else 'see above'}")
+    return done.stdout or ""
+
+
+def collect_static(identity: Identity) -> None:
+    """Collect the static files when any of them is newer than the last collection."""
+    manifest = static_root() / "staticfiles.json"
+    if manifest.is_file():
+        collected = manifest.stat().st_mtime
+        if all(path.stat().st_mtime <= collected for path in STATIC_SOURCE.rglob("*")):
+            return
+    static_root().mkdir(parents=True, exist_ok=True)
+    identity.give_tree(static_root())
+    manage(["collectstatic", "--noinput", "--verbosity", "0"], "sqlite:///:memory:", identity)
+
+
+def static_names() -> dict[str, str]:
+    """The hashed name of every static file by its plain one, as the last collection wrote them."""
+    manifest = static_root() / "staticfiles.json"
+    try:
+        return json.loads(manifest.read_text("utf-8"))["paths"]
+    except (OSError, ValueError, KeyError):
+        raise BenchError(f"{manifest}: no collected static files; run ./manage.py collectstatic") from None

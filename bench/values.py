@@ -1,0 +1,55 @@
+"""The settings that templates read, from `deploy/values/<name>.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bench import paths
+from bench.errors import BenchError
+from bench.manifest import read_toml
+
+
+@dataclass(frozen=True)
+class Values:
+    """One file of values.
+
+    names    the settings that templates use by name
+    env      environment of the site
+    places   where things are on the host; empty for `bench`, whose places are its run directory's
+    """
+
+    name: str
+    names: dict[str, Any]
+    env: dict[str, str] = field(default_factory=dict)
+    places: dict[str, Any] = field(default_factory=dict)
+
+    def changed(self, changes: dict[str, Any]) -> Values:
+        """These values with some names changed; raises BenchError for a name that no template knows."""
+        for name in changes:
+            if name not in self.names:
+                raise BenchError(f"--set {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}")
+        return replace(self, names={**self.names, **changes})
+
+
+def read(name: str = "bench") -> Values:
+    """The values called `name`; raises BenchError that lists the names there are."""
+    path = paths.DEPLOY / "values" / f"{name}.toml"
+    if not path.is_file():
+        known = ", ".join(sorted(item.stem for item in path.parent.glob("*.toml")))
+        raise BenchError(f"no values called {name!r} in deploy/values; there are: {known}")
+    table = read_toml(path)
+    env = {key: str(value) for key, value in table.pop("env", {}).items()}
+    places = table.pop("places", {})
+    return Values(name, table, env, places)
+
+
+def parse_changes(texts: list[str]) -> dict[str, Any]:
+    """`["processes=5"]` as `{"processes": 5}`: whole numbers become numbers, all else stays text."""
+    changes: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BenchError(f"--set {text}: write it as NAME=VALUE, for example --set processes=5")
+        changes[name] = int(value) if value.isdecimal() else value
+    return changes
