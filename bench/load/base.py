@@ -1,0 +1,125 @@
+"""What every load tool's adapter takes and gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.errors import BenchError
+
+# Files of the adapters that are the tools' own scripts and settings.
+HERE = Path(__file__).resolve().parent
+
+
+class LoadError(BenchError):
+    """A load tool printed something that holds no figures."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A closed loop: each of `connections` sends its next request when it has its answer, for `seconds`.
+
+    base_url    http://127.0.0.1:8000, without a path
+    paths       requested in this order, over and over, by every connection
+    threads     how many processor cores the tool may keep busy, where it can be told
+    timeout_s   seconds after which a request counts as unanswered
+    keep_alive  ask for connections to be reused
+    """
+
+    base_url: str
+    paths: tuple[str, ...]
+    connections: int
+    seconds: int
+    threads: int = 1
+    timeout_s: int = 10
+    keep_alive: bool = True
+
+    def __post_init__(self):
+        if not self.paths or any(not path.startswith("/") or len(path.split()) != 1 for path in self.paths):
+            raise ValueError(f"paths must be non-empty and each begin with / and hold no space: {self.paths!r}")
+        if min(self.connections, self.seconds, self.threads, self.timeout_s) < 1:
+            raise ValueError("connections, seconds, threads and timeout_s must be at least 1")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run: `files` are written first, where `argv` then runs with the environment `env`."""
+
+    argv: tuple[str, ...]
+    files: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a load tool measured. None is what it cannot tell.
+
+    problem  what went wrong by the tool's own count and fits no field
+    """
+
+    duration_s: float
+    requests_total: int
+    requests_per_second: float
+    bytes_per_second: float | None
+    latency_mean_ms: float | None
+    latency_p50_ms: float | None
+    latency_p90_ms: float | None
+    latency_p99_ms: float | None
+    latency_max_ms: float | None
+    errors_connect: int | None
+    errors_read: int | None
+    errors_timeout: int | None
+    responses_not_2xx: int | None
+    problem: str | None = None
+
+    def failure(self) -> str | None:
+        """Why these figures are not a measurement of the site, or None when they are."""
+        counts = (
+            (self.responses_not_2xx, "answers with a status outside 200 to 299"),
+            (self.errors_connect, "connections that could not be made"),
+            (self.errors_read, "connections that broke before the answer was whole"),
+            (self.errors_timeout, "requests without an answer in time"),
+        )
+        found = [f"{count} {what}" for count, what in counts if count]
+        if self.problem:
+            found.append(self.problem)
+        if not found and not self.requests_total:
+            found.append(f"no answer at all in {self.duration_s:.1f} s")
+        return ", ".join(found) or None
+
+
+class Tool(ABC):
+    """A load tool.
+
+    programs         names it may be installed under
+    version          what to add to the program to make it print its version
+    url_list         whether it can request many URLs in turn
+    percentiles      whether it tells percentiles of the latency
+    latency_step_ms  the finest step in which it tells the latency
+    can_keep_alive   whether it can reuse connections without miscounting
+    fallback         whether it came from pip, to be used where no system tool is installed
+    """
+
+    name: str
+    programs: tuple[str, ...]
+    version: tuple[str, ...]
+    url_list: bool
+    percentiles: bool
+    latency_step_ms: float
+    can_keep_alive: bool = True
+    fallback: bool = False
+
+    @abstractmethod
+    def command(self, program: str, job: Job) -> Command:
+        """How to make the load of `job`."""
+
+    @abstractmethod
+    def parse(self, stdout: str, stderr: str) -> Figures:
+        """The figures in what the tool printed. Raises LoadError when there are none."""
+
+    def not_figures(self, stdout: str, stderr: str) -> LoadError:
+        """The error for output without figures: the last line the tool wrote says most."""
+        lines = (stderr.strip() or stdout.strip() or "nothing").splitlines()
+        said = lines[-1].strip()[:200]
+        return LoadError(f"{self.name} printed no figures; it said: {said}")

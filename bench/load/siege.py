@@ -1,0 +1,58 @@
+"""siege: many URLs, each request on a new connection, times in hundredths of a second and no percentiles.
+
+Failures of all kinds are one number in its report, so which they were is not known.
+"""
+
+from __future__ import annotations
+
+import json
+
+from bench.load.base import HERE, Command, Figures, Job, Tool
+
+MEBIBYTE = 1024 * 1024
+
+
+class Siege(Tool):
+    """https://www.joedog.org/siege-manual/"""
+
+    name = "siege"
+    programs = ("siege",)
+    version = ("--version",)
+    url_list = True
+    percentiles = False
+    latency_step_ms = 10.0
+    can_keep_alive = False
+
+    def command(self, program: str, job: Job) -> Command:
+        """siege with a home of its own, where it reads its settings and writes a file of cookies.
+
+        It ends when the clock shows a whole second, up to one second early, hence one second more.
+        """
+        settings = (HERE / "siege.conf").read_text(encoding="utf-8") + f"timeout = {job.timeout_s}\n"
+        urls = "".join(f"{job.base_url}{path}\n" for path in job.paths)
+        argv = (program, "-b", "-c", str(job.connections), "-t", f"{job.seconds + 1}S", "-f", "urls.txt")
+        return Command(argv, {".siege/siege.conf": settings, "urls.txt": urls}, {"HOME": "."})
+
+    def parse(self, stdout: str, stderr: str) -> Figures:
+        """The figures of the JSON object that siege prints."""
+        try:
+            said = json.loads(stdout[stdout.index("{") :])
+            seconds, done, failed = said["elapsed_time"], said["transactions"], said["failed_transactions"]
+            return Figures(
+                duration_s=seconds,
+                requests_total=done,
+                requests_per_second=done / seconds,
+                bytes_per_second=said["data_transferred"] * MEBIBYTE / seconds or None,
+                latency_mean_ms=said["response_time"] * 1000 or None,
+                latency_p50_ms=None,
+                latency_p90_ms=None,
+                latency_p99_ms=None,
+                latency_max_ms=said["longest_transaction"] * 1000 or None,
+                errors_connect=None,
+                errors_read=None,
+                errors_timeout=None,
+                responses_not_2xx=None,
+                problem=f"{failed} failed transactions" if failed else None,
+            )
+        except (ValueError, KeyError, ZeroDivisionError):
+            raise self.not_figures(stdout, stderr) from None
