@@ -48,7 +48,9 @@ def parse(asked: str | None, services: dict) -> Database:
         return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True)
     keepers = [name for name, service in services.items() if service.keeps]
     if asked not in keepers:
-        raise BenchError(f"--database {asked}: use {', '.join([SQLITE, *keepers])} or a URL such as postgresql://HOST/NAME")
+        raise BenchError(
+            f"--database {asked}: use {', '.join([SQLITE, *keepers])} or a URL such as postgresql://HOST/NAME"
+        )
     return Database(asked, service=asked, own=True)
 
 
@@ -93,6 +95,8 @@ def _fill_once(database: Database, url: str, identity: Identity) -> None:
 
 def _check_sqlite(path: Path, identity: Identity) -> None:
     if not path.is_file():
-        raise BenchError(f"{path}: no such database; run ./manage.py migrate and ./manage.py loadfixtures with this DATABASE_URL")
+        raise BenchError(
+            f"{path}: no such database; run ./manage.py migrate and ./manage.py loadfixtures with this DATABASE_URL"
+        )
     identity.must_write(path)
     identity.must_write(path.parent)

@@ -56,6 +56,10 @@ class Running:
         self._parts.empty()
         self.pids = self._parts.pids()
 
+    def died(self) -> DeploymentError | None:
+        """Which server or service has ended by itself and why, or None while all run."""
+        return next(filter(None, (process.died() for process in self._parts.processes())), None)
+
 
 @contextmanager
 def deployed(
@@ -89,7 +93,20 @@ def deployed(
             cleanup.callback(shutil.rmtree, run_dir, ignore_errors=True)
         parts = _Parts(composition, _values(changes), run_dir.absolute(), port, temporary)
         cleanup.callback(parts.stop)
-        yield parts.bring_up(database, env or {})
+        try:
+            yield parts.bring_up(database, env or {})
+        except DeploymentError as error:
+            if not temporary:
+                raise
+            raise _with_kept_log(error, parts.logs, f"{stack}~{layer}") from None
+
+
+def _with_kept_log(error: DeploymentError, logs: Path, name: str) -> DeploymentError:
+    """The error with its logs moved out of a run directory that is about to be removed."""
+    kept = paths.VAR / "logs" / name
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(logs, kept)
+    return error.moved(kept) if error.log else error
 
 
 def check_size(size: str) -> None:
@@ -105,10 +122,13 @@ def _values(changes: dict[str, Any] | None) -> values.Values:
 class _Parts:
     """What a deployment is made of, and the order it starts and stops in."""
 
-    def __init__(self, composition: Composition, chosen: values.Values, run_dir: Path, port: int | None, temporary: bool):
+    def __init__(
+        self, composition: Composition, chosen: values.Values, run_dir: Path, port: int | None, temporary: bool
+    ):
         self.composition = composition
         self.values = chosen
         render.fresh_directory(run_dir)
+        worker().give(run_dir)
         self.identity: Identity = worker(run_dir)
         self.sockets = _socket_folder(run_dir)
         self.register = leftovers.Register(run_dir if temporary else self.sockets)
@@ -153,12 +173,15 @@ class _Parts:
         scheme = "https" if self.values.names["listener"] == "tls" else "http"
         return f"{scheme}://{self.places.bind}:{self.places.port}"
 
+    def processes(self) -> list[Process]:
+        return [*(item[0] for item in self.services), *self.servers]
+
     def pids(self) -> dict[str, int]:
-        return {process.name: process.pid for process in [*(item[0] for item in self.services), *self.servers]}
+        return {process.name: process.pid for process in self.processes()}
 
     def stop(self) -> None:
         """Stop everything and leave no process, socket or register entry behind."""
-        supervise.stop([*(item[0] for item in self.services), *self.servers])
+        supervise.stop(self.processes())
         shutil.rmtree(self.sockets, ignore_errors=True)
         self.register.close()
 
@@ -215,7 +238,9 @@ class _Parts:
         context = render.service_context(service, found, self.places, self.values, data / "data")
         if service.config:
             source = service.folder / service.config
-            (self.conf / service.config).write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
+            (self.conf / service.config).write_text(
+                render.text(source.read_text("utf-8"), context, str(source)), "utf-8"
+            )
         if service.keeps:
             data.mkdir(parents=True, exist_ok=True)
             self.identity.give(data)
@@ -284,7 +309,9 @@ class _Parts:
         tls = self.values.names["listener"] == "tls"
         supervise.wait_healthy(self.servers, front, HEALTH, READY_TIMEOUT_S, tls)
 
-    def _start(self, name: str, argv: list[str], env: dict[str, str], cwd: Path | None = None, stop_signal: str = "TERM") -> Process:
+    def _start(
+        self, name: str, argv: list[str], env: dict[str, str], cwd: Path | None = None, stop_signal: str = "TERM"
+    ) -> Process:
         process = supervise.start(
             name,
             argv,

@@ -14,4 +14,9 @@ class DeploymentError(BenchError):
 
     def __init__(self, message: str, log: Path | None = None):
         super().__init__(message if log is None else f"{message}; see {log}")
+        self.message = message
         self.log = log
+
+    def moved(self, folder: Path) -> DeploymentError:
+        """The same error with its log now in `folder`."""
+        return DeploymentError(self.message, folder / self.log.name if self.log else None)

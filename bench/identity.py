@@ -12,6 +12,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,9 +97,13 @@ def _ordinary_user() -> pwd.struct_passwd:
 
 
 def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
-    """The first thing a worker started with `prefix` cannot read: Python, the project, `folder`; None when all can be."""
+    """The first thing a worker started with `prefix` cannot read: Python, the project, `folder`; None when all can be.
+
+    A Python whose library is closed may start all the same, on another Python's library, so its answer is compared.
+    """
+    same = f"import sys, ssl; sys.exit((sys.version, sys.base_prefix) != {(sys.version, sys.base_prefix)!r})"
     for path, argv in (
-        (paths.PYTHON.resolve(), (str(paths.PYTHON), "-c", "import encodings, ssl")),
+        (Path(sys.base_prefix), (str(paths.PYTHON), "-c", same)),
         (paths.PROJECT, ("/bin/ls", str(paths.PROJECT / "bench"))),
         (folder, ("/bin/ls", str(folder))),
     ):

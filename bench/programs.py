@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import glob
 import os
 import re
 import shutil
@@ -20,12 +19,16 @@ SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 def find(names: Iterable[str], search: Iterable[str] = ()) -> Path | None:
     """The first of `names` that is installed: in the virtual environment, on PATH, in the system's server
     directories, then in the `search` globs (the newest match first)."""
-    more = [directory for pattern in search for directory in _newest_first(glob.glob(pattern))]
+    more = [directory for pattern in search for directory in _newest_first(_glob(pattern))]
     places = [str(paths.VENV / "bin"), *os.environ.get("PATH", "").split(os.pathsep), *SYSTEM_DIRECTORIES, *more]
     for name in names:
         if found := shutil.which(name, path=os.pathsep.join(places)):
             return Path(found)
     return None
+
+
+def _glob(pattern: str) -> list[str]:
+    return [str(path) for path in Path("/").glob(pattern.lstrip("/"))]
 
 
 def _newest_first(directories: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Rendering a composition's files into a directory. Nothing is started here.
 
-A server reads, all from one directory: its own files of the stack's folder (`<server>.<anything>`), the snippets that stacks
-share (`common/<server>/`, rendered to `<server>/`) and the layer's snippets (`layer/<server>.<point>`). A point that the
-layer does not fill is filled by the layer `none`, so that every include of a stack's file finds its file.
+A server reads, all from one directory: its own files of the stack's folder (`<server>.<anything>`), the snippets that
+stacks share (`common/<server>/`, rendered to `<server>/`) and the layer's snippets (`layer/<server>.<point>`). A point
+that the layer does not fill is filled by the layer `none`, so that every include of a stack's file finds its file.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def text(template: str, context: dict[str, Any], where: str) -> str:
         raise BenchError(f"{where}: {error}; docs/adding-a-stack.md lists the names") from None
 
 
-def context_of(server: Server, composition: Composition, places: Places, wiring: Wiring, values: Values) -> dict[str, Any]:
+def context_of(
+    server: Server, composition: Composition, places: Places, wiring: Wiring, values: Values
+) -> dict[str, Any]:
     """The names that the templates of one server can use."""
     chain = [item.name for item in composition.stack.servers]
     index = chain.index(server.name)
@@ -124,7 +126,9 @@ def server_files(server: Server, composition: Composition) -> dict[str, Path]:
     return files
 
 
-def service_context(service: Service, programs: dict[str, str], places: Places, values: Values, data: Path) -> dict[str, Any]:
+def service_context(
+    service: Service, programs: dict[str, str], places: Places, values: Values, data: Path
+) -> dict[str, Any]:
     """The names that the templates of a service can use."""
     socket = f"{places.run}/{service.name}.sock"
     return {

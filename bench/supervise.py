@@ -63,7 +63,14 @@ class Process:
 
 
 def start(
-    name: str, argv: list[str], *, env: dict[str, str], cwd: Path, log: Path, identity: Identity, stop_signal: str = "TERM"
+    name: str,
+    argv: list[str],
+    *,
+    env: dict[str, str],
+    cwd: Path,
+    log: Path,
+    identity: Identity,
+    stop_signal: str = "TERM",
 ) -> Process:
     """Start `argv` as `identity`, its output appended to `log`; raises DeploymentError when it cannot be executed."""
     with log.open("ab") as output:
@@ -96,7 +103,9 @@ def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout
         _still_waiting(process, deadline, f"did not answer {Path(argv[0]).name}", timeout_s)
 
 
-def wait_healthy(processes: Iterable[Process], address: Address, path: str, timeout_s: float, tls: bool = False) -> None:
+def wait_healthy(
+    processes: Iterable[Process], address: Address, path: str, timeout_s: float, tls: bool = False
+) -> None:
     """Return once GET `path` answers 200 at `address`; raises DeploymentError naming who died or what it answered."""
     processes = list(processes)
     deadline = time.monotonic() + timeout_s

@@ -28,7 +28,9 @@ class Values:
         """These values with some names changed; raises BenchError for a name that no template knows."""
         for name in changes:
             if name not in self.names:
-                raise BenchError(f"--set {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}")
+                raise BenchError(
+                    f"--set {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}"
+                )
         return replace(self, names={**self.names, **changes})
 
 

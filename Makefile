@@ -1,0 +1,52 @@
+# Two commands matter: `make bench` and `make test`. `make help` lists the rest.
+# PYTHON=python3.13 uses another interpreter, with a virtual environment of its own.
+
+PYTHON ?= python3
+VENV ?= .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
+BIN := $(VENV)/bin
+RUN_DIR ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
+# A quick look at everything that can run here; a measurement to rely on takes `python -m bench run` with its defaults.
+QUICK := --workload session --workload home --level 16 --rounds 2 --duration 2
+
+# Every system server, service, load tool and browser that the stacks, layers, benchmarks and tests can use.
+PACKAGES := nginx memcached postgresql wrk apache2-utils siege sqlite3 openssl chromium
+
+.DEFAULT_GOAL := help
+.PHONY: help bench test servers lint format clean venv
+
+help:  ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+
+bench: venv  ## everything from a fresh clone to a report: environment, a million rows, a quick comparison
+	@$(BIN)/python -m bench run $(QUICK) --to $(RUN_DIR); status=$$?; \
+	test -e $(RUN_DIR)/run.json && $(BIN)/python -m bench report $(RUN_DIR) || exit $$status; exit $$status
+
+test: venv  ## everything from a fresh clone to a green test run
+	$(BIN)/python -m pytest
+
+servers:  ## install every system server on Debian or Ubuntu (as root or with sudo)
+	@command -v apt-get > /dev/null || { echo "make servers: no apt-get here; install: $(PACKAGES)" >&2; exit 2; }
+	@test "$$(id -u)" = 0 || command -v sudo > /dev/null || { echo "make servers: run it as root or install sudo" >&2; exit 2; }
+	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update
+	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES)
+
+lint: venv  ## check style
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: venv  ## mend style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:  ## remove virtual environments, caches, databases and collected files; results are kept
+	rm -rf .venv .venv-* var .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+venv: $(VENV)/.installed
+
+$(VENV)/.installed: requirements.txt
+	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: $(PYTHON) is not Python 3.11 or newer with venv; name one: make PYTHON=python3.13" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@

@@ -1,0 +1,116 @@
+"""Check the manifests and the rendered files: every template renders, each server's own configuration test passes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import compose, deployment, identity, manifest, paths, render, site, supervise, values
+from bench.compose import Composition, Skip
+from bench.manifest import NO_LAYER
+
+SUMMARY = "manifests, templates and each server's own configuration test"
+TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one server's check under one layer; `problem` is empty when it passed."""
+
+    stack: str
+    layer: str
+    server: str
+    problem: str = ""
+    skipped: bool = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `check`."""
+    parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks to check (default: all)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print a line a check; returns 1 when one failed."""
+    chosen = [compose.stack(name) for name in args.stacks] or list(manifest.stacks().values())
+    manifest.services()
+    failed = 0
+    for stack in chosen:
+        for layer in manifest.layers().values():
+            for finding in check(stack, layer):
+                failed += bool(finding.problem and not finding.skipped)
+                print(_line(finding), flush=True)
+    return 1 if failed else 0
+
+
+def _line(finding: Finding) -> str:
+    word = "skip" if finding.skipped else "FAIL" if finding.problem else "ok"
+    where = f"{finding.stack} {finding.layer} {finding.server}".rstrip()
+    return f"{word:4}  {where}{': ' + finding.problem if finding.problem else ''}"
+
+
+def check(stack: manifest.Stack, layer: manifest.Layer) -> list[Finding]:
+    """Render the stack with the layer and run each server's configuration test.
+
+    Without the layer every server is tested; with it, those that read one of its snippets.
+    """
+    if compose.misfit(stack, layer):
+        return []
+    composed = compose.compose(stack, [layer])
+    if isinstance(composed, Skip):
+        return [Finding(stack.name, layer.name, "", composed.reason, skipped=True)]
+    with contextlib.ExitStack() as cleanup:
+        folder = Path(tempfile.mkdtemp(prefix="benchapp-check-"))
+        cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
+        findings = []
+        for server in stack.servers:
+            if server.check and (layer.name == NO_LAYER or layer.snippets(server.name)):
+                findings.append(Finding(stack.name, layer.name, server.name, _problem(composed, server, folder)))
+        return findings
+
+
+def _problem(composed: Composition, server: manifest.Server, folder: Path) -> str:
+    """What the server's own test says against its rendered files, or an empty string."""
+    who = identity.worker(folder)
+    chosen = values.read("bench")
+    (folder / "run").mkdir(exist_ok=True)
+    places = deployment.bench_places(folder, folder / "run", who, supervise.free_port())
+    for place in (places.conf, places.logs, places.store):
+        Path(place).mkdir(exist_ok=True)
+    who.give_tree(folder)
+    wiring = render.wire(composed.stack.servers, places, {**chosen.names, **composed.stack.values}, supervise.free_port)
+    render.write_files(composed, places, wiring, chosen, Path(places.conf))
+    context = render.context_of(server, composed, places, wiring, chosen)
+    argv = render.argv(server.check, context, f"{server.name} check")
+    env = site.site_environment("sqlite:///:memory:", folder / "run")
+    return run_check([*who.prefix, *argv], env, server.bad_output)
+
+
+def run_check(argv: list[str], env: dict[str, str], bad_output: str = "") -> str:
+    """The last line of a failed configuration test, or an empty string when it passed.
+
+    Some servers' status means nothing; for those `bad_output` is what their output holds when a file is bad.
+    """
+    try:
+        done = subprocess.run(
+            argv,
+            env=env,
+            cwd=paths.PROJECT,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{' '.join(argv)} did not end within {TIMEOUT_S} s"
+    output = (done.stdout + done.stderr).strip()
+    bad = re.search(bad_output, output) if bad_output else done.returncode != 0
+    if not bad:
+        return ""
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines[-1] if lines else f"exit status {done.returncode}"

@@ -1,0 +1,125 @@
+"""List stacks and layers: what fits what, what can run here and why not, with the versions that would be used."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from bench import compose, identity, manifest, paths, programs
+
+SUMMARY = "stacks and layers, what fits what, what can run here and why not"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `list`."""
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the listing."""
+    listing = survey()
+    print(json.dumps(listing, indent=2) if args.json else as_text(listing))
+    return 0
+
+
+def survey() -> dict[str, Any]:
+    """Every stack, layer and service with what can run here.
+
+    `fits[stack][layer]` is null when the two can run here, else the reason why not.
+    """
+    stacks, layers, services = manifest.stacks(), manifest.layers(), manifest.services()
+    fits = {
+        name: {layer: _reason(compose.compose(stack, [layers[layer]])) for layer in layers}
+        for name, stack in stacks.items()
+    }
+    return {
+        "python": {"program": str(paths.PYTHON), "version": programs.version((str(paths.PYTHON), "--version"))},
+        "servers_run_as": identity.worker().user,
+        "notice": identity.worker().notice or None,
+        "stacks": {
+            name: {"title": stack.title, "about": stack.about, "servers": _servers(stack)}
+            for name, stack in stacks.items()
+        },
+        "layers": {
+            name: {"title": layer.title, "about": layer.about, "place": layer.place, "services": list(layer.services)}
+            for name, layer in layers.items()
+        },
+        "services": {name: _service(service) for name, service in services.items()},
+        "fits": fits,
+    }
+
+
+def _reason(composed: compose.Composition | compose.Skip) -> str | None:
+    return composed.reason if isinstance(composed, compose.Skip) else None
+
+
+def _servers(stack: manifest.Stack) -> list[dict[str, Any]]:
+    servers = []
+    for server in stack.servers:
+        program = programs.find(server.programs, server.search)
+        servers.append(
+            {
+                "name": server.name,
+                "speaks": server.speaks,
+                "program": str(program) if program else None,
+                "version": compose.server_version(server, program) if program else None,
+            }
+        )
+    return servers
+
+
+def _service(service: manifest.Service) -> dict[str, Any]:
+    missing = compose.missing_programs(service)
+    found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
+    version = None
+    if service.version and not missing:
+        version = programs.version(tuple(_program(word, found) for word in service.version))
+    return {"title": service.title, "missing": missing, "version": version}
+
+
+def _program(word: str, found: dict[str, str]) -> str:
+    for key, path in found.items():
+        word = word.replace(f"{{{{ programs.{key} }}}}", path)
+    return word
+
+
+def as_text(listing: dict[str, Any]) -> str:
+    """The listing for people: stacks, layers, services, then the matrix."""
+    python = listing["python"]
+    lines = [f"Python {python['version']} ({python['program']}); servers run as user {listing['servers_run_as']}"]
+    if listing["notice"]:
+        lines.append(f"note: {listing['notice']}")
+    lines += ["", "STACKS (innermost server first)"]
+    width = max(map(len, listing["stacks"]))
+    for name, stack in listing["stacks"].items():
+        chain = " <- ".join(f"{item['name']} {item['version'] or '(not installed)'}" for item in stack["servers"])
+        lines.append(f"  {name:{width}}  {chain}")
+    lines += ["", "LAYERS"]
+    width = max(map(len, listing["layers"]))
+    lines += [f"  {name:{width}}  {layer['about']}" for name, layer in listing["layers"].items()]
+    lines += ["", "SERVICES"]
+    for name, service in listing["services"].items():
+        state = (
+            f"not installed: {', '.join(service['missing'])}"
+            if service["missing"]
+            else service["version"] or "installed"
+        )
+        lines.append(f"  {name:{width}}  {state}")
+    return "\n".join([*lines, "", *_matrix(listing)])
+
+
+def _matrix(listing: dict[str, Any]) -> list[str]:
+    layers = list(listing["layers"])
+    width = max(map(len, listing["fits"]))
+    lines = ["CAN RUN HERE (yes, or the number of the reason)", "  " + " " * width + "  " + "  ".join(layers)]
+    reasons: list[str] = []
+    for stack, fits in listing["fits"].items():
+        cells = []
+        for layer in layers:
+            reason = fits[layer]
+            if reason is not None and reason not in reasons:
+                reasons.append(reason)
+            cells.append(f"{'yes' if reason is None else reasons.index(reason) + 1:<{len(layer)}}")
+        lines.append(f"  {stack:{width}}  " + "  ".join(cells).rstrip())
+    return lines + [f"  {number}: {reason}" for number, reason in enumerate(reasons, 1)]

@@ -1,0 +1,159 @@
+"""Render a stack's files into a directory: for this machine, or with production's values to take to a host, with
+systemd units and a note that says how to install them. Nothing is started."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from bench import compose, deployment, identity, manifest, paths, programs, render, supervise, values
+from bench.compose import Composition
+from bench.errors import BenchError
+from bench.render import Places, Wiring
+from bench.up import add_set
+from bench.values import Values
+
+SUMMARY = "write a stack's configuration files, for production with systemd units"
+UNITS = paths.DEPLOY / "common" / "systemd"
+HOST = paths.DEPLOY / "common" / "production"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `render`."""
+    parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
+    parser.add_argument("--layer", default=manifest.NO_LAYER, help="a layer, or several joined with + (default: none)")
+    parser.add_argument("--values", default="bench", help="a file of deploy/values (default: bench)")
+    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="a new or empty directory")
+    add_set(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write the files and print their paths."""
+    chosen = values.read(args.values).changed(values.parse_changes(args.set))
+    composition = composed_for_files(args.stack, args.layer)
+    for path in write(composition, chosen, args.to):
+        print(path)
+    return 0
+
+
+def composed_for_files(stack_name: str, layer_names: str) -> Composition:
+    """The composition whether or not its programs are installed here: files can be written anywhere.
+
+    A program that is missing is taken to be where Debian puts it. Raises BenchError when the layer does not fit.
+    """
+    stack, layers = compose.stack(stack_name), compose.layers(layer_names)
+    for layer in layers:
+        if reason := compose.misfit(stack, layer):
+            raise BenchError(f"{stack_name} with layer {layer_names}: {reason}")
+    known = manifest.services()
+    found = {
+        server.name: programs.find(server.programs, server.search) or Path("/usr/sbin") / server.programs[0]
+        for server in stack.servers
+    }
+    services = tuple(known[name] for layer in layers for name in layer.services)
+    env = dict(stack.env)
+    for layer in layers:
+        env |= layer.env
+    return Composition(stack, layers, found, services, env)
+
+
+def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
+    """Write the files into `target`; returns them, sorted."""
+    target = target.absolute()
+    render.fresh_directory(target)
+    if not chosen.places:
+        places = deployment.bench_places(target, target / "run", identity.worker(), supervise.free_port())
+        conf = target / "conf"
+    else:
+        places = production_places(chosen)
+        conf = target
+        composition = _with_host_programs(composition, places)
+    ports = iter(range(8001, 8999)).__next__
+    wiring = render.wire(composition.stack.servers, places, {**chosen.names, **composition.stack.values}, ports)
+    written = render.write_files(composition, places, wiring, chosen, conf)
+    if chosen.places:
+        written += _write_host_files(composition, places, wiring, chosen, target)
+    return sorted(written)
+
+
+def production_places(chosen: Values) -> Places:
+    """The `[places]` of the values; raises BenchError that names what is missing or unknown."""
+    try:
+        return Places(**chosen.places)
+    except TypeError as error:
+        raise BenchError(f"deploy/values/{chosen.name}.toml [places]: {str(error).partition('() ')[2]}") from None
+
+
+def _with_host_programs(composition: Composition, places: Places) -> Composition:
+    """The composition with programs of this virtual environment replaced by those of the host's."""
+    moved = {
+        name: Path(places.venv) / "bin" / program.name if program.is_relative_to(paths.VENV) else program
+        for name, program in composition.programs.items()
+    }
+    return Composition(
+        composition.stack, composition.layers, moved, composition.services, composition.env, composition.notes
+    )
+
+
+def _write_host_files(
+    composition: Composition, places: Places, wiring: Wiring, chosen: Values, target: Path
+) -> list[Path]:
+    units = [_unit(server, composition, places, wiring, chosen) for server in composition.stack.servers]
+    context = {
+        **chosen.names,
+        **vars(places),
+        "python": places.python,
+        "title": composition.stack.title,
+        "stack": composition.stack.name,
+        "layer": composition.layer_name,
+        "layer_title": " and ".join(layer.title for layer in composition.layers),
+        "units": units,
+        "services": [service.title for service in composition.services],
+        "env": _site_env(composition, places, chosen),
+    }
+    written = []
+    for folder, sources in ((target / "systemd", [UNITS / "benchapp.target"]), (target, sorted(HOST.iterdir()))):
+        folder.mkdir(exist_ok=True)
+        for source in sources:
+            path = folder / source.name
+            path.write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
+            written.append(path)
+    source = UNITS / "server.service"
+    for unit in units:
+        path = target / "systemd" / f"{unit['name']}.service"
+        path.write_text(render.text(source.read_text("utf-8"), {**context, "unit": unit}, str(source)), "utf-8")
+        written.append(path)
+    return written
+
+
+def _unit(
+    server: manifest.Server, composition: Composition, places: Places, wiring: Wiring, chosen: Values
+) -> dict[str, Any]:
+    """What the unit template needs of one server."""
+    chain = [item.name for item in composition.stack.servers]
+    index = chain.index(server.name)
+    context = render.context_of(server, composition, places, wiring, chosen)
+    check = render.argv(server.check, context, f"{server.name} check")
+    return {
+        "name": f"benchapp-{server.name}",
+        "about": server.about,
+        "start": " ".join(render.argv(server.start, context, f"{server.name} start")),
+        "check": " ".join(check),
+        "after": f"benchapp-{chain[index - 1]}.service" if index else "",
+        "env": {key: render.text(text, context, server.name) for key, text in server.env.items()},
+        "serves_app": index == 0,
+        "faces_clients": index == len(chain) - 1,
+    }
+
+
+def _site_env(composition: Composition, places: Places, chosen: Values) -> dict[str, str]:
+    context = {**chosen.names, **composition.stack.values, **vars(places)}
+    templates = {
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "BENCHAPP_STATIC_ROOT": places.static_root,
+        "BENCHAPP_CACHE_SECONDS": str(chosen.names["cache_seconds"]),
+        **chosen.env,
+        **composition.env,
+    }
+    return {key: render.text(text, context, f"environment {key}") for key, text in templates.items()}

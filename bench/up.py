@@ -1,0 +1,90 @@
+"""Serve the site by a stack until told to stop. Prints one line, `ready http://127.0.0.1:PORT/`, when it serves;
+Ctrl-C or SIGTERM stops all of it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+
+from bench import deployment, manifest, values
+from bench.errors import BenchError, DeploymentError
+
+SUMMARY = "serve the site by a stack until Ctrl-C"
+POLL_S = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `up`."""
+    parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
+    parser.add_argument("--layer", default=manifest.NO_LAYER, help="a layer, or several joined with + (default: none)")
+    parser.add_argument("--port", type=port_number, help="the port on 127.0.0.1 (default: a free one)")
+    parser.add_argument(
+        "--database", metavar="URL|postgresql", help="sqlite (default), postgresql (a private cluster) or a URL"
+    )
+    parser.add_argument("--size", default="unlimited", help="resource limits (default: unlimited, the only one)")
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="K=V", help="a variable of the site's environment"
+    )
+    add_set(parser)
+
+
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """The argument that changes a value for every stack."""
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="change a value of deploy/values/bench.toml"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Serve until a signal comes; returns 0 when stopped by it."""
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        with deployment.deployed(
+            args.stack,
+            args.layer,
+            database=args.database,
+            size=args.size,
+            port=args.port,
+            env=environment(args.env),
+            changes=values.parse_changes(args.set),
+        ) as running:
+            for note in running.notes:
+                print(f"note: {note}", file=sys.stderr)
+            print(f"ready {running.url}/", flush=True)
+            _watch(running)
+    except KeyboardInterrupt:
+        # Ctrl-C is how a person ends it, so that is no failure; before it serves, too.
+        return 0
+    return 0
+
+
+def _stop(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _watch(running: deployment.Running) -> None:
+    """Wait for a signal; raises DeploymentError when a server or service ends by itself."""
+    while True:
+        time.sleep(POLL_S)
+        if error := running.died():
+            raise DeploymentError(f"{error.message}; all else is stopped", error.log)
+
+
+def environment(texts: list[str]) -> dict[str, str]:
+    """`["DEBUG=1"]` as `{"DEBUG": "1"}`; raises BenchError for anything of another form."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise BenchError(f"--env {text}: write it as NAME=VALUE, for example --env DEBUG=1")
+        pairs[name] = value
+    return pairs
+
+
+def port_number(text: str) -> int:
+    """A TCP port from 1 to 65535, for argparse."""
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; use a number from 1 to 65535")
+    return int(text)
