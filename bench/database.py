@@ -67,9 +67,9 @@ def prepare(database: Database, url: str, identity: Identity) -> None:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of an SQLite URL, or None for another database."""
+    """The file of an SQLite URL, or None for another database; a relative one is in the checkout, as the site has it."""
     parts = urlsplit(url)
-    return Path(parts.path) if parts.scheme == SQLITE else None
+    return paths.PROJECT / parts.path[1:] if parts.scheme == SQLITE else None
 
 
 def _fill_once(database: Database, url: str, identity: Identity) -> None:

@@ -30,7 +30,7 @@ class Server:
     search     more directories to look in (globs), after the virtual environment and PATH
     version    argv that prints the version
     config     its main configuration file, in the stack's folder (or common), a template
-    speaks     the protocol it serves: http, uwsgi, fastcgi, scgi
+    speaks     the protocol it serves: http or one of the gateway protocols
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
     start      argv that runs it in the foreground, a template an item
     check      argv of its own configuration test, or empty
@@ -122,7 +122,7 @@ class Layer:
             raise ValueError(f"place is {self.place!r}; use one of {', '.join(PLACES)}")
 
     def snippets(self, server: str) -> dict[str, Path]:
-        """Template files for that server by the point they fill: `nginx.pages.conf` fills `nginx.pages.conf`."""
+        """Template files for that server, by the point they fill: `<server>.pages.conf` fills the point of that name."""
         return {path.name: path for path in sorted(self.folder.glob(f"{server}.*"))}
 
 

@@ -1,0 +1,128 @@
+"""Manifests: what is wrong in one is told in one line that names the file."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import compose, manifest, paths, render
+from bench.errors import BenchError
+
+GOOD = """
+title = "T"
+about = "A"
+[[server]]
+name = "x"
+programs = ["x"]
+config = "x.conf"
+speaks = "http"
+start = ["{{ program }}"]
+"""
+
+
+def stack_file(tmp_path, text):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    path = folder / "stack.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_stack_of_one_file_needs_nothing_else(tmp_path):
+    stack = manifest.read_stack(stack_file(tmp_path, GOOD))
+    assert stack.name == "mine"
+    assert [server.name for server in stack.servers] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title = ", "not valid TOML"),
+        (GOOD + 'colour = "red"\n', "unknown key 'colour'"),
+        (GOOD.replace('title = "T"', ""), "stack needs 'title'"),
+        (GOOD.replace('programs = ["x"]', 'programs = "x"'), "programs must be a list of strings, not 'x'"),
+        (GOOD.replace('speaks = "http"', ""), "server needs 'speaks'"),
+        (GOOD + 'listen = "pipe"\n', "listen is 'pipe'; use one of tcp, unix"),
+        ('title = "T"\nabout = "A"\n', "it has no [[server]]"),
+        (GOOD + GOOD[GOOD.index("[[") :], "two servers have the same name"),
+        (GOOD + "[values]\nprocesses = 1\n", "[values] that differ need a `reason`"),
+        (GOOD + '[[declares]]\ncheck = "x"\n', "declaration needs 'reason'"),
+    ],
+)
+def test_a_wrong_stack_is_told_in_one_line(tmp_path, text, says):
+    path = stack_file(tmp_path, text)
+    with pytest.raises(BenchError) as caught:
+        manifest.read_stack(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert says in message
+    assert "\n" not in message
+
+
+def test_a_common_server_is_completed_by_the_stack():
+    stack = manifest.stacks()["nginx-uwsgi"]
+    inner, outer = stack.servers
+    assert (inner.listen, outer.listen) == ("unix", "tcp")
+    assert inner.programs == manifest.stacks()["uwsgi"].servers[0].programs
+
+
+@pytest.mark.parametrize("name", manifest.stacks())
+def test_every_stack_is_a_folder_that_explains_itself(name):
+    stack = manifest.stacks()[name]
+    assert stack.title
+    assert stack.about.endswith(".")
+    for server in stack.servers:
+        assert (stack.folder / server.config).is_file(), f"{name} has no {server.config}"
+        assert server.check, f"{name}: {server.name} has no configuration check"
+
+
+@pytest.mark.parametrize("name", manifest.layers())
+def test_every_layer_names_services_that_exist(name):
+    layer = manifest.layers()[name]
+    assert set(layer.services) <= set(manifest.services())
+    assert set(layer.without) <= set(layer.services)
+
+
+def test_unknown_names_come_with_the_nearest():
+    with pytest.raises(BenchError, match="no stack called 'nginx-uwsgy'; did you mean nginx-uwsgi?"):
+        compose.stack("nginx-uwsgy")
+    with pytest.raises(BenchError, match="no layer called 'zzz'; there are: none, "):
+        compose.layers("zzz")
+    with pytest.raises(BenchError, match="a layer is named twice"):
+        compose.layers("fragments+fragments")
+    with pytest.raises(BenchError, match="none cannot be joined with another layer"):
+        compose.layers("none+fragments")
+
+
+def test_a_layer_fits_where_a_server_has_a_snippet():
+    layer = manifest.layers()["staticgenerator"]
+    assert compose.misfit(manifest.stacks()["nginx-gunicorn"], layer) == ""
+    reason = compose.misfit(manifest.stacks()["gunicorn"], layer)
+    assert reason == "staticgenerator has no snippet for gunicorn: it needs nginx in the chain"
+
+
+def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
+    monkeypatch.setattr(compose.programs, "find", lambda names, search=(): None)
+    skip = compose.compose(manifest.stacks()["nginx-uwsgi"], [manifest.layers()["none"]])
+    assert isinstance(skip, compose.Skip)
+    assert skip.reason == "program not installed: uwsgi; `make servers` installs it on Debian and Ubuntu"
+
+
+def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
+    monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
+    composed = compose.compose(manifest.stacks()["gunicorn"], [manifest.layers()["fragments"]])
+    assert composed.services == ()
+    assert composed.env["CACHE_URL"].startswith("locmemcache://")
+    assert composed.notes == (
+        "fragments: memcached is not installed: each worker process has a cache of its own in memory (locmem)",
+    )
+
+
+def test_an_unknown_name_in_a_template_names_the_file():
+    with pytest.raises(BenchError, match=r"x\.conf: 'nosuch' is undefined; docs/adding-a-stack\.md lists the names"):
+        render.text("{{ nosuch }}", {}, "x.conf")
+
+
+def test_no_template_holds_logic_beyond_a_loop_over_addresses():
+    for path in (paths.DEPLOY / "stacks").rglob("*"):
+        if path.is_file():
+            assert "{% if" not in path.read_text("utf-8"), path
