@@ -142,8 +142,8 @@ def _unit(
         "check": " ".join(check),
         "after": f"benchapp-{chain[index - 1]}.service" if index else "",
         "env": {key: render.text(text, context, server.name) for key, text in server.env.items()},
-        "serves_app": index == 0,
-        "faces_clients": index == len(chain) - 1,
+        # Only the application server learns the site's secrets.
+        "environment_files": [f"{places.conf}/site.env", f"{places.conf}/secrets.env"] if index == 0 else [],
     }
 
 
