@@ -1,0 +1,67 @@
+"""The rendered configuration files of a run, read for showing. The only part of the report that reads files
+beside the run's records."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.results import CONFIGS_DIRECTORY
+
+MOST_BYTES = 200_000  # of one file; a longer one is cut and says so
+
+# What must not travel with a report: values of names that say they are secret, and passwords in URLs.
+_SECRET = re.compile(
+    r"(?im)^(?P<name>.*?\b[\w.-]*(?:secret|password|passwd|token|api_?key)[\w.-]*[\"']?\s*[=:]\s*)(?P<value>\S.*)$"
+)
+_URL_PASSWORD = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """One rendered file: its path inside its deployment's folder, and its text."""
+
+    path: str
+    text: str
+
+
+def read_configs(directory: Path) -> dict[str, list[ConfigFile]]:
+    """Deployment (folder under configs/) -> its files. Links are not followed; binary files are named only."""
+    root = directory / CONFIGS_DIRECTORY
+    if not root.is_dir():
+        return {}
+    folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
+    found = {folder.name: [_read(path, folder) for path in _files(folder)] for folder in folders}
+    return {name: files for name, files in found.items() if files}
+
+
+def _files(folder: Path) -> list[Path]:
+    files, waiting = [], [folder]
+    while waiting:
+        for path in waiting.pop().iterdir():
+            if path.is_symlink():
+                continue
+            if path.is_dir():
+                waiting.append(path)
+            elif path.is_file():
+                files.append(path)
+    return sorted(files)
+
+
+def _read(path: Path, folder: Path) -> ConfigFile:
+    name = path.relative_to(folder).as_posix()
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        return ConfigFile(name, f"(cannot be read: {error.strerror})")
+    if b"\0" in content:
+        return ConfigFile(name, "(not a text file)")
+    cut = f"\n(cut here: the file is longer than {MOST_BYTES:,} bytes)" if len(content) > MOST_BYTES else ""
+    return ConfigFile(name, redacted(content[:MOST_BYTES].decode("utf-8", "replace")) + cut)
+
+
+def redacted(text: str) -> str:
+    """`text` without the values of secrets."""
+    return _SECRET.sub(r"\g<name>(hidden)", _URL_PASSWORD.sub(r"\1(hidden)@", text))

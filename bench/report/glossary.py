@@ -1,0 +1,51 @@
+"""One sentence for each metric and word of the report; those of a trial come from the results themselves."""
+
+from __future__ import annotations
+
+from bench.report.numbers import TIMES
+from bench.results import Trial, describe
+
+# Field of a trial -> its name in the report.
+METRICS = {
+    "requests_per_second": "requests/s",
+    "bytes_per_second": "bytes/s",
+    "latency_mean_ms": "mean",
+    "latency_p50_ms": "p50",
+    "latency_p90_ms": "p90",
+    "latency_p99_ms": "p99",
+    "latency_max_ms": "max",
+    "errors_connect": "connect errors",
+    "errors_read": "read errors",
+    "errors_timeout": "timeouts",
+    "responses_not_2xx": "not 2xx",
+    "time_to_ready_s": "ready",
+}
+
+COMPUTED = {
+    "median": "The middle one of the rounds' figures; of an even number, the mean of the middle two.",
+    "range": "The lowest and the highest of the rounds' figures.",
+    f"{TIMES} none": "Requests/s divided by those of the layer none on the same stack in the same round; the median of "
+    "the rounds' ratios.",
+    "memory": "Largest proportional set size (PSS: shared pages are divided among those who share them) of each "
+    "server's and service's process tree, added up; not all of them peak at once, so the sum is an upper bound.",
+    "CPU s / 1,000": "Processor seconds, user and system, of all servers and services for 1,000 requests; the "
+    "load tool's own are not in it.",
+    "errors": "Connect errors, broken connections, timeouts and answers outside 200 to 299, of all rounds "
+    "together; kinds the load tool does not count are left out.",
+}
+
+WORDS = {
+    "stack": "A chain of servers that serves the site, from the application server to the one clients talk to.",
+    "layer": "A caching strategy laid over a stack; none is one.",
+    "workload": "Which URLs are requested, in what mix.",
+    "level": "Connections the load tool keeps busy at once.",
+    "case": "Stack x layer x workload x size x database.",
+    "trial": "One timed measurement of a case at a level.",
+    "cold, warm": "The layer emptied before the trial, or filled.",
+}
+
+
+def metrics() -> dict[str, str]:
+    """Name in the report -> what it means."""
+    said = describe(Trial)
+    return {name: said[field] for field, name in METRICS.items()} | COMPUTED

@@ -1,0 +1,228 @@
+"""The report as Markdown, fit for pasting into an issue: the same figures in tables."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from bench.report import answers, published
+from bench.report.model import BASELINE, MEASURED, Panel, Report, Row
+from bench.report.numbers import (
+    DASH,
+    TIMES,
+    mebibytes,
+    median,
+    number,
+    one_line,
+    plural,
+    range_of,
+    times,
+    whole,
+)
+
+HEADS = (
+    "stack",
+    "layer",
+    "rounds",
+    "requests/s",
+    "range",
+    f"{TIMES} {BASELINE}",
+    "p50 ms",
+    "p90 ms",
+    "p99 ms",
+    "max ms",
+    "errors",
+    "memory MiB",
+    "CPU s / 1,000",
+)
+
+
+def render(report: Report) -> str:
+    """The whole document as text."""
+    blocks = [
+        f"# {answers.summary(report)}",
+        f"{answers.measured(report)}. {answers.timespan(report)}.",
+        _list(f"{name}: {plain(value)}" for name, value in answers.machine(report)),
+        *_answers(report),
+        _list(sentence(note) for note in answers.caveats(report)),
+        "## Figures",
+        "Medians of the rounds with their range.",
+    ]
+    for panel in report.panels:
+        blocks += [f"### {_panel_title(report, panel)}", _figures(panel)]
+    blocks += _published(report) + _memory(report) + _checks(report) + _gaps(report)
+    blocks += ["## How it was measured", f"Made by {code(shlex.join(report.run.info.command))}."]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _panel_title(report: Report, panel: Panel) -> str:
+    return f"{sentence(answers.setting_title(report, panel))}, {panel.setting.level:,} connections"
+
+
+def _answers(report: Report) -> Iterable[str]:
+    for answer in answers.answers(report):
+        yield f"**{_panel_title(report, answer.panel)}.** " + " ".join(map(sentence, answer.sentences))
+
+
+def _figures(panel: Panel) -> str:
+    return table(HEADS, [_row(row) for row in panel.rows], left=3)
+
+
+def _row(row: Row) -> list[str]:
+    names = [code(row.stack), code(row.layer)]
+    if row.outcome != MEASURED:
+        return [*names, row.outcome, *[DASH] * (len(HEADS) - 3)]
+    rounds = f"{len(row.ok)}" + (f", {len(row.failed)} failed" if row.failed else "")
+    ratio = "1" if row.layer == BASELINE else median(row.times_none, times)
+    latencies = [median(row.figure(f"latency_{name}_ms")) for name in ("p50", "p90", "p99", "max")]
+    return [
+        *names,
+        rounds + (", wrong answers" if row.wrong else ""),
+        median(row.rate),
+        range_of(row.rate),
+        ratio,
+        *latencies,
+        whole(row.errors()),
+        median(row.memory_total, mebibytes),
+        median(row.cpu_total),
+    ]
+
+
+def _published(report: Report) -> list[str]:
+    caching = published.caching(report)
+    if caching.panel is None:
+        return []
+    rows = [
+        [
+            plain(row.title),
+            code(row.layer),
+            number(row.requests_per_second),
+            times(row.times_none),
+            row.note or median(row.rate),
+            DASH if row.note else median(row.ratio, times),
+            DASH if row.note or row.layer == BASELINE else range_of(row.ratio),
+        ]
+        for row in caching.strategies
+    ]
+    heads = (
+        "published strategy",
+        "layer here",
+        "published requests/s",
+        f"published {TIMES} {BASELINE}",
+        "measured requests/s",
+        f"measured {TIMES} {BASELINE}",
+        "range",
+    )
+    return [
+        "## Published and measured",
+        f"“{caching.title}” ({caching.source}, {caching.year}) beside {_panel_title(report, caching.panel)}, "
+        f"stack {code(caching.stack or 'none')}.",
+        table(heads, rows, left=2),
+    ]
+
+
+def _memory(report: Report) -> list[str]:
+    heads = ("stack", "layer", "server or service", "peak MiB", "range", "CPU s / 1,000", "range", "processes")
+    blocks = []
+    for panel in report.main_panels:
+        rows = [
+            [
+                code(row.stack),
+                code(row.layer),
+                code(server),
+                median(row.memory_peak(server), mebibytes),
+                range_of(row.memory_peak(server), mebibytes),
+                median(row.cpu(server)),
+                range_of(row.cpu(server)),
+                whole(row.processes(server)),
+            ]
+            for row in panel.rows
+            for server in row.servers
+        ]
+        if rows:
+            blocks += [f"### {_panel_title(report, panel)}", table(heads, rows, left=3)]
+    return ["## Memory and CPU time by server and service", *blocks] if blocks else []
+
+
+def _checks(report: Report) -> list[str]:
+    if not report.checks:
+        return []
+    rows = [
+        [code(stack), code(layer), f"{sum(check.ok for check in checks):,} of {len(checks):,}"]
+        for (stack, layer), checks in report.checks.items()
+    ]
+    blocks = ["## Checks", table(("stack", "layer", "checks right"), rows, left=2)]
+    wrong = [
+        [code(item.stack), code(item.layer), code(item.check), code(item.expected), code(item.got)]
+        for item in report.run.checks
+        if not item.ok
+    ]
+    if wrong:
+        blocks.append(table(("stack", "layer", "wrong answer to", "expected", "got"), wrong, left=5))
+    return blocks
+
+
+def _gaps(report: Report) -> list[str]:
+    blocks = []
+    if report.failures:
+        rows = [
+            [
+                code(row.stack),
+                code(row.layer),
+                code(trial.workload),
+                whole(trial.level_connections),
+                f"{trial.round}",
+                code(trial.reason),
+                code(trial.log),
+            ]
+            for row, trial in report.failures
+        ]
+        heads = ("stack", "layer", "workload", "connections", "round", "reason", "log")
+        blocks += ["## Failed", table(heads, rows, left=3)]
+    if report.run.info.skips:
+        rows = [
+            [code(skip.stack), code(skip.layer), code(skip.workload) if skip.workload else "all", code(skip.reason)]
+            for skip in report.run.info.skips
+        ]
+        blocks += ["## Skipped", table(("stack", "layer", "workload", "reason"), rows, left=4)]
+    notes: dict[str, list[str]] = {}
+    for case in report.run.info.cases:
+        for note in case.notes:
+            notes.setdefault(note, []).append(case.case_id)
+    if notes:
+        blocks += ["## Notes", _list(f"{plain(note)} ({plural(len(about), 'case')})" for note, about in notes.items())]
+    return blocks
+
+
+# ----------------------------------------------------------------------------------------------- markup
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> str:
+    """A table whose first `left` columns are text and whose others are figures."""
+    rule = ["---" if index < left else "---:" for index in range(len(heads))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [heads, rule, *rows])
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def code(text: str | None) -> str:
+    """Text between backticks, on one line, that cannot end a table cell, mention a person or open a tag."""
+    if text is None:
+        return DASH
+    return "`" + one_line(text).replace("`", "'").replace("|", "\\|") + "`"
+
+
+def plain(text: str) -> str:
+    """Text in which Markdown finds nothing to mark up."""
+    return re.sub(r"([\\`*_\[\]<>|#@~])", r"\\\1", one_line(text)).replace("\\@", "@\N{ZERO WIDTH SPACE}")
+
+
+def sentence(text: str) -> str:
+    """A sentence of the answers: names between backticks stay code, the rest is plain."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return plain(text)
+    return "".join(code(part) if index % 2 else plain(part) for index, part in enumerate(parts))

@@ -1,0 +1,122 @@
+"""Figures as a person reads them: three significant digits, a unit, and words where nothing was measured."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from bench.stats import Spread
+
+NOT_MEASURED = "not measured"
+DASH = "\N{EN DASH}"  # where a figure has no place, as in the row of a failed case
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+MIB = 1024 * 1024
+
+# What would end a line, hide text or be refused by an XML parser: control characters, the marks that turn the
+# direction of writing, non-characters and lone halves of a surrogate pair.
+_UNPRINTABLE = dict.fromkeys(
+    (
+        *range(0x09),
+        *range(0x0B, 0x0D),
+        *range(0x0E, 0x20),
+        *range(0x7F, 0xA0),
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+        *range(0xD800, 0xE000),
+        0xFFFE,
+        0xFFFF,
+    ),
+    "\N{REPLACEMENT CHARACTER}",
+)
+
+
+def printable(text: object) -> str:
+    """`text` without the characters that no document may hold, each shown as the replacement character."""
+    return str(text).translate(_UNPRINTABLE)
+
+
+def one_line(text: object) -> str:
+    """`text` on one line, runs of white space made one blank."""
+    return " ".join(printable(text).split())
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, thousands apart: 12,345 / 123 / 12.3 / 1.23 / 0.0123."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    if value == 0:
+        return "0"
+    # Rounding first keeps 99.96 from being shown as 100.0 and 9.996 as 10.00.
+    digits = 2 - math.floor(math.log10(abs(value)))
+    digits = 2 - math.floor(math.log10(abs(round(value, digits)))) if round(value, digits) else digits
+    return f"{value:,.{min(max(digits, 0), 6)}f}"
+
+
+def whole(value: int | None) -> str:
+    """A count, thousands apart."""
+    return NOT_MEASURED if value is None else f"{value:,}"
+
+
+def times(value: float | None) -> str:
+    """A ratio, with the sign of multiplication behind it."""
+    return NOT_MEASURED if value is None else f"{number(value)}{TIMES}"
+
+
+def mebibytes(value: float | None) -> str:
+    """Bytes as mebibytes, without the unit."""
+    return NOT_MEASURED if value is None else number(value / MIB)
+
+
+def median(figure: Spread | None, show=number) -> str:
+    """The median alone."""
+    return show(figure.median if figure else None)
+
+
+def range_of(figure: Spread | None, show=number) -> str:
+    """`low to high`; `one round` when there is no range to show."""
+    if figure is None:
+        return NOT_MEASURED
+    return "one round" if figure.count == 1 else f"{show(figure.low)} to {show(figure.high)}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 round`, `3 rounds`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def joined(words: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+
+
+def size(value: int) -> str:
+    """Bytes of a machine's memory, in the unit that fits."""
+    return f"{number(value / MIB / 1024)} GiB" if value >= 1024 * MIB else f"{number(value / MIB)} MiB"
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `4 min 10 s`, `2 h 5 min`."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def moment(text: str | None) -> datetime | None:
+    """An ISO 8601 time in UTC; None when the text is not one."""
+    try:
+        when = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def when(text: str) -> str:
+    """`21 November 2026, 08:07 UTC`; the text itself when it is not a time."""
+    at = moment(text)
+    return f"{at.day} {at:%B %Y, %H:%M} UTC" if at else text

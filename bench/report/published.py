@@ -1,0 +1,96 @@
+"""The published benchmarks as data, and benchmark "caching" set beside what this run measured."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from bench.report.model import BASELINE, Panel, Report, Row
+from bench.stats import Spread
+
+FILE = Path(__file__).resolve().parent.parent / "published.toml"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One strategy of the published caching benchmark, with what this run says about the same layer."""
+
+    title: str
+    layer: str
+    requests_per_second: float
+    latency_mean_ms: float
+    times_none: float
+    rate: Spread | None  # measured here
+    ratio: Spread | None  # measured here, against `none` on the same stack
+    note: str  # why there is no figure; empty where there is one
+
+
+@dataclass(frozen=True)
+class Caching:
+    """The published caching benchmark beside this run."""
+
+    title: str
+    source: str
+    year: int
+    question: str
+    load: str
+    machine: str
+    workload: str
+    stack: str | None  # the stack of this run that is set beside it
+    same_stack: bool  # True when that is the published one
+    panel: Panel | None
+    strategies: tuple[Strategy, ...]
+
+    @property
+    def comparable(self) -> list[Strategy]:
+        """Strategies with a ratio on both sides, the baseline apart."""
+        return [row for row in self.strategies if row.ratio and row.layer != BASELINE]
+
+
+@cache
+def benchmarks() -> dict:
+    """Everything in published.toml."""
+    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+
+
+def caching(report: Report, published: dict | None = None) -> Caching:
+    """The published caching strategies with this run's ratios to `none` where the layer was measured."""
+    data = (published or benchmarks())["caching"]
+    panel = next((item for item in report.main_panels if item.setting.workload == data["workload"]), None)
+    stack = _stack(panel, data["stack"])
+    return Caching(
+        **{key: data[key] for key in ("title", "source", "year", "question", "load", "machine", "workload")},
+        stack=stack,
+        same_stack=stack == data["stack"],
+        panel=panel,
+        strategies=tuple(_strategy(row, panel, stack) for row in data["rows"]),
+    )
+
+
+def _stack(panel: Panel | None, preferred: str) -> str | None:
+    """The published stack where a layer of it was measured, else the stack with most measured layers."""
+    measured = {stack: len([row for row in rows if row.ranked]) for stack, rows in (panel.groups if panel else ())}
+    if measured.get(preferred, 0) > 1:
+        return preferred
+    return max(measured, key=lambda stack: measured[stack], default=None)
+
+
+def _strategy(row: dict, panel: Panel | None, stack: str | None) -> Strategy:
+    here = panel.row(stack, row["layer"]) if panel and stack else None
+    figures = here if here and here.ranked else None
+    return Strategy(
+        **row,
+        rate=figures.rate if figures else None,
+        ratio=figures.times_none if figures else None,
+        note=_note(here),
+    )
+
+
+def _note(here: Row | None) -> str:
+    if here is None:
+        return "not measured here"
+    if here.ok and here.wrong:
+        return "not measured here: it gave wrong answers"
+    return "" if here.ok else f"not measured here: {here.outcome}"
