@@ -83,7 +83,7 @@ def test_every_layer_names_services_that_exist(name):
 
 
 def test_unknown_names_come_with_the_nearest():
-    with pytest.raises(BenchError, match="no stack called 'nginx-uwsgy'; did you mean nginx-uwsgi?"):
+    with pytest.raises(BenchError, match=r"no stack called 'nginx-uwsgy'; did you mean nginx-uwsgi\?"):
         compose.stack("nginx-uwsgy")
     with pytest.raises(BenchError, match="no layer called 'zzz'; there are: none, "):
         compose.layers("zzz")
