@@ -76,9 +76,7 @@ class Comment(models.Model):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["post", "number"], name="comment_post_number"),
-            models.CheckConstraint(
-                condition=models.Q(rating__gte=1, rating__lte=5), name="comment_rating_1_to_5"
-            ),
+            models.CheckConstraint(condition=models.Q(rating__gte=1, rating__lte=5), name="comment_rating_1_to_5"),
         ]
 
     def __str__(self) -> str:

@@ -17,9 +17,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("name", models.CharField(max_length=80)),
                 ("city", models.CharField(max_length=60)),
@@ -45,9 +43,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "author",
@@ -83,9 +79,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
-                "constraints": [
-                    models.UniqueConstraint(fields=("author", "number"), name="post_author_number")
-                ],
+                "constraints": [models.UniqueConstraint(fields=("author", "number"), name="post_author_number")],
                 "indexes": [
                     models.Index(fields=["published"], name="post_published"),
                     models.Index(fields=["views"], name="post_views"),
@@ -98,9 +92,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "post",

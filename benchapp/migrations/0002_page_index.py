@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from django.db import migrations
+
+from benchapp import counted
+
+
+class Migration(migrations.Migration):
+    dependencies = [("benchapp", "0001_initial")]
+
+    operations = [migrations.RunPython(counted.resume, counted.pause, elidable=False)]
