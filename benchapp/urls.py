@@ -1,5 +1,46 @@
-"""URLs of the site."""
+"""URLs of the site. Page numbers stand in the path, so that files, cache keys and proxies hash alike."""
 
 from __future__ import annotations
 
-urlpatterns = []
+from django.contrib.auth.views import LogoutView
+from django.urls import path, register_converter
+
+from benchapp import views
+
+
+class PositiveConverter:
+    """A number from 1 that fits a 64-bit column, in its one spelling: no sign, no leading zero."""
+
+    regex = "[1-9][0-9]{0,17}"
+
+    def to_python(self, value: str) -> int:
+        return int(value)
+
+    def to_url(self, value: int) -> str:
+        return str(value)
+
+
+register_converter(PositiveConverter, "positive")
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("authors/", views.authors, name="authors"),
+    path("authors/page/<positive:number>/", views.authors, name="authors_page"),
+    path("authors/jump/", views.jump, {"name": "authors"}, name="authors_jump"),
+    path("authors/<positive:pk>/", views.author, name="author"),
+    path("authors/<positive:pk>/page/<positive:number>/", views.author, name="author_page"),
+    path("authors/<positive:pk>/jump/", views.jump, {"name": "author"}, name="author_jump"),
+    path("posts/", views.posts, name="posts"),
+    path("posts/page/<positive:number>/", views.posts, name="posts_page"),
+    path("posts/jump/", views.jump, {"name": "posts"}, name="posts_jump"),
+    path("posts/<positive:pk>/", views.post, name="post"),
+    path("posts/<positive:pk>/page/<positive:number>/", views.post, name="post_page"),
+    path("posts/<positive:pk>/jump/", views.jump, {"name": "post"}, name="post_jump"),
+    path("posts/<positive:pk>/comment/", views.comment, name="comment"),
+    path("comments/", views.comments, name="comments"),
+    path("comments/page/<positive:number>/", views.comments, name="comments_page"),
+    path("comments/jump/", views.jump, {"name": "comments"}, name="comments_jump"),
+    path("login/", views.login, name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("healthz", views.healthz, name="healthz"),
+]

@@ -76,9 +76,7 @@ def directory(env: environ.Env, name: str, default: Path | None, base: Path) -> 
     if path.exists() and not path.is_dir():
         raise ImproperlyConfigured(f"{name}={value!r} is not a directory")
     if path == Path(path.anchor):
-        raise ImproperlyConfigured(
-            f"{name}={value!r} is the root of the file system: use a directory of its own"
-        )
+        raise ImproperlyConfigured(f"{name}={value!r} is the root of the file system: use a directory of its own")
     return path
 
 
@@ -88,9 +86,7 @@ def hosts(env: environ.Env, name: str, default: list[str]) -> list[str]:
     for value in values:
         port = value.rpartition(":")[2] if not value.startswith("[") else ""
         if "/" in value or " " in value or (port != value and port.isdigit()):
-            raise ImproperlyConfigured(
-                f"{name}: {value!r} is not a host name: leave out scheme, port and path"
-            )
+            raise ImproperlyConfigured(f"{name}: {value!r} is not a host name: leave out scheme, port and path")
     return values or default
 
 

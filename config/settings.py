@@ -30,15 +30,11 @@ BENCHAPP_HTTPS = environment.flag(env, "BENCHAPP_HTTPS", default=False)
 # How list pages are found: `counted` costs the same at any depth, `offset` is Django's own paginator.
 BENCHAPP_PAGINATION = environment.choice(env, "BENCHAPP_PAGINATION", ("counted", "offset"))
 # One time to live, in seconds, for every caching layer.
-BENCHAPP_CACHE_SECONDS = environment.whole_number(
-    env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000
-)
+BENCHAPP_CACHE_SECONDS = environment.whole_number(env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 BENCHAPP_FRAGMENTS = environment.flag(env, "BENCHAPP_FRAGMENTS", default=False)
 BENCHAPP_SITE_MIDDLEWARE = environment.flag(env, "BENCHAPP_SITE_MIDDLEWARE", default=False)
 # Finished pages are written below this directory for a web server to serve; None turns the layer off.
-BENCHAPP_STATICGENERATOR_ROOT = environment.directory(
-    env, "BENCHAPP_STATICGENERATOR_ROOT", None, base=BASE_DIR
-)
+BENCHAPP_STATICGENERATOR_ROOT = environment.directory(env, "BENCHAPP_STATICGENERATOR_ROOT", None, base=BASE_DIR)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
 
@@ -64,13 +60,22 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "benchapp.middleware.length_required",
+    *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     "django.middleware.security.SecurityMiddleware",
     *(["whitenoise.middleware.WhiteNoiseMiddleware"] if BENCHAPP_WHITENOISE else []),
+    *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
+    # The caching layers wrap all that may set a cookie or a Vary header, and so see it.
+    *(["benchapp.caching.staticgenerator.StaticGenerator"] if BENCHAPP_STATICGENERATOR_ROOT else []),
+    *(["django.middleware.cache.UpdateCacheMiddleware"] if BENCHAPP_SITE_MIDDLEWARE else []),
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    *(["benchapp.caching.sitemiddleware.FetchAnonymousFromCache"] if BENCHAPP_SITE_MIDDLEWARE else []),
+    # Innermost, so that a cached response keeps the name of its rendering.
+    "benchapp.middleware.render_id",
 ]
 
 if DEBUG:
@@ -126,13 +131,12 @@ def _cache(prefix: str) -> dict:
     return cache
 
 
+CACHE_MIDDLEWARE_SECONDS = BENCHAPP_CACHE_SECONDS
 CACHES = {
     "default": _cache("pages"),
     # The alias that Django's {% cache %} tag looks for by itself.
     "template_fragments": (
-        _cache("fragments")
-        if BENCHAPP_FRAGMENTS
-        else {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
+        _cache("fragments") if BENCHAPP_FRAGMENTS else {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
     ),
 }
 
@@ -146,9 +150,8 @@ with contextlib.suppress(OSError):
     STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "benchapp.staticfiles.Storage"},
 }
-WHITENOISE_MANIFEST_STRICT = False
 # Before collectstatic has run, serve the files where they lie.
 WHITENOISE_USE_FINDERS = not (STATIC_ROOT / "staticfiles.json").exists()
 

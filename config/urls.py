@@ -9,5 +9,8 @@ urlpatterns = [
     path("", include("benchapp.urls")),
 ]
 
+handler400 = "benchapp.views.bad_request"
+handler500 = "benchapp.views.server_error"
+
 if settings.DEBUG:
     urlpatterns.append(path("__debug__/", include("debug_toolbar.urls")))

@@ -1,0 +1,51 @@
+"""Which responses a shared cache may keep: one answer for every layer of this project that stores pages."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+FORBIDDEN_DIRECTIVES = frozenset({"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"})
+VARY_ALLOWED = frozenset({"cookie", "accept-encoding"})
+
+
+def personal_cookies() -> frozenset[str]:
+    """Cookies by which this site knows a visitor; all others, of analytics and the like, it never reads."""
+    return frozenset({settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME})
+
+
+def request_may_be_stored(request: HttpRequest) -> bool:
+    """Whether an answer to this request could be everybody's: a plain GET by nobody in particular."""
+    return (
+        request.method == "GET"
+        and not request.META.get("QUERY_STRING")
+        and "HTTP_AUTHORIZATION" not in request.META
+        and personal_cookies().isdisjoint(request.COOKIES)
+    )
+
+
+def response_may_be_stored(response: HttpResponse) -> bool:
+    """Whether this response is a finished HTML page that says nothing against being shared."""
+    return (
+        response.status_code == 200
+        and not response.streaming
+        and response.get("Content-Type", "").lower().replace(" ", "") == "text/html;charset=utf-8"
+        and not response.cookies
+        and not any(response.has_header(name) for name in ("Set-Cookie", "Content-Encoding", "Content-Range"))
+        and _directives(response).isdisjoint(FORBIDDEN_DIRECTIVES)
+        and _varies_by(response) <= VARY_ALLOWED
+    )
+
+
+def _directives(response: HttpResponse) -> frozenset[str]:
+    """The directives of Cache-Control, lower case; one with a field list (`private="Set-Cookie"`) by its name."""
+    found = set()
+    for part in response.get("Cache-Control", "").lower().split(","):
+        directive = part.strip().replace(" ", "")
+        name, _, value = directive.partition("=")
+        found.add(f"{name}={value.strip(chr(34))}" if name in ("max-age", "s-maxage") else name)
+    return frozenset(found)
+
+
+def _varies_by(response: HttpResponse) -> frozenset[str]:
+    return frozenset(name.strip().lower() for name in response.get("Vary", "").split(",") if name.strip())

@@ -1,0 +1,225 @@
+"""Finished pages as files, for a web server to serve without touching Python.
+
+The page of `/posts/page/2/` is kept in `ROOT/posts/page/2/index.html`. A file appears whole or not at all:
+it is written beside its place under a temporary name and then renamed. The web server may serve a file to a
+visitor without a session cookie whose URL has no query string, and passes everything else on.
+
+**A write purges** what it makes stale, files one by one and whole directories by renaming them away first,
+so that a list of thousands of pages disappears at once.
+
+**A slow rendering cannot bring old data back.** Each purge gives the root a new generation, a random word in
+the file `.generation`. A rendering notes the generation before it reads anything from the database, and its
+page is kept only if the generation is still the same. Comparing and renaming happen under a lock of that
+file, which a purge takes too, across all processes that share the root.
+
+Files older than BENCHAPP_CACHE_SECONDS are removed by `manage.py expirepages`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpRequest, HttpResponse
+
+from benchapp.caching.eligible import request_may_be_stored, response_may_be_stored
+from benchapp.caching.staleness import Stale, pages_stale
+
+INDEX = "index.html"
+GENERATION = ".generation"
+# Temporary files and directories on their way out; no URL maps to a name with a leading dot.
+TEMPORARY_PREFIX = ".tmp-"
+LONGEST_NAME = 200  # bytes of one segment; file systems take 255
+LONGEST_PATH = 1000  # bytes of a whole path
+
+logger = logging.getLogger(__name__)
+
+
+class StaticGenerator:
+    """Middleware that keeps each page that may be shared as a file below the root."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        if not settings.BENCHAPP_STATICGENERATOR_ROOT:
+            raise MiddlewareNotUsed("BENCHAPP_STATICGENERATOR_ROOT is empty")
+        self.get_response = get_response
+        self.pages = Pages(Path(settings.BENCHAPP_STATICGENERATOR_ROOT))
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        file = self.pages.file_of(request.path) if request_may_be_stored(request) else None
+        if file is None:
+            return self.get_response(request)
+        generation = self._generation()
+        response = self.get_response(request)
+        if generation is not None and response_may_be_stored(response):
+            self._store(file, response, generation)
+        return response
+
+    def _generation(self) -> str | None:
+        """The generation before rendering; None, so that nothing is stored, when it cannot be known."""
+        try:
+            return self.pages.generation()
+        except OSError as error:
+            logger.error("pages cannot be kept in %s: %s", self.pages.root, error)
+            return None
+
+    def _store(self, file: Path, response: HttpResponse, generation: str) -> None:
+        """Keep a page; the visitor gets it all the same when the disk is full or the root not writable."""
+        try:
+            self.pages.store(file, response.content, generation)
+        except OSError as error:
+            logger.error("page %s not kept: %s", file, error)
+
+
+class Pages:
+    """The files below one root."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def file_of(self, path: str) -> Path | None:
+        """The file of a URL path (decoded, beginning and ending with a slash), or None if it can have none.
+
+        No two paths share a file, and no path leads outside the root or to a name of this module's own.
+        """
+        if not (path.startswith("/") and path.endswith("/")):
+            return None
+        segments = path.split("/")[1:-1]
+        if len(path.encode(errors="replace")) > LONGEST_PATH or not all(map(_is_safe, segments)):
+            return None
+        return self.root.joinpath(*segments, INDEX)
+
+    def generation(self) -> str:
+        """The current generation. OSError if the root cannot be used."""
+        with self._locked(fcntl.LOCK_SH) as lock:
+            current = _read(lock)
+        return current or self._renew()
+
+    def store(self, file: Path, body: bytes, generation: str) -> bool:
+        """Put a page in place, unless something was purged since `generation`; True if it was put.
+
+        A directory that is purged or expires meanwhile takes the page with it, which is as good as a purge.
+        """
+        temporary = file.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(body)
+            with self._locked(fcntl.LOCK_EX) as lock:
+                if _read(lock) != generation:
+                    return False
+                temporary.replace(file)
+                return True
+        except FileNotFoundError:
+            return False
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def purge(self, stale: Stale) -> None:
+        """Remove the files of stale pages and refuse those that are being rendered at this moment."""
+        doomed = [self._directory(prefix) for prefix in stale.prefixes]
+        files = [self.file_of(path) for path in stale.paths]
+        with self._locked(fcntl.LOCK_EX) as lock:
+            _write(lock, secrets.token_hex(16))
+            for file in filter(None, files):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    file.unlink()
+            moved = [way_out for directory in filter(None, doomed) for way_out in self._move_away(directory)]
+        # Outside the lock, since it takes as long as there are files; nobody can see them any more.
+        for directory in moved:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def expire(self, seconds: float) -> tuple[int, int]:
+        """Remove pages older than so many seconds, leftovers of killed writers, and directories left empty.
+
+        Returns how many pages were removed and how many stay.
+        """
+        removed = kept = 0
+        oldest = time.time() - seconds
+        for folder, _, names in os.walk(self.root, topdown=False):
+            for name in names:
+                if name == GENERATION:
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    if (file := Path(folder, name)).stat().st_mtime <= oldest:
+                        file.unlink()
+                        removed += name == INDEX
+                    else:
+                        kept += name == INDEX
+            if Path(folder) != self.root:
+                with contextlib.suppress(OSError):  # not empty
+                    Path(folder).rmdir()
+        return removed, kept
+
+    def _renew(self) -> str:
+        """Begin the first generation of a root, or the next one after it was emptied by hand."""
+        with self._locked(fcntl.LOCK_EX) as lock:
+            current = _read(lock) or secrets.token_hex(16)
+            _write(lock, current)
+            return current
+
+    def _directory(self, prefix: str) -> Path | None:
+        file = self.file_of(prefix)
+        return file.parent if file else None
+
+    def _move_away(self, directory: Path) -> Iterator[Path]:
+        """Rename a directory out of sight, the root's content piece by piece; yields what is to be deleted."""
+        if directory == self.root:
+            sources = [entry for entry in self.root.iterdir() if not entry.name.startswith(".")]
+        else:
+            sources = [directory]
+        for source in sources:
+            way_out = self.root / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                source.rename(way_out)
+                yield way_out
+
+    @contextlib.contextmanager
+    def _locked(self, mode: int) -> Iterator[int]:
+        """Hold the lock of the root, shared or exclusive; gives the open file of the generation."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.root / GENERATION, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, mode)
+            yield lock
+        finally:
+            os.close(lock)
+
+
+def connect() -> None:
+    """Purge on every write, if the layer is on; called once, when the application is ready."""
+    pages_stale.connect(_purge, dispatch_uid="staticgenerator")
+
+
+def _purge(stale: Stale, **kwargs: object) -> None:
+    if settings.BENCHAPP_STATICGENERATOR_ROOT:
+        Pages(Path(settings.BENCHAPP_STATICGENERATOR_ROOT)).purge(stale)
+
+
+def _is_safe(segment: str) -> bool:
+    """Whether a path segment can be a directory's name: not hidden, not special, not too long, printable."""
+    return (
+        segment != ""
+        and not segment.startswith(".")
+        and segment != INDEX
+        and "\\" not in segment
+        and segment.isprintable()
+        and len(segment.encode()) <= LONGEST_NAME
+    )
+
+
+def _read(lock: int) -> str:
+    return os.pread(lock, 64, 0).decode("ascii", errors="replace")
+
+
+def _write(lock: int, generation: str) -> None:
+    """Replace the generation; always 32 characters, so that nothing of the old one is left."""
+    os.pwrite(lock, generation.encode("ascii"), 0)

@@ -1,0 +1,138 @@
+"""What the home page shows: ten lists and four single values, each one query, each asked for lazily.
+
+The template puts every list inside a {% cache %} tag and calls the method there; the single values go
+through `caching.fragments.lookup`. With that layer on, a warm page runs no query. Without it every query
+reads a few rows off one end of an index, whatever the size of the tables; only the archive counts rows,
+those of six months, inside an index.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from django.db.models import Count, DateTimeField, Q, QuerySet, Subquery, Value
+from django.urls import reverse
+
+from benchapp import pagination
+from benchapp.caching.fragments import lookup
+from benchapp.models import Author, Comment, Post
+from benchapp.pager import page_url
+
+ARCHIVE_MONTHS = 6
+# Five-star comments and cities are looked for among this many of the newest rows, so that a rare find stays cheap.
+RECENT_COMMENTS = 2_000
+RECENT_AUTHORS = 200
+
+
+@dataclass(frozen=True)
+class Month:
+    """One line of the archive: a month, its number of posts, and the list page where it begins."""
+
+    start: datetime
+    posts: int
+    url: str
+
+
+class Home:
+    """The contents of one rendering of the home page."""
+
+    # -- four single values ------------------------------------------------------------------------
+
+    @cached_property
+    def total_authors(self) -> int:
+        return lookup("total_authors", pagination.total_authors)
+
+    @cached_property
+    def total_posts(self) -> int:
+        return lookup("total_posts", pagination.total_posts)
+
+    @cached_property
+    def total_comments(self) -> int:
+        return lookup("total_comments", pagination.total_comments)
+
+    @cached_property
+    def latest_comment_time(self) -> datetime | None:
+        """When the newest comment was written; None on an empty site."""
+        newest = Comment.objects.order_by("-id").values_list("created", flat=True)
+        return lookup("latest_comment_time", newest.first)
+
+    # -- ten lists ---------------------------------------------------------------------------------
+
+    def recent_posts(self) -> QuerySet[Post]:
+        return Post.objects.select_related("author").order_by("-id")[:4]
+
+    def most_viewed(self) -> QuerySet[Post]:
+        return Post.objects.only("title", "views").order_by("-views", "-id")[:5]
+
+    def most_discussed(self) -> QuerySet[Post]:
+        return Post.objects.only("title", "comment_count").order_by("-comment_count", "-id")[:5]
+
+    def archive_pick(self) -> Post | None:
+        """A post from the first third of the archive, another one after every third new post."""
+        newest = Subquery(Post.objects.order_by("-id").values("id")[:1])
+        return Post.objects.select_related("author").filter(id__gte=newest / 3).order_by("id").first()
+
+    def archive_months(self) -> list[Month]:
+        """The six months up to the newest comment's, newest first; empty on a site without comments."""
+        if self.latest_comment_time is None:
+            return []
+        starts = list(_months_back(self.latest_comment_time, ARCHIVE_MONTHS))
+        # The newest month has no end: what was published after it belongs to the same end of the list.
+        ends = [None, *starts[:-1]]
+        first, *others = map(_posts_between, starts, ends)
+        counts = [row["posts"] for row in first.union(*others, all=True).order_by("-start")]
+        return list(_numbered(starts, counts))
+
+    def busiest_authors(self) -> QuerySet[Author]:
+        return Author.objects.only("name", "city", "post_count").order_by("-post_count", "-id")[:5]
+
+    def newest_authors(self) -> QuerySet[Author]:
+        return Author.objects.only("name", "city", "joined").order_by("-id")[:5]
+
+    def cities(self) -> list[tuple[str, int]]:
+        """Where the newest authors live: up to eight cities, the most frequent first."""
+        newest = Author.objects.order_by("-id").values_list("city", flat=True)[:RECENT_AUTHORS]
+        return sorted(Counter(newest).items(), key=lambda item: (-item[1], item[0]))[:8]
+
+    def latest_comments(self) -> QuerySet[Comment]:
+        return _with_post(Comment.objects.order_by("-id"))[:4]
+
+    def five_stars(self) -> QuerySet[Comment]:
+        """The newest comments that gave five stars, not counting the ones under `latest_comments`' heading."""
+        newest = Subquery(Comment.objects.order_by("-id").values("id")[:1])
+        recent = Comment.objects.filter(rating=5, id__gt=newest - RECENT_COMMENTS)
+        return _with_post(recent.order_by("-id"))[:3]
+
+
+def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:
+    """Comments with the title of their post, not its long body."""
+    return comments.select_related("post").defer("post__body")
+
+
+def _posts_between(start: datetime, end: datetime | None) -> QuerySet[Post]:
+    """The number of posts of a month beside its start: a walk along a piece of the index, without the rows."""
+    within = Q(published__gte=start) if end is None else Q(published__gte=start, published__lt=end)
+    months = Post.objects.order_by().filter(within).annotate(start=Value(start, DateTimeField()))
+    return months.values("start").annotate(posts=Count("*"))
+
+
+def _months_back(moment: datetime, count: int) -> Iterator[datetime]:
+    """The first instants of the month of `moment` and of the ones before it, newest first."""
+    start = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    for _ in range(count):
+        yield start
+        start = (start - timedelta(days=1)).replace(day=1)
+
+
+def _numbered(starts: list[datetime], counts: list[int]) -> Iterator[Month]:
+    """The months that have posts; as the list of posts is newest first, each begins after all newer ones."""
+    newer = 0
+    for start, count in zip(starts, counts, strict=True):
+        if count:
+            page = newer // pagination.PER_PAGE + 1
+            yield Month(start, count, page_url(reverse("posts"), page))
+        newer += count

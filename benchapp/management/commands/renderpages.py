@@ -1,0 +1,55 @@
+"""Render pages in this process, without a server: what every stack and layer has to answer."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.test import Client
+from django.test.utils import override_settings
+
+HOST = "127.0.0.1"
+
+
+class Command(BaseCommand):
+    """Prints the pages as one JSON object: path to status, content type and body."""
+
+    help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("paths", metavar="PATH", nargs="+", help="path of a URL, with or without a query")
+
+    def handle(self, **options: Any) -> None:
+        for path in options["paths"]:
+            if not path.startswith("/"):
+                raise CommandError(f"{path!r} is not a path: begin it with a slash")
+        with override_settings(**_bare_settings()):
+            client = Client(raise_request_exception=False, SERVER_NAME=HOST)
+            pages = {path: _render(client, path) for path in options["paths"]}
+        self.stdout.write(json.dumps(pages))
+
+
+def _bare_settings() -> dict[str, Any]:
+    """Settings without layers, redirects to HTTPS and tools of the developer."""
+    middleware = [name for name in settings.MIDDLEWARE if "cach" not in name and "debug_toolbar" not in name]
+    dummy = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
+    return {
+        "ALLOWED_HOSTS": [HOST],
+        "CACHES": dict.fromkeys(settings.CACHES, dummy),
+        "MIDDLEWARE": middleware,
+        "SECURE_SSL_REDIRECT": False,
+    }
+
+
+def _render(client: Client, path: str) -> dict[str, Any]:
+    response = client.get(path)
+    body = b"".join(response.streaming_content) if response.streaming else response.content
+    return {
+        "status": response.status_code,
+        "content_type": response.headers.get("Content-Type", ""),
+        "body": body.decode(response.charset or "utf-8", errors="surrogateescape"),
+    }

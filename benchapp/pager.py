@@ -1,0 +1,61 @@
+"""Links from one page of a list to the others, as templates/pager.html shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+NEIGHBOURS = 2
+
+
+class NumberedPage(Protocol):
+    """What a page of `benchapp.pagination` has, as far as links go."""
+
+    number: int
+    num_pages: int
+
+
+@dataclass(frozen=True)
+class Pager:
+    """The pages around `page` of the list that begins at the URL `base`; `anchor` is a fragment such as #posts."""
+
+    page: NumberedPage
+    base: str
+    anchor: str = ""
+
+    def url(self, number: int) -> str:
+        """The one URL of a page: the first page is the list's own."""
+        return page_url(self.base, number) + self.anchor
+
+    @property
+    def first(self) -> str:
+        return self.url(1)
+
+    @property
+    def previous(self) -> str | None:
+        return self.url(self.page.number - 1) if self.page.number > 1 else None
+
+    @property
+    def next(self) -> str | None:
+        return self.url(self.page.number + 1) if self.page.number < self.page.num_pages else None
+
+    @property
+    def last(self) -> str:
+        return self.url(self.page.num_pages)
+
+    @property
+    def jump(self) -> str:
+        """Where the form that asks for a page number sends it."""
+        return f"{self.base}jump/"
+
+    def neighbours(self) -> Iterator[tuple[int, str]]:
+        """A few page numbers around this one, with their URLs."""
+        nearest = max(1, self.page.number - NEIGHBOURS)
+        farthest = min(self.page.num_pages, self.page.number + NEIGHBOURS)
+        return ((number, self.url(number)) for number in range(nearest, farthest + 1))
+
+
+def page_url(base: str, number: int) -> str:
+    """The URL of page `number` of the list at `base`."""
+    return base if number == 1 else f"{base}page/{number}/"

@@ -1,0 +1,162 @@
+"""Pages of the site: thin functions between pagination, forms and templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+
+from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.views import LoginView, redirect_to_login
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template import loader
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_cookie
+
+from benchapp import pagination
+from benchapp.forms import CommentForm
+from benchapp.home import Home
+from benchapp.middleware import name_rendering
+from benchapp.models import Author, Comment, Post
+from benchapp.pager import Pager, page_url
+
+View = Callable[..., HttpResponse]
+PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+
+
+def page(view: View) -> View:
+    """A page to read. It shows the name of who is logged in, so it varies with the cookie from the start."""
+    return require_safe(vary_on_cookie(view))
+
+
+def numbered_page(view: View) -> View:
+    """A page of many; number 1 has only the URL without a number."""
+
+    @wraps(view)
+    def numbered(request: HttpRequest, number: int | None = None, **kwargs: object) -> HttpResponse:
+        if number == 1:
+            return redirect(request.path.removesuffix("page/1/"), permanent=True)
+        return view(request, number=number or 1, **kwargs)
+
+    return page(numbered)
+
+
+@page
+def home(request: HttpRequest) -> HttpResponse:
+    return render(request, "home.html", {"home": Home(), "ttl": settings.BENCHAPP_CACHE_SECONDS})
+
+
+@numbered_page
+def authors(request: HttpRequest, number: int) -> HttpResponse:
+    page = pagination.page_of_authors(number)
+    return _list(request, "authors.html", page, reverse("authors"))
+
+
+@numbered_page
+def posts(request: HttpRequest, number: int) -> HttpResponse:
+    page = pagination.page_of_posts(number)
+    return _list(request, "posts.html", page, reverse("posts"))
+
+
+@numbered_page
+def comments(request: HttpRequest, number: int) -> HttpResponse:
+    page = pagination.page_of_comments(number)
+    return _list(request, "comments.html", page, reverse("comments"))
+
+
+@numbered_page
+def author(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+    author = get_object_or_404(Author, pk=pk)
+    page = pagination.page_of_author_posts(author, number)
+    pager = Pager(page, reverse("author", args=[pk]), "#posts")
+    return render(request, "author.html", {"author": author, "page": page, "pager": pager})
+
+
+@numbered_page
+def post(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+    form = CommentForm() if request.user.is_authenticated else None
+    return _post(request, _post_or_404(pk), number, form)
+
+
+@require_POST
+def comment(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take a comment and go to the page that shows it; a form with errors comes back with the post."""
+    post_url = reverse("post", args=[pk])
+    if not request.user.is_authenticated:
+        return redirect_to_login(post_url)
+    post = _post_or_404(pk)
+    form = CommentForm(request.POST, instance=Comment(post=post, name=_pen_name(request.user)))
+    if not form.is_valid():
+        response = _post(request, post, 1, form)
+        response.status_code = 422
+        return response
+    with transaction.atomic():
+        new = form.save()
+        number = _page_of_comment(new)
+    return HttpResponseRedirect(f"{page_url(post_url, number)}#comment-{new.pk}")
+
+
+@require_safe
+def jump(request: HttpRequest, name: str, pk: int | None = None) -> HttpResponse:
+    """Send the form that asks for a page number (`?page=7`) to the URL of that page."""
+    number = request.GET.get("page", "").strip()
+    if not PAGE_NUMBER.fullmatch(number):
+        raise Http404("not a page number")
+    return redirect(page_url(reverse(name, args=[pk] if pk else []), int(number)))
+
+
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Says that the process answers; asks no database and no cache."""
+    return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
+
+
+login = LoginView.as_view(template_name="login.html", redirect_authenticated_user=True)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, "400.html", 400)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The page for what must not happen: no database, no session, no context."""
+    return _plain(request, "500.html", 500)
+
+
+def _plain(request: HttpRequest, template: str, status: int) -> HttpResponse:
+    # Outside of all middleware, so the rendering is named here.
+    return name_rendering(HttpResponse(loader.render_to_string(template), status=status))
+
+
+def _list(request: HttpRequest, template: str, page: pagination.Page, base: str) -> HttpResponse:
+    return render(request, template, {"page": page, "pager": Pager(page, base)})
+
+
+def _post(request: HttpRequest, post: Post, number: int, form: CommentForm | None) -> HttpResponse:
+    page = pagination.page_of_post_comments(post, number)
+    pager = Pager(page, reverse("post", args=[post.pk]), "#comments")
+    return render(request, "post.html", {"post": post, "page": page, "pager": pager, "form": form})
+
+
+def _post_or_404(pk: int) -> Post:
+    return get_object_or_404(Post.objects.select_related("author"), pk=pk)
+
+
+def _pen_name(user: AbstractBaseUser) -> str:
+    """The name a comment is signed with: unique, and as long as its column takes."""
+    return user.get_username()[: Comment._meta.get_field("name").max_length]
+
+
+def _page_of_comment(comment: Comment) -> int:
+    """The number of the page of its post that shows a comment, oldest first.
+
+    A new comment is the last one; those that others have written since are counted off the end.
+    """
+    comment.refresh_from_db(fields=["number"])
+    total = Post.objects.values_list("comment_count", flat=True).get(pk=comment.post_id)
+    later = Comment.objects.filter(post=comment.post_id, number__gt=comment.number).count()
+    return (total - later - 1) // pagination.PER_PAGE + 1
