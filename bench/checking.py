@@ -83,7 +83,7 @@ def _problem(composed: Composition, server: manifest.Server, folder: Path) -> st
     for place in (places.conf, places.logs, places.store):
         Path(place).mkdir(exist_ok=True)
     who.give_tree(folder)
-    wiring = render.wire(composed.stack.servers, places, {**chosen.names, **composed.stack.values}, supervise.free_port)
+    wiring = render.wire(composed.stack.servers, places, render.settings(composed, chosen), supervise.free_port)
     render.write_files(composed, places, wiring, chosen, Path(places.conf))
     context = render.context_of(server, composed, places, wiring, chosen)
     argv = render.argv(server.check, context, f"{server.name} check")

@@ -27,6 +27,7 @@ class Composition:
     """A stack with its layers, found to fit and to be runnable here.
 
     programs  the program of each server, by the server's name
+    modules   the modules of each server that loads some, by the server's name
     services  the services to start
     env       environment of the application server that stack and layers ask for (templates)
     notes     what a reader of the results must know, such as a service replaced by something else
@@ -36,6 +37,7 @@ class Composition:
     stack: Stack
     layers: tuple[Layer, ...]
     programs: dict[str, Path]
+    modules: dict[str, dict[str, str]] = field(default_factory=dict)
     services: tuple[Service, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -76,13 +78,17 @@ def compose(stack: Stack, layers: Iterable[Layer]) -> Composition | Skip:
     for layer in layers:
         if reason := misfit(stack, layer):
             return Skip(reason)
-    found = {}
+    found, modules = {}, {}
     for server in stack.servers:
         program = programs.find(server.programs, server.search)
         if program is None:
-            return Skip(f"program not installed: {' or '.join(server.programs)}; {INSTALL}")
+            return Skip(f"program not installed: {' or '.join(server.programs)}; {server.hint or INSTALL}")
         found[server.name] = program
-    return _with_services(stack, layers, found)
+        modules[server.name] = {name: programs.module(globs) for name, globs in server.modules.items()}
+        for name, path in modules[server.name].items():
+            if path is None:
+                return Skip(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
+    return _with_services(stack, layers, found, modules)
 
 
 def misfit(stack: Stack, layer: Layer) -> str:
@@ -102,7 +108,9 @@ def layer_needs(layer: Layer) -> str:
     return " or ".join(dialects) + " in the chain"
 
 
-def _with_services(stack: Stack, layers: tuple[Layer, ...], found: dict[str, Path]) -> Composition | Skip:
+def _with_services(
+    stack: Stack, layers: tuple[Layer, ...], found: dict[str, Path], modules: dict[str, dict[str, str]]
+) -> Composition | Skip:
     known = manifest.services()
     services: dict[str, Service] = {}
     env, notes = dict(stack.env), []
@@ -121,7 +129,7 @@ def _with_services(stack: Stack, layers: tuple[Layer, ...], found: dict[str, Pat
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
     declares = stack.declares + tuple(item for layer in layers for item in layer.declares)
-    return Composition(stack, layers, found, tuple(services.values()), env, tuple(notes), declares)
+    return Composition(stack, layers, found, modules, tuple(services.values()), env, tuple(notes), declares)
 
 
 def missing_programs(service: Service) -> list[str]:

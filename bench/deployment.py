@@ -290,7 +290,7 @@ class _Parts:
         }
 
     def _all_values(self) -> dict[str, Any]:
-        return {**self.values.names, **self.composition.stack.values}
+        return render.settings(self.composition, self.values)
 
     def _start_servers(self, indexes: range) -> None:
         servers = self.composition.stack.servers

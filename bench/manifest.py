@@ -29,7 +29,9 @@ class Server:
     programs   names to look for, first found wins
     search     more directories to look in (globs), after the virtual environment and PATH
     version    argv that prints the version
-    config     its main configuration file, in the stack's folder (or common), a template
+    config     its main configuration file, in the stack's folder, a template; empty when its command line says all
+    modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
+    hint       how to install what is missing, where `make servers` is not the whole answer
     speaks     the protocol it serves: http or one of the gateway protocols
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
     start      argv that runs it in the foreground, a template an item
@@ -42,9 +44,11 @@ class Server:
 
     name: str
     programs: tuple[str, ...]
-    config: str
     speaks: str
     start: tuple[str, ...]
+    config: str = ""
+    modules: dict[str, list[str]] = field(default_factory=dict)
+    hint: str = ""
     listen: str = "tcp"
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()

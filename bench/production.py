@@ -4,6 +4,7 @@ systemd units and a note that says how to install them. Nothing is started."""
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,13 @@ def composed_for_files(stack_name: str, layer_names: str) -> Composition:
     env = dict(stack.env)
     for layer in layers:
         env |= layer.env
-    return Composition(stack, layers, found, services, env)
+    modules = {server.name: _modules(server) for server in stack.servers}
+    return Composition(stack, layers, found, modules, services, env)
+
+
+def _modules(server: manifest.Server) -> dict[str, str]:
+    """The modules found here, or the globs where they would be."""
+    return {name: programs.module(globs) or globs[0] for name, globs in server.modules.items()}
 
 
 def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
@@ -70,7 +77,7 @@ def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
         conf = target
         composition = _with_host_programs(composition, places)
     ports = iter(range(8001, 8999)).__next__
-    wiring = render.wire(composition.stack.servers, places, {**chosen.names, **composition.stack.values}, ports)
+    wiring = render.wire(composition.stack.servers, places, render.settings(composition, chosen), ports)
     written = render.write_files(composition, places, wiring, chosen, conf)
     if chosen.places:
         written += _write_host_files(composition, places, wiring, chosen, target)
@@ -91,9 +98,11 @@ def _with_host_programs(composition: Composition, places: Places) -> Composition
         name: Path(places.venv) / "bin" / program.name if program.is_relative_to(paths.VENV) else program
         for name, program in composition.programs.items()
     }
-    return Composition(
-        composition.stack, composition.layers, moved, composition.services, composition.env, composition.notes
-    )
+    modules = {
+        server: {name: path.replace(str(paths.VENV), places.venv) for name, path in found.items()}
+        for server, found in composition.modules.items()
+    }
+    return dataclasses.replace(composition, programs=moved, modules=modules)
 
 
 def _write_host_files(
@@ -148,7 +157,7 @@ def _unit(
 
 
 def _site_env(composition: Composition, places: Places, chosen: Values) -> dict[str, str]:
-    context = {**chosen.names, **composition.stack.values, **vars(places)}
+    context = {**render.settings(composition, chosen), **vars(places)}
     templates = {
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "BENCHAPP_STATIC_ROOT": places.static_root,

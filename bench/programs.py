@@ -27,6 +27,14 @@ def find(names: Iterable[str], search: Iterable[str] = ()) -> Path | None:
     return None
 
 
+def module(globs: Iterable[str]) -> str | None:
+    """The first file that one of the globs finds; `{{ venv }}` in a glob is the virtual environment."""
+    for pattern in globs:
+        if found := sorted(_glob(pattern.replace("{{ venv }}", str(paths.VENV)))):
+            return found[0]
+    return None
+
+
 def _glob(pattern: str) -> list[str]:
     return [str(path) for path in Path("/").glob(pattern.lstrip("/"))]
 

@@ -71,6 +71,11 @@ def _inner_address(server: Server, places: Places, index: int, ports: Any) -> Ad
     return Address(path=f"{places.run}/{server.name}{f'-{index + 1}' if server.instances else ''}.sock")
 
 
+def settings(composition: Composition, values: Values) -> dict[str, Any]:
+    """The values by name: those of the file, over them the stack's own, over both what the user changed."""
+    return {**values.names, **composition.stack.values, **values.changes}
+
+
 def text(template: str, context: dict[str, Any], where: str) -> str:
     """`template` rendered; raises BenchError naming `where` for an unknown name or a syntax error."""
     try:
@@ -86,10 +91,10 @@ def context_of(
     chain = [item.name for item in composition.stack.servers]
     index = chain.index(server.name)
     context: dict[str, Any] = {
-        **values.names,
-        **composition.stack.values,
+        **settings(composition, values),
         **vars(places),
         "python": places.python,
+        "modules": composition.modules.get(server.name, {}),
         "stack": composition.stack.name,
         "program": str(composition.programs[server.name]),
         "listens": wiring.listens[server.name],

@@ -180,16 +180,12 @@ class Trial:
         "Server or service -> pairs of seconds since the load began and bytes of memory (proportional set "
         "size, PSS) summed over its process tree; empty when it could not be read.",
     ]
-    memory_peak_bytes: Annotated[
-        dict[str, int | None] | None, "Server or service -> largest PSS seen, in bytes."
-    ]
+    memory_peak_bytes: Annotated[dict[str, int | None] | None, "Server or service -> largest PSS seen, in bytes."]
     cpu_seconds: Annotated[
         dict[str, float | None] | None,
         "Server or service -> processor seconds, user and system, its process tree used in the timed load.",
     ]
-    processes: Annotated[
-        dict[str, int | None] | None, "Server or service -> most processes seen in its tree."
-    ]
+    processes: Annotated[dict[str, int | None] | None, "Server or service -> most processes seen in its tree."]
     time_to_ready_s: Annotated[float | None, "Seconds from starting the deployment until it answered."]
     keep_alive: Annotated[bool | None, "True when connections were reused for many requests."] = None
 
@@ -202,9 +198,7 @@ class Trial:
             raise ResultsError(f"trial {self.trial_id}: status is ok without requests_per_second")
         if self.status == "failed" and not self.reason:
             raise ResultsError(f"trial {self.trial_id}: status is failed without a reason")
-        if self.status == "failed" and (
-            kept := [name for name in FIGURES if getattr(self, name) is not None]
-        ):
+        if self.status == "failed" and (kept := [name for name in FIGURES if getattr(self, name) is not None]):
             raise ResultsError(f"trial {self.trial_id}: status is failed and yet it has {kept[0]}")
 
 
@@ -246,9 +240,7 @@ def read_run(directory: Path | str) -> Run:
     return Run(
         directory=directory,
         info=read_info(directory),
-        environment=parse(
-            Environment, _json_object(directory / ENVIRONMENT_FILE), directory / ENVIRONMENT_FILE
-        ),
+        environment=parse(Environment, _json_object(directory / ENVIRONMENT_FILE), directory / ENVIRONMENT_FILE),
         trials=tuple(_read_lines(Trial, directory / TRIALS_FILE)),
         checks=tuple(_read_lines(Check, directory / CHECKS_FILE)),
     )
@@ -330,9 +322,7 @@ def _value(hint, value, where: str):
         if arguments[-1] is Ellipsis:
             return tuple(_value(arguments[0], element, where) for element in value)
         if len(arguments) == len(value):
-            return tuple(
-                _value(option, element, where) for option, element in zip(arguments, value, strict=True)
-            )
+            return tuple(_value(option, element, where) for option, element in zip(arguments, value, strict=True))
     if origin is dict and isinstance(value, dict):
         return {key: _value(arguments[1], element, f"{where}.{key}") for key, element in value.items()}
     if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__") and isinstance(value, dict):

@@ -16,6 +16,7 @@ class Values:
 
     names    the settings that templates use by name
     env      environment of the site
+    changes  the names that the user changed, with their values
     places   where things are on the host; empty for `bench`, whose places are its run directory's
     """
 
@@ -23,6 +24,7 @@ class Values:
     names: dict[str, Any]
     env: dict[str, str] = field(default_factory=dict)
     places: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
 
     def changed(self, changes: dict[str, Any]) -> Values:
         """These values with some names changed; raises BenchError for a name that no template knows."""
@@ -31,7 +33,7 @@ class Values:
                 raise BenchError(
                     f"--set {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}"
                 )
-        return replace(self, names={**self.names, **changes})
+        return replace(self, names={**self.names, **changes}, changes={**self.changes, **changes})
 
 
 def read(name: str = "bench") -> Values:
