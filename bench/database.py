@@ -67,7 +67,7 @@ def prepare(database: Database, url: str, identity: Identity) -> None:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of an SQLite URL, or None for another database; a relative one is in the checkout, as the site has it."""
+    """The file of an SQLite URL, or None for another database; a relative one is in the checkout."""
     parts = urlsplit(url)
     return paths.PROJECT / parts.path[1:] if parts.scheme == SQLITE else None
 

@@ -126,7 +126,7 @@ class Layer:
             raise ValueError(f"place is {self.place!r}; use one of {', '.join(PLACES)}")
 
     def snippets(self, server: str) -> dict[str, Path]:
-        """Template files for that server, by the point they fill: `<server>.pages.conf` fills the point of that name."""
+        """Template files for that server by name; each fills the point it is named after: `<server>.pages.conf`."""
         return {path.name: path for path in sorted(self.folder.glob(f"{server}.*"))}
 
 
