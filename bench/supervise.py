@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from bench.errors import DeploymentError
 from bench.identity import Identity
 
@@ -161,6 +163,22 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.popen.wait(1)
+    deadline = time.monotonic() + 1
+    while any(_group_lives(process.pid) for process in processes) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+
+
+def _group_lives(group: int) -> bool:
+    """Whether the process group has a member that is more than a zombie."""
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                return True
+    return False
 
 
 def free_port() -> int:
