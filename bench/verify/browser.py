@@ -1,0 +1,61 @@
+"""A client that keeps its cookies and sends forms as a browser does."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode, urlsplit
+
+from bench.verify import page, wire
+from bench.verify.wire import Answer, Target
+
+
+class Browser:
+    """One visitor. `cookies` are those the site set so far; `set_cookies` is every Set-Cookie line received."""
+
+    def __init__(self, target: Target):
+        self.target = target
+        self.cookies: dict[str, str] = {}
+        self.set_cookies: list[str] = []
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> Answer:
+        """The answer to GET; redirects are not followed."""
+        return self._exchange("GET", path, headers or {}, None)
+
+    def post(self, path: str, values: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
+        """The answer to a form sent with `values`; redirects are not followed."""
+        # Browsers name the origin of every POST; a server that loses the port or the scheme is found by it.
+        given = {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Origin": self.target.origin,
+            "Referer": self.target.origin + path,
+            **(headers or {}),
+        }
+        return self._exchange("POST", path, given, urlencode(values).encode())
+
+    def follow(self, answer: Answer) -> Answer:
+        """The answer to the address that a redirect names, asked of this same target."""
+        parts = urlsplit(answer.header("Location") or "/")
+        return self.get(parts.path + (f"?{parts.query}" if parts.query else ""))
+
+    def token(self, path: str) -> str | None:
+        """The CSRF token in the page's first form that has one, its cookie kept, or None."""
+        form = page.read(self.get(path).text, path).form_with("csrfmiddlewaretoken")
+        return form.values["csrfmiddlewaretoken"] if form else None
+
+    def cookie_header(self) -> dict[str, str]:
+        """The Cookie header that this visitor sends, or nothing."""
+        return {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
+
+    def _exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Answer:
+        answer = wire.fetch(self.target, path, {**self.cookie_header(), **headers}, method=method, body=body)
+        for line in answer.all("Set-Cookie"):
+            self.set_cookies.append(line)
+            self._keep(line)
+        return answer
+
+    def _keep(self, line: str) -> None:
+        pair, *attributes = line.split(";")
+        name, _, value = pair.strip().partition("=")
+        if value.strip('"') == "" or any(item.strip().lower() == "max-age=0" for item in attributes):
+            self.cookies.pop(name, None)
+        else:
+            self.cookies[name] = value

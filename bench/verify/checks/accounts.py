@@ -1,0 +1,188 @@
+"""Accounts: login, whose name a page shows, comments, CSRF."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+
+from bench.verify import page
+from bench.verify.browser import Browser
+from bench.verify.checks.pages import main_paths, wrong_location
+from bench.verify.suite import ACCOUNT, Context, Mismatch, check
+from bench.verify.wire import BadAnswer
+
+SESSION_COOKIE = "sessionid"
+
+
+@check("login-page")
+def login_page(context: Context) -> Iterator[Mismatch]:
+    """Each visitor gets a login form of their own: no two share a CSRF token, a cookie or a rendering."""
+    login = context.site.url("login")
+    first, second = Browser(context.target), Browser(context.target)
+    tokens = {first.token(login), second.token(login)}
+    if None in tokens or len(tokens) != 2:
+        yield Mismatch(f"GET {login} by two visitors: two CSRF tokens", f"{len(tokens - {None})}")
+    if len({line.split(";")[0] for line in [*first.set_cookies, *second.set_cookies]}) != 2:
+        yield Mismatch(f"GET {login} by two visitors: a cookie each", f"{first.set_cookies}, {second.set_cookies}")
+
+
+@check("post-without-token")
+def post_without_token(context: Context) -> Iterator[Mismatch]:
+    """A POST without a CSRF token, with another visitor's, or from another site is refused with 403."""
+    login = context.site.url("login")
+    values = {"username": "nobody", "password": ""}
+    visitor, other = Browser(context.target), Browser(context.target)
+    token, foreign = visitor.token(login) or "", other.token(login) or ""
+    for what, answer in (
+        ("without cookie and token", Browser(context.target).post(login, values)),
+        ("without token", visitor.post(login, values)),
+        ("with another visitor's token", visitor.post(login, {**values, "csrfmiddlewaretoken": foreign})),
+        (
+            "from another site",
+            visitor.post(login, {**values, "csrfmiddlewaretoken": token}, {"Origin": "http://other.example"}),
+        ),
+    ):
+        if answer.status != 403:
+            yield Mismatch(f"POST {login} {what}: status 403", f"status {answer.status}")
+
+
+@check("comment-needs-login")
+def comment_needs_login(context: Context) -> Iterator[Mismatch]:
+    """A comment by nobody is not taken: the visitor is sent to the login page."""
+    visitor = Browser(context.target)
+    login, post = context.site.url("login"), _post(context)
+    token = visitor.token(login) or ""
+    answer = visitor.post(f"{post}comment/", {"csrfmiddlewaretoken": token, "body": "by nobody", "rating": "3"})
+    if not 300 <= answer.status < 400 or login not in (answer.header("Location") or ""):
+        yield Mismatch(
+            f"POST {post}comment/ without login: a redirect to {login}",
+            f"status {answer.status}, Location {answer.header('Location')}",
+        )
+    else:
+        yield from wrong_location(context, f"POST {post}comment/ without login", answer, None)
+
+
+@check("login", stage=ACCOUNT)
+def login(context: Context) -> Iterator[Mismatch]:
+    """An account logs in and is sent on within the site, with a session cookie that scripts cannot read."""
+    path, account = context.site.url("login"), context.account()
+    visitor = Browser(context.target)
+    token = visitor.token(path)
+    if token is None:
+        yield Mismatch(f"GET {path}: a form with csrfmiddlewaretoken", "none")
+        return
+    values = {"csrfmiddlewaretoken": token, "username": account.username, "password": account.password}
+    answer = visitor.post(path, values)
+    if not 300 <= answer.status < 400:
+        yield Mismatch(f"POST {path} with the right password: a redirect", f"status {answer.status}")
+        return
+    yield from wrong_location(context, f"POST {path}", answer, None)
+    cookie = next((line for line in answer.all("Set-Cookie") if line.startswith(SESSION_COOKIE + "=")), None)
+    if cookie is None:
+        yield Mismatch(f"POST {path}: Set-Cookie: {SESSION_COOKIE}", f"{answer.header('Set-Cookie')}")
+        return
+    if "httponly" not in cookie.lower():
+        yield Mismatch(f"POST {path}: a cookie with HttpOnly", cookie)
+    context.browser = visitor
+
+
+@check("own-name", stage=ACCOUNT)
+def own_name(context: Context) -> Iterator[Mismatch]:
+    """Who is logged in reads their own name on every page, and no answer may be kept for others."""
+    visitor, name = context.signed_in(), context.account().username
+    for path in context.site.html_paths:
+        if path == context.site.url("login"):
+            continue
+        answer = visitor.get(path)
+        if name not in answer.text:
+            yield Mismatch(f"GET {path} logged in: the name {name}", f"status {answer.status} without it")
+        control = (answer.header("Cache-Control") or "").lower()
+        varies = "cookie" in (answer.header("Vary") or "").lower()
+        if not varies and "private" not in control and "no-store" not in control:
+            yield Mismatch(f"GET {path} logged in: Vary: Cookie", f"Vary: {answer.header('Vary')}")
+
+
+@check("no-foreign-name", stage=ACCOUNT)
+def no_foreign_name(context: Context) -> Iterator[Mismatch]:
+    """An anonymous visitor afterwards sees no name, no token and no cookie of who was logged in, nor the reverse."""
+    signed_in, name = context.signed_in(), context.account().username
+    for path in main_paths(context):
+        signed_in.get(path)
+    for path in context.site.html_paths:
+        answer = context.get(path)
+        if name in answer.text:
+            yield Mismatch(f"GET {path} anonymously: not the name of who is logged in", name)
+        if f"{SESSION_COOKIE}=" in (answer.header("Set-Cookie") or ""):
+            yield Mismatch(f"GET {path} anonymously: no session", f"Set-Cookie: {answer.header('Set-Cookie')}")
+    for path in main_paths(context):
+        if name not in signed_in.get(path).text:
+            yield Mismatch(f"GET {path} logged in, after an anonymous visitor: the name {name}", "a page without it")
+
+
+@check("comment", stage=ACCOUNT)
+def comment(context: Context) -> Iterator[Mismatch]:
+    """A comment posted with the page's own form is there at once for its author, and for others once rendered anew."""
+    visitor, post = context.signed_in(), _post(context)
+    form = page.read(visitor.get(post).text, post).form("/comment/")
+    if form is None:
+        yield Mismatch(f"GET {post} logged in: a form sent to {post}comment/", "none")
+        return
+    words = f"verified {secrets.token_hex(8)}"
+    values = {**form.values, **dict.fromkeys(form.texts, words)}
+    answer = visitor.post(form.action, values)
+    context.posts.append(_number(post))
+    if not 300 <= answer.status < 400:
+        yield Mismatch(f"POST {form.action}: a redirect", f"status {answer.status}")
+        return
+    yield from wrong_location(context, f"POST {form.action}", answer, None)
+    shown = (answer.header("Location") or post).removeprefix(context.target.origin).split("#")[0]
+    own = visitor.get(shown)
+    if words not in own.text:
+        yield Mismatch(f"GET {shown} by the author of a comment: the comment", f"status {own.status} without it")
+    before = frozenset(context.seen)
+    others = context.get(shown)
+    # A layer may still show what it kept from before; what is rendered now must have the comment.
+    if words not in others.text and not (context.layers and others.render_id in before):
+        yield Mismatch(f"GET {shown} after a comment: the comment", f"status {others.status}, rendered without it")
+
+
+@check("comment-without-token", stage=ACCOUNT)
+def comment_without_token(context: Context) -> Iterator[Mismatch]:
+    """A comment without a CSRF token is refused with 403, also from who is logged in."""
+    visitor, post = context.signed_in(), _post(context)
+    answer = visitor.post(f"{post}comment/", {"body": "without a token", "rating": "3"})
+    if answer.status != 403:
+        yield Mismatch(f"POST {post}comment/ without token: status 403", f"status {answer.status}")
+
+
+@check("logout", stage=ACCOUNT)
+def logout(context: Context) -> Iterator[Mismatch]:
+    """Logging out ends the session: the name is gone, and the old cookie is worth nothing."""
+    visitor, home = context.signed_in(), context.site.url("home")
+    form = page.read(visitor.get(home).text, home).form("/logout/")
+    if form is None:
+        yield Mismatch(f"GET {home} logged in: a form sent to the logout address", "none")
+        return
+    old = visitor.cookie_header()
+    answer = visitor.post(form.action, form.values)
+    if not 200 <= answer.status < 400:
+        yield Mismatch(f"POST {form.action}: a redirect", f"status {answer.status}")
+    menu = f">{context.account().username}<"
+    for what, headers in (("after logging out", visitor.cookie_header()), ("with the old cookie", old)):
+        after = context.get(home, headers)
+        # The name may well stand beside its comment; the way out is shown only to who is logged in.
+        if page.read(after.text, home).form("/logout/"):
+            yield Mismatch(f"GET {home} {what}: an anonymous page", f"a page of who is logged in ({menu})")
+
+
+def _post(context: Context) -> str:
+    """The post that is commented on."""
+    return context.site.url("post_with_comments", "post")
+
+
+def _number(post: str) -> str:
+    found = re.search(r"/(\d+)/$", post)
+    if not found:
+        raise BadAnswer(f"manage.py siteurls names {post} as a post; it should end in its id")
+    return found[1]

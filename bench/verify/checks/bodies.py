@@ -1,0 +1,153 @@
+"""Request bodies: chunked, large, and what comes after them on the same connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from bench.verify import wire
+from bench.verify.browser import Browser
+from bench.verify.suite import AFTER, Context, Mismatch, check
+from bench.verify.wire import Answer, BadAnswer, Connection
+
+NEXT = "/static/small.txt"
+MARK = "arrived-whole"
+UPLOAD_BYTES = 1_000_000
+REFUSED = range(400, 500)
+
+
+@dataclass(frozen=True)
+class _Post:
+    """A login form without a password: the site answers 200 with the form, its user name as sent."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+def _form(context: Context) -> _Post:
+    path = context.site.url("login")
+    visitor = Browser(context.target)
+    token = visitor.token(path) or ""
+    # The token is in a header too, so that a lost body meets the form and not the CSRF check.
+    headers = {
+        **visitor.cookie_header(),
+        "X-CSRFToken": token,
+        "Origin": context.target.origin,
+        "Referer": context.target.origin + path,
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    return _Post(path, headers, urlencode({"username": MARK, "password": ""}).encode())
+
+
+@check("length-body", stage=AFTER)
+def length_body(context: Context) -> Iterator[Mismatch]:
+    """A body with a length arrives, and the next request on the connection is answered rightly."""
+    post = _form(context)
+    request = wire.build(context.target, "POST", post.path, post.headers, post.body)
+    yield from _both_ways(context, "a body with Content-Length", request, refusable=False)
+
+
+@check("chunked-body", stage=AFTER)
+def chunked_body(context: Context) -> Iterator[Mismatch]:
+    """A chunked body arrives whole or is refused with a 4xx; the next request on the connection is answered rightly."""
+    post = _form(context)
+    headers = {**post.headers, "Transfer-Encoding": "chunked"}
+    request = wire.build(context.target, "POST", post.path, headers, wire.chunked(post.body))
+    yield from _both_ways(context, "a chunked body", request)
+
+
+@check("chunked-in-pieces", stage=AFTER)
+def chunked_in_pieces(context: Context) -> Iterator[Mismatch]:
+    """A chunked body that comes piece by piece arrives whole too, or is refused with a 4xx."""
+    post = _form(context)
+    request = wire.build(context.target, "POST", post.path, {**post.headers, "Transfer-Encoding": "chunked"}, b"")
+    with Connection(context.target) as connection:
+        connection.send(request)
+        for piece in wire.chunked(post.body).splitlines(keepends=True):
+            # An answer that comes early ends the sending, as any client may do.
+            if not connection.quiet_for(0.005) or not connection.send_all_the_same(piece):
+                break
+        yield from _lost("a chunked body in pieces", connection.read("POST"))
+
+
+@check("chunked-smuggling", stage=AFTER)
+def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
+    """What is inside a chunked body, or beside its length, is never taken for a request of its own."""
+    hidden = wire.build(context.target, "GET", "/hidden/in/a/body/")
+    post = _form(context)
+    inside = {**post.headers, "Transfer-Encoding": "chunked"}
+    both = {**inside, "Content-Length": "4"}
+    for what, headers in (("a request inside a chunked body", inside), ("a chunked body with a length too", both)):
+        body = wire.chunked(post.body + b"&more=" + hidden, size=4096)
+        request = wire.build(context.target, "POST", post.path, headers, body)
+        with Connection(context.target) as connection:
+            connection.send_all_the_same(request + wire.build(context.target, "GET", NEXT))
+            first = connection.read("POST")
+            yield from _lost(what, first)
+            if first.keeps_open:
+                yield from _next(context, what, connection)
+
+
+@check("upload", stage=AFTER)
+def upload(context: Context) -> Iterator[Mismatch]:
+    """An upload of 1 MB to a view that refuses it gets a clean 4xx, whether the view reads it or not."""
+    login, posts = context.site.url("login"), context.site.url("posts")
+    for path, kind in (
+        (login, "application/x-www-form-urlencoded"),
+        (login, "application/octet-stream"),
+        (posts, "application/octet-stream"),
+    ):
+        what = f"POST {path} with 1 MB of {kind}"
+        request = wire.build(context.target, "POST", path, {"Content-Type": kind}, b"x" * UPLOAD_BYTES)
+        with Connection(context.target) as connection:
+            connection.send_all_the_same(request)
+            try:
+                answer = connection.read("POST")
+            except (BadAnswer, OSError) as error:
+                yield Mismatch(f"{what}: status 400 to 499", str(error) or type(error).__name__)
+                continue
+            if answer.status not in REFUSED:
+                yield Mismatch(f"{what}: status 400 to 499", f"status {answer.status}")
+            elif answer.keeps_open and connection.send_all_the_same(wire.build(context.target, "GET", NEXT)):
+                yield from _next(context, what, connection)
+
+
+def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Mismatch]:
+    """Send the request, then another on its connection: once its answer is there, and together with it."""
+    following = wire.build(context.target, "GET", NEXT)
+    for together in (False, True):
+        with Connection(context.target) as connection:
+            connection.send_all_the_same(request + (following if together else b""))
+            answer = connection.read("POST")
+            yield from _lost(what, answer, refusable)
+            if not answer.keeps_open:
+                continue
+            if together or connection.send_all_the_same(following):
+                yield from _next(context, what, connection)
+
+
+def _lost(what: str, answer: Answer, refusable: bool = True) -> Iterator[Mismatch]:
+    if answer.status == 200 and MARK in answer.text:
+        return
+    if answer.status == 200:
+        yield Mismatch(
+            f"{what}: arrived whole, or refused with a 4xx", "status 200 for an empty form: the body is lost"
+        )
+    elif answer.status not in REFUSED or not refusable:
+        yield Mismatch(f"{what}: arrived whole{', or refused with a 4xx' * refusable}", f"status {answer.status}")
+
+
+def _next(context: Context, what: str, connection: Connection) -> Iterator[Mismatch]:
+    """What is wrong with the answer to the request after; a server may close the connection instead."""
+    try:
+        answer = connection.read()
+    except (wire.Closed, ConnectionResetError):
+        return
+    except BadAnswer as error:
+        yield Mismatch(f"the request after {what}: an answer", str(error))
+        return
+    right = context.first(NEXT)
+    if answer.status != 200 or answer.body != right.body:
+        yield Mismatch(f"the request after {what}: GET {NEXT} 200", f"status {answer.status}, {len(answer.body)} bytes")

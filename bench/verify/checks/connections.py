@@ -1,0 +1,181 @@
+"""Connections: kept, pipelined, slow, and many at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+from bench.verify import page, wire
+from bench.verify.checks.pages import differences, main_paths
+from bench.verify.suite import Context, Mismatch, check
+from bench.verify.wire import Answer, BadAnswer, Connection
+
+SMALL, LARGE = "/static/small.txt", "/static/large.txt"
+CLIENTS = 100
+CLIENTS_FOR_S = 0.7
+SLOW_PIECES = 6
+SLOW_PAUSE_S = 0.05
+SLOW_BUFFER = 65536
+
+
+@check("keep-alive")
+def keep_alive(context: Context) -> Iterator[Mismatch]:
+    """Requests one after another on a connection are each answered rightly for as long as the server keeps it."""
+    with Connection(context.target) as connection:
+        for number, path in enumerate([*main_paths(context), SMALL, *main_paths(context)]):
+            try:
+                answer = connection.exchange("GET", path)
+            except (wire.Closed, BrokenPipeError, ConnectionResetError) as error:
+                if number == 0:
+                    yield Mismatch(f"GET {path}: an answer", str(error))
+                return
+            yield from _wrong(context, path, answer, f"request {number + 1} of a connection")
+            if not answer.keeps_open:
+                return
+
+
+@check("pipelining")
+def pipelining(context: Context) -> Iterator[Mismatch]:
+    """Requests sent without waiting are answered in their order, until the server closes the connection if it does."""
+    paths = [SMALL, *main_paths(context), SMALL]
+    with Connection(context.target) as connection:
+        connection.send(b"".join(wire.build(context.target, "GET", path) for path in paths))
+        for number, path in enumerate(paths):
+            try:
+                answer = connection.read()
+            except (wire.Closed, ConnectionResetError) as error:
+                if number == 0:
+                    yield Mismatch(f"{len(paths)} requests at once: an answer to the first", str(error))
+                return
+            yield from _wrong(context, path, answer, f"request {number + 1} of {len(paths)} sent at once")
+            if not answer.keeps_open:
+                return
+
+
+@check("http-1.0")
+def http_1_0(context: Context) -> Iterator[Mismatch]:
+    """A client of HTTP/1.0 gets the whole page without chunks, and the connection is closed after it."""
+    for path in [*main_paths(context), SMALL]:
+        with Connection(context.target) as connection:
+            answer = connection.exchange("GET", path, version="1.0")
+            if answer.header("Transfer-Encoding"):
+                yield Mismatch(f"GET {path} with HTTP/1.0: no Transfer-Encoding", "chunked")
+            yield from _wrong(context, path, answer, "HTTP/1.0")
+            try:
+                extra = connection.rest()
+            except BadAnswer as error:
+                yield Mismatch(f"GET {path} with HTTP/1.0: closed after the answer", str(error))
+            else:
+                if extra:
+                    yield Mismatch(f"GET {path} with HTTP/1.0: nothing after the answer", f"{len(extra)} bytes")
+
+
+@check("slow-request", aside=True)
+def slow_request(context: Context) -> Iterator[Mismatch]:
+    """A request that comes in small pieces is waited for and answered rightly."""
+    home, login = context.site.url("home"), context.site.url("login")
+    visitor = _token_and_cookie(context, login)
+    form = b"csrfmiddlewaretoken=" + visitor[0].encode() + b"&username=slow-visitor&password="
+    headers = {"Cookie": visitor[1], "Origin": context.target.origin, "Referer": context.target.origin + login}
+    headers["Content-Type"] = "application/x-www-form-urlencoded"
+    whole = wire.build(context.target, "GET", home)
+    yield from _wrong(context, home, _send_slowly(context, whole), "a slow request")
+    answer = _send_slowly(context, wire.build(context.target, "POST", login, headers, form))
+    if answer.status != 200 or "slow-visitor" not in answer.text:
+        yield Mismatch(f"POST {login} in pieces: status 200 and the form as sent", f"status {answer.status}")
+
+
+@check("slow-reader", aside=True)
+def slow_reader(context: Context) -> Iterator[Mismatch]:
+    """A client that reads slowly gets a large file whole."""
+    with Connection(context.target, receive_buffer=SLOW_BUFFER) as connection:
+        connection.send(wire.build(context.target, "GET", LARGE, {"Connection": "close"}))
+        # The answer waits in the kernels of both sides; the pauses are what makes the reader slow.
+        answer = connection.read(pause=lambda: time.sleep(SLOW_PAUSE_S))
+    if answer.body != context.get(LARGE).body:
+        yield Mismatch(f"GET {LARGE} read slowly: the whole file", f"{len(answer.body)} bytes")
+
+
+def _send_slowly(context: Context, request: bytes) -> Answer:
+    """The answer to a request sent in pieces; raises BadAnswer when something comes back before it is whole."""
+    size = len(request) // SLOW_PIECES + 1
+    with Connection(context.target) as connection:
+        for start in range(0, len(request), size):
+            connection.send(request[start : start + size])
+            last = start + size >= len(request)
+            if not last and not connection.quiet_for(SLOW_PAUSE_S):
+                early = connection.socket.recv(80)
+                raise BadAnswer(f"an answer before the request was whole: {early[:60]!r}")
+        return connection.read()
+
+
+def _token_and_cookie(context: Context, login: str) -> tuple[str, str]:
+    answer = context.get(login)
+    form = page.read(answer.text, login).form_with("csrfmiddlewaretoken")
+    cookies = "; ".join(line.split(";")[0] for line in answer.all("Set-Cookie"))
+    return (form.values["csrfmiddlewaretoken"] if form else "", cookies)
+
+
+@check("concurrency")
+def concurrency(context: Context) -> Iterator[Mismatch]:
+    """100 clients at once for most of a second, each a page or file after another, without one error."""
+    paths = [SMALL, context.site.url("post_with_comments", "post"), context.site.url("posts_page", "posts")]
+    errors: list[str] = []
+    wrong: list[Mismatch] = []
+    start = threading.Barrier(CLIENTS)
+    deadline = time.monotonic() + CLIENTS_FOR_S
+
+    def client(number: int) -> None:
+        turn = number
+        start.wait(wire.TIMEOUT_S)
+        try:
+            while True:
+                with Connection(context.target, timeout_s=15) as connection:
+                    turn = _until_closed(context, connection, paths, turn, deadline, wrong)
+                if time.monotonic() > deadline:
+                    return
+        except (OSError, BadAnswer) as error:
+            errors.append(f"{type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    yield from wrong[:1]
+    if errors:
+        yield Mismatch(f"{CLIENTS} clients at once: no error", f"{len(errors)} of them met one, first {errors[0]}")
+    elif wrong:
+        yield Mismatch(f"{CLIENTS} clients at once: right answers", f"{len(wrong)} wrong")
+
+
+def _until_closed(
+    context: Context, connection: Connection, paths: list[str], turn: int, deadline: float, wrong: list[Mismatch]
+) -> int:
+    """Ask for one path after another until the server closes the connection or time is up; the next turn."""
+    while True:
+        path = paths[turn % len(paths)]
+        reused = connection.used
+        try:
+            answer = connection.exchange("GET", path)
+        except (wire.Closed, BrokenPipeError, ConnectionResetError):
+            # A server may close a connection it kept, at any time; a client asks again on another.
+            if reused:
+                return turn
+            raise
+        turn += 1
+        wrong.extend(_wrong(context, path, answer, f"one of {CLIENTS} clients at once"))
+        if not answer.keeps_open or time.monotonic() > deadline:
+            return turn
+
+
+def _wrong(context: Context, path: str, answer: Answer, when: str) -> Iterator[Mismatch]:
+    """What is wrong with an answer that should be that of `path`."""
+    if answer.status != 200:
+        yield Mismatch(f"{when}, GET {path}: status 200", f"status {answer.status}")
+    elif path in context.site.pages:
+        for wrong in differences(context, path, answer):
+            yield Mismatch(f"{when}, {wrong.expected}", wrong.got)
+    elif answer.body != context.first(path).body:
+        yield Mismatch(f"{when}, GET {path}: the file", f"{len(answer.body)} other bytes")

@@ -1,0 +1,83 @@
+"""Which host, scheme and client the site believes it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.verify.browser import Browser
+from bench.verify.checks.pages import main_paths, wrong_location
+from bench.verify.suite import Context, Mismatch, check
+from bench.verify.wire import Connection
+
+FOREIGN = "other.example"
+OWN_SCHEME_OTHER = {"http": "https", "https": "http"}
+
+
+@check("unknown-host")
+def unknown_host(context: Context) -> Iterator[Mismatch]:
+    """A host the site does not serve, and a request that names none, are refused with 400, kept pages too."""
+    for path in [*main_paths(context), context.site.url("login")]:
+        for host in (FOREIGN, f"{FOREIGN}:{context.target.port}"):
+            if (got := context.get(path, host=host).status) != 400:
+                yield Mismatch(f"GET {path} with Host: {host}: status 400", f"status {got}")
+    home = context.site.url("home")
+    for host, what in ((None, "without a Host header"), ("bad host", "with a broken Host header")):
+        if (got := context.get(home, host=host).status) != 400:
+            yield Mismatch(f"GET {home} {what}: status 400", f"status {got}")
+    if (got := context.get(home).status) != 200:
+        yield Mismatch(f"GET {home} with the right Host after that: status 200", f"status {got}")
+
+
+def forged_headers(context: Context) -> list[dict[str, str]]:
+    """What a client may send to pass for somebody else, one forgery each."""
+    scheme = OWN_SCHEME_OTHER[context.target.scheme]
+    return [
+        {"X-Forwarded-Proto": scheme},
+        {"X-Forwarded-Protocol": "ssl"},
+        {"X-Forwarded-Ssl": "on"},
+        {"X-Forwarded-Scheme": scheme},
+        {"X-Scheme": scheme},
+        {"Front-End-Https": "on"},
+        {"X-Forwarded-Host": FOREIGN},
+        {"X-Forwarded-Port": "1"},
+        {"X-Forwarded-Server": FOREIGN},
+        {"X-Forwarded-For": "203.0.113.7"},
+        {"X-Real-IP": "203.0.113.7"},
+        {"X-Forwarded-Prefix": "/forged"},
+        {"Forwarded": f"for=203.0.113.7;host={FOREIGN};proto={scheme}"},
+        {"Script-Name": "/forged"},
+        {"X-Script-Name": "/forged"},
+        {"Path-Info": "/forged/"},
+        {"X-Original-URL": "/forged/"},
+        {"X-Rewrite-URL": "/forged/"},
+        {"X-HTTP-Method-Override": "DELETE"},
+        {"Proxy": f"http://{FOREIGN}/"},
+    ]
+
+
+@check("forged-headers")
+def forged_headers_not_believed(context: Context) -> Iterator[Mismatch]:
+    """Forged X-Forwarded-* and the like change neither a redirect nor what a form's origin must be."""
+    posts, login = context.site.url("posts"), context.site.url("login")
+    visitor = Browser(context.target)
+    token = visitor.token(login) or ""
+    for forged in forged_headers(context):
+        what = ", ".join(f"{name}: {value}" for name, value in forged.items())
+        redirect = context.get(posts.rstrip("/"), forged)
+        yield from wrong_location(context, f"GET {posts.rstrip('/')} with {what}", redirect, posts)
+        # A form without a password is answered with the form again, unless another origin is believed in.
+        form = visitor.post(login, {"csrfmiddlewaretoken": token, "username": "forged", "password": ""}, forged)
+        if form.status != 200:
+            yield Mismatch(f"POST {login} with {what}: status 200", f"status {form.status}")
+
+
+@check("forged-names")
+def forged_names(context: Context) -> Iterator[Mismatch]:
+    """A header spelt with underscores never passes for the server's own variable of that name."""
+    posts = context.site.url("posts")
+    for forged in ({"X_Forwarded_Proto": "https"}, {"X_Forwarded_Host": FOREIGN}, {"SCRIPT_NAME": "/forged"}):
+        with Connection(context.target) as connection:
+            answer = connection.exchange("GET", posts.rstrip("/"), forged)
+        what = ", ".join(f"{name}: {value}" for name, value in forged.items())
+        if answer.status not in (400, 403):
+            yield from wrong_location(context, f"GET {posts.rstrip('/')} with {what}", answer, posts)

@@ -1,0 +1,99 @@
+"""Paths that no person types: none leads out of the static root, none breaks the site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.verify.suite import Context, Mismatch, check
+from bench.verify.wire import Answer
+
+# Each would name a file of the project or of the machine if a server joined it to a directory as it stands.
+ESCAPES = (
+    "/static/../manage.py",
+    "/static/../config/settings.py",
+    "/static../manage.py",
+    "/static../config/settings.py",
+    "/static/%2e%2e/manage.py",
+    "/static/..%2fmanage.py",
+    "/static/%2e%2e%2fmanage.py",
+    "/static/.%2e/manage.py",
+    "/static/css/../../manage.py",
+    "/static/css/..%2f..%2fmanage.py",
+    "/static/..\\manage.py",
+    "/static/..%5cmanage.py",
+    "/static/%252e%252e/manage.py",
+    "/static//etc/passwd",
+    "/static/%2fetc%2fpasswd",
+    "/static/../../../../../../../../../../etc/passwd",
+    "/static/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "/static/..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "/../../../../../../../../../../etc/passwd",
+    "/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "/posts/..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "/manage.py",
+    "/config/settings.py",
+    "/.git/config",
+)
+# What the files named above hold.
+SECRETS = (b"execute_from_command_line", b"INSTALLED_APPS", b"root:x:0:0", b"[core]")
+
+ODD = (
+    b"/%00",
+    b"/posts/%00/",
+    b"/static/small.txt%00.css",
+    b"/%ff%fe/",
+    b"/caf%C3%A9/",
+    "/caf\u00e9/".encode(),
+    "/\u4f60\u597d/".encode(),
+    b"/%E2%82/",
+    b"/static/%ff.css",
+    b"/static/%E4%BD%A0.css",
+    b"/posts/%20/",
+    b"/posts/1%20/",
+    b"/%",
+    b"/%zz/",
+    b"/posts/%EF%BC%91/",
+    b"/posts/99999999999999999999999/",
+    b"/posts/page/99999999999999999999999/",
+    b"/authors/1/page/99999999999999999999999/",
+    b"/posts/-1/",
+    b"/posts/1%0d%0aX-Injected:%20yes/",
+    b"/static/%0d%0aX-Injected:%20yes",
+    b"/" + b"a" * 255 + b"/",
+    b"/static/" + b"a" * 255,
+    b"/static/" + b"a" * 300 + b".css",
+    b"/" + b"a" * 3000 + b"/",
+)
+# Refused or not found, in the words of the status line.
+REFUSED = range(400, 500)
+
+
+@check("path-escapes")
+def path_escapes(context: Context) -> Iterator[Mismatch]:
+    """Dot segments and encoded slashes never lead out of the static root, nor to any file of the project."""
+    for path in ESCAPES:
+        answer = context.get(path)
+        if any(secret in answer.body for secret in SECRETS):
+            yield Mismatch(f"GET {path}: no such file", f"status {answer.status} with the file's content")
+        elif answer.status not in REFUSED and not _leads_to_refusal(context, answer):
+            yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}")
+
+
+@check("odd-paths")
+def odd_paths(context: Context) -> Iterator[Mismatch]:
+    """Percent-encoded, non-ASCII, overlong and broken paths are not found or refused, never a server error."""
+    for path in ODD:
+        answer = context.get(path)
+        shown = path[:60].decode("ascii", "backslashreplace")
+        if answer.status not in REFUSED:
+            yield Mismatch(f"GET {shown}: status 400 to 499", f"status {answer.status}")
+        if answer.header("X-Injected"):
+            yield Mismatch(f"GET {shown}: no header from the path", "X-Injected: yes")
+
+
+def _leads_to_refusal(context: Context, answer: Answer) -> bool:
+    """Whether it is a redirect within the site to something refused, as a tidied path may be."""
+    location = (answer.header("Location") or "").removeprefix(context.target.origin)
+    if not 300 <= answer.status < 400 or not location.startswith("/") or location.startswith("//"):
+        return False
+    return context.get(location).status in REFUSED

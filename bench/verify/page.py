@@ -1,0 +1,110 @@
+"""Reading a page: what it refers to, its forms, and what changes from one rendering to the next."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+_TOKEN = re.compile(r"""(<[^<>]*\bname=["']?csrfmiddlewaretoken["']?[^<>]*>)""")
+_VALUE = re.compile(r"""\bvalue=(["'])[^"']*\1""")
+
+
+def normalised(text: str) -> str:
+    """The page without what is new in each rendering of it: the value of its CSRF tokens."""
+    return _TOKEN.sub(lambda match: _VALUE.sub('value="*"', match[1]), text)
+
+
+@dataclass
+class Form:
+    """A form of a page with the values a browser would send unless its user changes them.
+
+    texts  names of the fields a person types into
+    """
+
+    action: str
+    method: str
+    values: dict[str, str] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Page:
+    """What a page refers to, in its order."""
+
+    styles: list[str] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    forms: list[Form] = field(default_factory=list)
+
+    def form(self, action_end: str) -> Form | None:
+        """The first form sent to an address that ends so, or None."""
+        return next((form for form in self.forms if form.action.split("?")[0].endswith(action_end)), None)
+
+    def form_with(self, field_name: str) -> Form | None:
+        """The first form that has a field of that name, or None."""
+        return next((form for form in self.forms if field_name in form.values), None)
+
+
+class _Reader(HTMLParser):
+    def __init__(self, base: str):
+        super().__init__()
+        self.base = base
+        self.page = Page()
+        self.form: Form | None = None
+        self.select: str | None = None
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attributes}
+        present = {name for name, _ in attributes}
+        if tag == "link" and "stylesheet" in values.get("rel", "").lower().split():
+            self.page.styles.append(values.get("href", ""))
+        elif tag == "script" and "src" in values:
+            self.page.scripts.append(values["src"])
+        elif tag == "img" and "src" in values:
+            self.page.images.append(values["src"])
+        elif tag == "a" and "href" in values:
+            self.page.links.append(values["href"])
+        elif tag == "form":
+            self.form = Form(values.get("action") or self.base, values.get("method", "get").lower())
+            self.page.forms.append(self.form)
+        elif self.form is not None:
+            self._field(tag, values, present)
+
+    def _field(self, tag: str, values: dict[str, str], present: set[str]) -> None:
+        form, name = self.form, values.get("name", "")
+        assert form is not None
+        if tag == "option" and self.select and ("selected" in present or not form.values.get(self.select)):
+            form.values[self.select] = values.get("value", "")
+        if not name:
+            return
+        if tag == "textarea":
+            form.values[name] = ""
+            form.texts.append(name)
+        elif tag == "select":
+            self.select = name
+            form.values[name] = ""
+        elif tag == "input":
+            kind = values.get("type", "text").lower()
+            if kind in ("radio", "checkbox"):
+                if "checked" in present or (kind == "radio" and name not in form.values):
+                    form.values[name] = values.get("value", "on")
+            elif kind not in ("submit", "button", "image", "reset", "file"):
+                form.values[name] = values.get("value", "")
+                if kind in ("text", "search"):
+                    form.texts.append(name)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self.form = None
+        elif tag == "select":
+            self.select = None
+
+
+def read(text: str, base: str = "/") -> Page:
+    """What the page at path `base` refers to."""
+    reader = _Reader(base)
+    reader.feed(text)
+    reader.close()
+    return reader.page

@@ -1,0 +1,182 @@
+"""What the site itself says its answers are: asked once for each database, through its own commands.
+
+The instrument never imports the site. `manage.py siteurls` names one real URL of every kind, `manage.py renderpages`
+renders them in process, without a server and without a layer; every deployment of the same database must answer the
+same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.errors import BenchError
+
+TIMEOUT_S = 60
+# What a command needs of the caller's environment; all else would change what the site answers.
+KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
+
+# Addresses the site must answer 404 with its own page.
+UNKNOWN_PATH = "/no/such/page/"
+BEYOND_PATHS = (
+    "/authors/page/999999999/",
+    "/posts/page/999999999/",
+    "/comments/page/999999999/",
+    "/posts/page/0/",
+    "/authors/999999999/",
+    "/posts/999999999/",
+)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The answer rendered in process; `content_type` as in Answer.content_type."""
+
+    status: int
+    content_type: str
+    body: str
+
+    @property
+    def is_html(self) -> bool:
+        return self.content_type.startswith("text/html")
+
+
+@dataclass(frozen=True)
+class Account:
+    """An ordinary account made for one deployment's checks and removed after them."""
+
+    username: str
+    password: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """The site's own answers, and its commands.
+
+    urls    one real path of every kind, by the kind's name
+    pages   what is expected of a path
+    static  the directory of the static files' sources
+    env     environment of the commands
+    prefix  words before a command, to run it as the user who runs the servers
+    """
+
+    urls: Mapping[str, str]
+    pages: Mapping[str, Expected]
+    static: Path
+    python: Path
+    manage_py: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
+
+    def url(self, *kinds: str) -> str:
+        """The path of the first of these kinds that the site has; raises BenchError when it has none."""
+        for kind in kinds:
+            if kind in self.urls:
+                return self.urls[kind]
+        raise BenchError(
+            f"manage.py siteurls names no URL of the kind {' or '.join(kinds)}; it names {', '.join(self.urls)}"
+        )
+
+    @property
+    def html_paths(self) -> list[str]:
+        """Paths that answer 200 with a page of HTML, in the site's order."""
+        return [path for path, page in self.pages.items() if page.status == 200 and page.is_html]
+
+    def create_account(self, env: Mapping[str, str] | None = None) -> Account:
+        """Make an account; raises BenchError when the site's command fails."""
+        made = self._command(["verifyaccount", "create"], env)
+        return Account(made["username"], made["password"])
+
+    def remove_account(self, account: Account, posts: list[str], env: Mapping[str, str] | None = None) -> None:
+        """Remove the account and what it wrote on `posts` (their ids); raises BenchError when the command fails."""
+        named = [word for post in posts for word in ("--post", post)]
+        self._command(["verifyaccount", "delete", account.username, *named], env, reads=False)
+
+    def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
+        return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)
+
+
+def prepare(
+    database_url: str | None,
+    env: Mapping[str, str],
+    python: Path | str,
+    manage_py: Path | str,
+    *,
+    prefix: tuple[str, ...] = (),
+) -> Site:
+    """Ask the site for its answers: two commands, to be made once for each database.
+
+    database_url  None leaves the choice to `env` and the site's default
+    env           environment of the site as its servers have it, layers left out
+    prefix        words before each command, to run it as the user who runs the servers
+
+    Raises BenchError when a command fails or the site's own answers make no sense.
+    """
+    manage_py = Path(manage_py)
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ} | dict(env)
+    if database_url is not None:
+        environment["DATABASE_URL"] = database_url
+    python = Path(python)
+    urls = _manage(prefix, python, manage_py, environment, ["siteurls", "--json"])
+    paths = [path for path in dict.fromkeys([*urls.values(), UNKNOWN_PATH, *BEYOND_PATHS]) if _is_page(path)]
+    rendered = _manage(prefix, python, manage_py, environment, ["renderpages", *paths])
+    pages = {path: _expected(path, rendered) for path in paths}
+    home = urls.get("home", "/")
+    if pages.get(home, Expected(0, "", "")).status != 200:
+        raise BenchError(
+            f"manage.py renderpages {home}: status {pages[home].status if home in pages else None}, not 200; "
+            "load rows with ./manage.py loadfixtures, then try again"
+        )
+    return Site(urls, pages, manage_py.parent / "static", python, manage_py, environment, prefix)
+
+
+def _is_page(path: str) -> bool:
+    # Static files are checked against their sources.
+    return path.startswith("/") and not path.startswith("/static/")
+
+
+def _expected(path: str, rendered: Mapping[str, Any]) -> Expected:
+    try:
+        answer = rendered[path]
+        return Expected(answer["status"], "".join(answer["content_type"].lower().split()), answer["body"])
+    except (KeyError, TypeError, AttributeError):
+        raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its answer") from None
+
+
+def _manage(
+    prefix: tuple[str, ...], python: Path, manage_py: Path, env: Mapping[str, str], words: list[str], reads: bool = True
+) -> Any:
+    """Run one command of the site and read the JSON object it prints."""
+    name = f"manage.py {words[0]}"
+    argv = [*prefix, str(python), str(manage_py), *words]
+    try:
+        done = subprocess.run(
+            argv,
+            env=dict(env),
+            cwd=manage_py.parent,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except OSError as error:
+        raise BenchError(f"{name}: cannot start {argv[0]}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{name}: no end after {TIMEOUT_S} s; is the database locked by another program?") from None
+    if done.returncode != 0:
+        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        raise BenchError(f"{name} exited with status {done.returncode}: {lines[-1] if lines else 'it wrote nothing'}")
+    if not reads:
+        return None
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise BenchError(f"{name}: printed {done.stdout[:80]!r}, not a JSON object")
+    return answer

@@ -1,0 +1,360 @@
+"""HTTP/1.x over a socket, with every byte of the request under control and every byte of the answer checked.
+
+An ordinary client tidies what it is given: it collapses dot segments, refuses odd bytes, hides a connection that was
+closed too early. What a server does with exactly those is the question here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import select
+import socket
+import ssl
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from bench.errors import BenchError
+
+TIMEOUT_S = 5.0
+MAX_LINE = 65536
+MAX_HEADERS = 200
+# What a slow reader takes at a time.
+PIECE = 200_000
+
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+class BadAnswer(Exception):
+    """Bytes that are not one complete HTTP answer; the text says in which way."""
+
+
+class Closed(BadAnswer):
+    """The connection ended before the first byte of an answer."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the site is served: the front port of a deployment, or a site that is already running."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, url: str) -> Target:
+        """The target of `http://host:port/`; raises BenchError when the text is no such address."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+            raise BenchError(f"--target {url}: not the address of a site; write it as http://127.0.0.1:8000/")
+        return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
+
+    @property
+    def netloc(self) -> str:
+        """Host and port as a Host header has them: the port is left out when it is the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        own = {"http": 80, "https": 443}[self.scheme]
+        return host if self.port == own else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.netloc}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One complete answer. `body` is as sent, transfer coding removed and content coding kept."""
+
+    status: int
+    version: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    delimited: bool = True
+
+    def header(self, name: str) -> str | None:
+        """The value of the header, several joined with a comma, or None."""
+        values = self.all(name)
+        return ", ".join(values) if values else None
+
+    def all(self, name: str) -> list[str]:
+        return [value for key, value in self.headers if key.lower() == name.lower()]
+
+    @property
+    def content_type(self) -> str:
+        """Media type and charset without spaces, in lower case; empty when there is none."""
+        return "".join((self.header("Content-Type") or "").lower().split())
+
+    @property
+    def render_id(self) -> str | None:
+        return self.header("X-Render-Id")
+
+    @property
+    def content(self) -> bytes:
+        """The body with its content coding removed; raises BadAnswer when it is not what its header says."""
+        coding = (self.header("Content-Encoding") or "identity").strip().lower()
+        try:
+            if coding == "gzip":
+                return gzip.decompress(self.body)
+            if coding == "deflate":
+                return zlib.decompress(self.body)
+            if coding == "br":
+                import brotli
+
+                return brotli.decompress(self.body)
+        except Exception as error:
+            raise BadAnswer(f"a body that is not {coding} as its Content-Encoding says: {error}") from None
+        if coding != "identity":
+            raise BadAnswer(f"Content-Encoding {coding}, which was not asked for")
+        return self.body
+
+    @property
+    def text(self) -> str:
+        return self.content.decode("utf-8", "replace")
+
+    @property
+    def keeps_open(self) -> bool:
+        """Whether the connection may carry another request, by what the answer itself says."""
+        words = {word.strip().lower() for word in (self.header("Connection") or "").split(",")}
+        if not self.delimited or "close" in words:
+            return False
+        return self.version == "HTTP/1.1" or "keep-alive" in words
+
+
+def build(
+    target: Target,
+    method: str,
+    path: str | bytes,
+    headers: Headers = (),
+    body: bytes | None = None,
+    *,
+    host: str | None = "",
+    version: str = "1.1",
+) -> bytes:
+    """The bytes of one request.
+
+    host  the Host header: empty for the target's own, None for no such header
+    """
+    raw = path if isinstance(path, bytes) else path.encode("utf-8")
+    lines = [method.encode() + b" " + raw + b" HTTP/" + version.encode()]
+    if host is not None:
+        lines.append(b"Host: " + (host or target.netloc).encode())
+    given = list(headers.items() if isinstance(headers, Mapping) else headers)
+    names = {name.lower() for name, _ in given}
+    for name, value in (("User-Agent", "verify"), ("Accept", "*/*"), ("Accept-Encoding", "identity")):
+        if name.lower() not in names:
+            given.append((name, value))
+    if body is not None and not names & {"content-length", "transfer-encoding"}:
+        given.append(("Content-Length", str(len(body))))
+    lines += [f"{name}: {value}".encode() for name, value in given]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")
+
+
+class Connection:
+    """One connection to the target; closed by `with`."""
+
+    def __init__(self, target: Target, timeout_s: float | None = None, receive_buffer: int | None = None):
+        self.target = target
+        self.used = False
+        self.socket = _connected(target, timeout_s or TIMEOUT_S, receive_buffer)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if target.scheme == "https":
+            self.socket = _tls().wrap_socket(self.socket, server_hostname=target.host)
+        self.reader = self.socket.makefile("rb")
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.reader.close()
+        with contextlib.suppress(OSError):
+            self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def send_all_the_same(self, data: bytes) -> bool:
+        """Send `data` as most clients do: whole, whatever comes back; False when the other side stopped reading."""
+        try:
+            self.socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
+            return False
+        return True
+
+    def quiet_for(self, seconds: float) -> bool:
+        """Wait, and tell whether the other side sent nothing and closed nothing meanwhile."""
+        if self.target.scheme == "https" and self.socket.pending():  # type: ignore[attr-defined]
+            return False
+        readable, _, _ = select.select([self.socket], [], [], seconds)
+        return not readable
+
+    def exchange(
+        self, method: str, path: str | bytes, headers: Headers = (), body: bytes | None = None, **more
+    ) -> Answer:
+        """Send one request and read its answer."""
+        self.send(build(self.target, method, path, headers, body, **more))
+        return self.read(method)
+
+    def read(self, method: str = "GET", pause: Callable[[], None] | None = None) -> Answer:
+        """Read the answer to a request made with `method`, with a `pause` before each piece of its body.
+
+        Raises Closed when the connection ends first, BadAnswer when what comes is not one complete answer, OSError
+        when the connection breaks or nothing comes in time.
+        """
+        self.used = True
+        try:
+            answer = read_answer(self.reader, method, pause)
+        except TimeoutError:
+            raise BadAnswer(f"no complete answer within {self.socket.gettimeout():g} s") from None
+        return answer
+
+    def rest(self) -> bytes:
+        """What else comes until the other side closes; raises BadAnswer when it stays open and silent."""
+        try:
+            return self.reader.read()
+        except TimeoutError:
+            raise BadAnswer("the connection stays open and silent") from None
+
+
+def fetch(
+    target: Target,
+    path: str | bytes,
+    headers: Headers = (),
+    *,
+    method: str = "GET",
+    body: bytes | None = None,
+    **more,
+) -> Answer:
+    """The answer to one request on a connection of its own."""
+    with Connection(target) as connection:
+        return connection.exchange(method, path, headers, body, **more)
+
+
+def read_answer(
+    reader: io.BufferedReader, method: str = "GET", pause: Callable[[], None] | None = None
+) -> Answer:
+    """Read one answer; see Connection.read for what it raises."""
+    while True:
+        version, status = _status_line(reader)
+        headers = _headers(reader)
+        if status >= 200:
+            break
+    lengths = {value.strip() for key, value in headers if key.lower() == "content-length"}
+    chunked = any(key.lower() == "transfer-encoding" and "chunked" in value.lower() for key, value in headers)
+    if len(lengths) > 1 or (lengths and chunked):
+        raise BadAnswer(f"two lengths for one body: {sorted(lengths)}{', chunked' if chunked else ''}")
+    if method == "HEAD" or status in (204, 304):
+        return Answer(status, version, headers, b"")
+    if chunked:
+        return Answer(status, version, headers, _chunks(reader))
+    if lengths:
+        (length,) = lengths
+        if not length.isdecimal():
+            raise BadAnswer(f"Content-Length {length!r}")
+        return Answer(status, version, headers, _exactly(reader, int(length), pause))
+    return Answer(status, version, headers, reader.read(), delimited=False)
+
+
+def _status_line(reader: io.BufferedReader) -> tuple[str, int]:
+    try:
+        line = reader.readline(MAX_LINE)
+    except ConnectionResetError:
+        raise Closed("connection reset before an answer") from None
+    if not line:
+        raise Closed("connection closed without an answer")
+    words = line.decode("latin-1").split(None, 2)
+    if len(words) < 2 or words[0] not in ("HTTP/1.0", "HTTP/1.1") or not words[1].isdecimal():
+        raise BadAnswer(f"not an HTTP answer: {line[:80]!r}")
+    return words[0], int(words[1])
+
+
+def _headers(reader: io.BufferedReader) -> tuple[tuple[str, str], ...]:
+    headers = []
+    for _ in range(MAX_HEADERS):
+        line = reader.readline(MAX_LINE)
+        if line in (b"\r\n", b"\n"):
+            return tuple(headers)
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon or not name.strip() or not line.endswith(b"\n"):
+            raise BadAnswer(f"not a header: {line[:80]!r}")
+        headers.append((name, value.strip()))
+    raise BadAnswer(f"more than {MAX_HEADERS} headers")
+
+
+def _exactly(reader: io.BufferedReader, length: int, pause: Callable[[], None] | None = None) -> bytes:
+    if pause is None:
+        body = reader.read(length)
+    else:
+        body = b"".join(_pieces(reader, length, pause))
+    if len(body) != length:
+        raise BadAnswer(f"a body of {len(body)} bytes where {length} were announced")
+    return body
+
+
+def _pieces(reader: io.BufferedReader, length: int, pause: Callable[[], None]) -> Iterator[bytes]:
+    while length > 0:
+        pause()
+        piece = reader.read(min(length, PIECE))
+        if not piece:
+            return
+        length -= len(piece)
+        yield piece
+
+
+def _chunks(reader: io.BufferedReader) -> bytes:
+    body = bytearray()
+    while True:
+        line = reader.readline(MAX_LINE)
+        try:
+            size = int(line.split(b";")[0].strip() or b"?", 16)
+        except ValueError:
+            raise BadAnswer(f"not a chunk size: {line[:40]!r}") from None
+        if size == 0:
+            while reader.readline(MAX_LINE) not in (b"\r\n", b"\n", b""):
+                pass
+            return bytes(body)
+        body += _exactly(reader, size)
+        if reader.readline(MAX_LINE) not in (b"\r\n", b"\n"):
+            raise BadAnswer("a chunk longer than its size says")
+
+
+def chunked(data: bytes, size: int = 16) -> bytes:
+    """`data` in the chunked transfer coding, `size` bytes a chunk."""
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def _connected(target: Target, timeout_s: float, receive_buffer: int | None) -> socket.socket:
+    error: OSError | None = None
+    for family, kind, protocol, _, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
+        opened = socket.socket(family, kind, protocol)
+        opened.settimeout(timeout_s)
+        if receive_buffer:
+            # It counts only when it is set before the connection is made.
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        try:
+            opened.connect(address)
+        except OSError as failure:
+            opened.close()
+            error = failure
+        else:
+            return opened
+    raise error or OSError(f"no address for {target.host}")
+
+
+def _tls() -> ssl.SSLContext:
+    # The certificate of a deployment is one that was signed on the spot; who signed it is not the question here.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

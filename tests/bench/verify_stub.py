@@ -1,0 +1,494 @@
+"""A small site in one file that answers rightly, or wrongly in one named way, for the tests of verify.
+
+`Stub.wrong` holds the names of what it gets wrong; tests/bench/test_verify_checks.py says which check must notice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import gzip
+import hashlib
+import html
+import json
+import secrets
+import socket
+import sys
+import threading
+import time
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH, Expected, Site
+
+PASSWORD = "right"
+CSS, SCRIPT, IMAGE = "app.0123456789ab.css", "app.123456789abc.js", "logo.23456789abcd.svg"
+URLS = {
+    "home": "/",
+    "posts": "/posts/",
+    "posts_page": "/posts/page/2/",
+    "post_with_comments": "/posts/1/",
+    "login": "/login/",
+    "healthz": "/healthz",
+}
+TITLES = {"/": "Home", "/posts/": "Posts", "/posts/page/2/": "Posts, page 2", "/posts/1/": "The first post"}
+HOSTS = ("127.0.0.1", "localhost")
+
+# Stands in for the site's commands: it makes an account and notes what is removed.
+MANAGE = """
+import json, pathlib, sys
+here = pathlib.Path(__file__).parent
+with (here / "commands.log").open("a") as log:
+    log.write(json.dumps(sys.argv[1:]) + chr(10))
+if sys.argv[1:3] == ["verifyaccount", "create"]:
+    print(json.dumps({"username": "verify-7f3a", "password": "right"}))
+"""
+
+
+def sources(folder: Path) -> Path:
+    """The static files of the stub and its commands, written under `folder`; returns the static directory."""
+    static = folder / "static"
+    static.mkdir()
+    (static / "small.txt").write_bytes(b"s" * 98 + b"\n")
+    (static / "large.txt").write_bytes(b"".join(b"%07d\n" % number for number in range(187_500)))
+    (static / "app.css").write_text("body { color: #222 }\n" * 5)
+    (static / "app.js").write_text("document.title\n")
+    (static / "logo.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>\n')
+    (folder / "manage.py").write_text(MANAGE)
+    return static
+
+
+class Stub:
+    """The site: what it knows, and what it gets wrong."""
+
+    def __init__(self, folder: Path):
+        self.static = sources(folder)
+        self.folder = folder
+        self.wrong: set[str] = set()
+        self.layer = "none"
+        self.secret = secrets.token_hex(8)
+        self.sessions: dict[str, str] = {}
+        self.comments: list[tuple[str, str]] = []
+        self.kept: dict[str, tuple] = {}
+        self.leak = ""
+        self.requests = 0
+        self.fixed_token = self.token("same")
+
+    def reset(self, *wrong: str) -> None:
+        """Start anew with these mistakes."""
+        self.wrong = set(wrong)
+        self.sessions, self.comments, self.kept, self.leak, self.requests = {}, [], {}, "", 0
+
+    def site(self) -> Site:
+        """What `prepare` would have been told: the pages as they are without mistakes."""
+        wrong, self.wrong = self.wrong, set()
+        pages = {path: Expected(200, "text/html;charset=utf-8", self.page(path, "")) for path in TITLES}
+        pages["/login/"] = Expected(200, "text/html;charset=utf-8", self.login_page("a-token", ""))
+        pages["/healthz"] = Expected(200, "text/plain", "ok\n")
+        for path in (UNKNOWN_PATH, *BEYOND_PATHS):
+            pages[path] = Expected(404, "text/html;charset=utf-8", self.not_found())
+        self.wrong = wrong
+        return Site(URLS, pages, self.static, Path(sys.executable), self.folder / "manage.py")
+
+    def token(self, cookie: str) -> str:
+        """A CSRF token for a visitor with that cookie, another one each time."""
+        salt = secrets.token_hex(4)
+        return f"{salt}-{hashlib.sha256((salt + cookie + self.secret).encode()).hexdigest()}"
+
+    def token_right(self, token: str, cookie: str) -> bool:
+        salt = token.partition("-")[0]
+        return bool(cookie) and token == f"{salt}-{hashlib.sha256((salt + cookie + self.secret).encode()).hexdigest()}"
+
+    def page(self, path: str, user: str, cookie: str = "") -> str:
+        """A page as `user` sees it, anonymous when empty."""
+        body = f"<h1>{TITLES[path]}</h1><p>{'Some words, ' * 20}</p>"
+        if path == "/posts/1/":
+            body += "".join(f"<p><b>{html.escape(who)}</b> {html.escape(text)}</p>" for who, text in self.comments)
+        if "other-content" in self.wrong and path == "/posts/":
+            body = body.replace("Some", "Same", 1)
+        token = f'<input type="hidden" name="csrfmiddlewaretoken" value="{self.token(cookie)}">'
+        if user or ("token-on-pages" in self.wrong and path == "/"):
+            body += f'<span>{html.escape(user) if "nameless" not in self.wrong else "You"}</span>'
+            body += f'<form method="post" action="/logout/">{token}<button>Log out</button></form>'
+        if user and path == "/posts/1/" and "no-form" not in self.wrong:
+            body += f'<form method="post" action="/posts/1/comment/">{token}<textarea name="body"></textarea>'
+            body += '<select name="rating"><option value="5">5</option><option value="4">4</option></select></form>'
+        return self.frame(body)
+
+    def login_page(self, token: str, username: str) -> str:
+        return self.frame(
+            f'<form method="post"><input type="hidden" name="csrfmiddlewaretoken" value="{token}">'
+            f'<input name="username" value="{html.escape(username)}"><input type="password" name="password"></form>'
+        )
+
+    def not_found(self) -> str:
+        return self.frame("<h1>Page not found</h1>")
+
+    def frame(self, body: str) -> str:
+        image = "" if "no-image" in self.wrong else f'<img src="/static/{IMAGE}" alt="">'
+        css = "app.css" if "unhashed" in self.wrong else CSS
+        return (
+            f'<!doctype html><link rel="stylesheet" href="/static/{css}"><script src="/static/{SCRIPT}"></script>'
+            f"{image}{body}"
+        )
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection to the stub."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    stub: Stub
+
+    def setup(self) -> None:
+        if "impatient" in self.stub.wrong:
+            self.timeout = 0.02
+        super().setup()
+        self.number = 0
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+    def __getattr__(self, name: str):
+        if name.startswith("do_"):
+            return self.answer
+        raise AttributeError(name)
+
+    def handle_one_request(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            super().handle_one_request()
+            return
+        self.close_connection = True
+
+    # ------------------------------------------------------------------ the request
+
+    def answer(self) -> None:
+        stub, wrong = self.stub, self.stub.wrong
+        stub.requests += 1
+        self.number += 1
+        # requestline, because the handler collapses the slashes at the beginning of its path.
+        self.target = self.requestline.split(" ")[1]
+        parts = urlsplit(self.target if not self.target.startswith("//") else "/" + self.target)
+        self.raw, self.query = parts.path.removeprefix("/") if self.target.startswith("//") else parts.path, parts.query
+        self.cookies = dict(
+            item.strip().partition("=")[::2] for item in self.headers.get("Cookie", "").split(";") if "=" in item
+        )
+        if "reset-upload" in wrong and int(self.headers.get("Content-Length") or 0) > 500_000:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            self.close_connection = True
+            self.connection.close()
+            return
+        if not self.host_right():
+            self.close_connection = True
+            self.send(400, "bad host", "text/plain")
+            return
+        if "refuses-chunks" in wrong and self.headers.get("Transfer-Encoding"):
+            self.close_connection = True
+            self.send(411, "length required", "text/plain")
+            return
+        self.body = self.read_body()
+        self.user = stub.sessions.get(self.cookies.get("sessionid", ""), "")
+        if "busy" in wrong and stub.requests % 40 == 0:
+            self.send(503, "busy", "text/plain")
+        elif "forgets-after-first" in wrong and self.number == 2:
+            self.html(404, stub.not_found())
+        else:
+            self.route(unquote(self.raw, "latin-1"))
+        if "closes" in wrong or "closes-silently" in wrong:
+            self.close_connection = True
+        if "drops-pipelined" in wrong:
+            self.rfile = self.connection.makefile("rb")
+
+    def host_right(self) -> bool:
+        host = self.headers.get("Host")
+        if "any-host" in self.stub.wrong:
+            return True
+        if host is None:
+            return self.request_version == "HTTP/1.0"
+        return host.rpartition(":")[0] in HOSTS
+
+    def read_body(self) -> bytes:
+        wrong, length = self.stub.wrong, self.headers.get("Content-Length")
+        coded = "chunked" in self.headers.get("Transfer-Encoding", "")
+        if "body-left" in wrong and not coded:
+            return b""
+        if coded and "chunks-ignored" in wrong:
+            return b""
+        if coded and not (length and "length-wins" in wrong):
+            body = b""
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"" if "chunks-dropped" in wrong else body
+        return self.rfile.read(int(length or 0))
+
+    # ------------------------------------------------------------------ the site
+
+    def route(self, path: str) -> None:
+        stub, wrong = self.stub, self.stub.wrong
+        post = self.command == "POST"
+        if "error-page" in wrong and path == "/posts/":
+            self.html(500, stub.not_found())
+        elif self.target.startswith("//") and "open-redirect" in wrong:
+            self.redirect(self.target, 301)
+        elif "odd-breaks" in wrong and not path.isascii():
+            self.html(500, stub.not_found())
+        elif "odd-injects" in wrong and "\r\n" in path:
+            self.send(404, "", "text/plain", [("X-Injected", "yes")])
+        elif "escapes" in wrong and path.startswith("/static/") and ".." in path and path.endswith("manage.py"):
+            self.send(200, "execute_from_command_line", "text/plain")
+        elif path == "/healthz":
+            self.send(200, "ok\n", "text/plain")
+        elif post:
+            self.post(path)
+        elif path.startswith("/static/"):
+            self.file(path.removeprefix("/static/"))
+        elif path in TITLES:
+            self.known_page(path)
+        elif path == "/login/":
+            self.login_form("", 200)
+        elif path == "/posts" or path == "/posts/page/1/":
+            self.redirect(self.prefix() + "/posts/", 301)
+        elif path == "/posts/jump/":
+            self.redirect(f"/posts/page/{parse_qs(self.query)['page'][0]}/", 302)
+        elif path in BEYOND_PATHS and "last-page-for-any" in wrong:
+            self.html(200, stub.page("/posts/", ""))
+        elif "plain-404" in wrong:
+            self.send(404, "not here", "text/plain")
+        elif "soft-404" in wrong:
+            self.html(200, stub.not_found())
+        else:
+            self.html(404, stub.not_found())
+
+    def prefix(self) -> str:
+        wrong = self.stub.wrong
+        if "believes-script-name" in wrong and self.headers.get("Script-Name"):
+            return self.headers["Script-Name"]
+        if "believes-underscores" in wrong and self.headers.get("SCRIPT_NAME"):
+            return self.headers["SCRIPT_NAME"]
+        return ""
+
+    def known_page(self, path: str) -> None:
+        stub, wrong = self.stub, self.stub.wrong
+        user = self.user
+        if "leaks" in wrong:
+            # Whoever came last is greeted by all.
+            stub.leak = user or stub.leak
+            user = user or stub.leak
+        if "anonymous-for-all" in wrong:
+            user = user if path not in stub.kept else ""
+            if not user:
+                stub.kept[path] = ()
+        text = stub.page(path, user, self.cookies.get("csrftoken", ""))
+        if "late-for-author" in wrong and user:
+            text = text.replace("verified", "")
+        if "late-for-others" in wrong and not user:
+            text = text.replace("verified", "")
+        headers = []
+        if user and "varies-not" not in wrong:
+            headers.append(("Vary", "Cookie"))
+        if "cookie-on-pages" in wrong:
+            headers.append(("Set-Cookie", "seen=1; Path=/"))
+        render_id = uuid.uuid4().hex
+        if not user and "keeps" in wrong:
+            render_id, kept = stub.kept.setdefault(path, (render_id, text))
+            text = kept if "kept-other-bytes" not in wrong else text + uuid.uuid4().hex
+        self.html(200, text, headers, render_id=render_id, etag=True)
+
+    def login_form(self, username: str, status: int) -> None:
+        stub = self.stub
+        cookie = self.cookies.get("csrftoken") or secrets.token_hex(8)
+        token = stub.token(cookie)
+        if "shared-token" in stub.wrong:
+            cookie, token = "same", stub.fixed_token
+        headers = [("Vary", "Cookie"), ("Set-Cookie", f"csrftoken={cookie}; Path=/; Max-Age=1000")]
+        self.html(status, stub.login_page(token, username), headers)
+
+    def post(self, path: str) -> None:
+        stub, wrong = self.stub, self.stub.wrong
+        values = {name: items[0] for name, items in parse_qs(self.body.decode("latin-1"), keep_blank_values=True).items()}
+        given = values.get("csrfmiddlewaretoken") or self.headers.get("X-CSRFToken", "")
+        right = stub.token_right(given, self.cookies.get("csrftoken", "")) or (given and "any-token" in wrong)
+        if "no-csrf" not in wrong and not (right and self.origin_right()):
+            self.html(500 if "upload-breaks" in wrong else 403, stub.frame("<h1>Refused</h1>"))
+        elif path == "/login/":
+            self.log_in(values)
+        elif path == "/logout/":
+            if "session-lives" not in wrong:
+                stub.sessions.pop(self.cookies.get("sessionid", ""), None)
+            self.redirect("/", 302, [("Set-Cookie", 'sessionid=""; Path=/; Max-Age=0')])
+        elif path == "/posts/1/comment/":
+            self.comment(values)
+        else:
+            self.html(405, stub.frame("<h1>Not allowed</h1>"))
+
+    def origin_right(self) -> bool:
+        """Whether the form comes from where the site believes to be."""
+        wrong, origin = self.stub.wrong, self.headers.get("Origin")
+        scheme, host = "http", self.headers.get("Host")
+        if "believes-proto" in wrong:
+            scheme = self.headers.get("X-Forwarded-Proto", scheme)
+        if "believes-host" in wrong:
+            host = self.headers.get("X-Forwarded-Host", host)
+        return origin is None or origin == f"{scheme}://{host}"
+
+    def log_in(self, values: dict[str, str]) -> None:
+        stub, wrong = self.stub, self.stub.wrong
+        if values.get("password") != PASSWORD or "login-fails" in wrong:
+            self.login_form(values.get("username", ""), 200)
+            return
+        session = secrets.token_hex(8)
+        stub.sessions[session] = values["username"]
+        attributes = "" if "cookie-for-scripts" in wrong else "; HttpOnly"
+        to = "http://other.example/" if "login-elsewhere" in wrong else "/"
+        self.redirect(to, 302, [("Set-Cookie", f"sessionid={session}; Path=/{attributes}")])
+
+    def comment(self, values: dict[str, str]) -> None:
+        stub, wrong = self.stub, self.stub.wrong
+        if not self.user and "anonymous-comments" not in wrong:
+            self.redirect("/login/?next=/posts/1/", 302)
+            return
+        if "comment-lost" not in wrong:
+            stub.comments.append((self.user, values.get("body", "")))
+        self.redirect("/posts/1/#comments", 302)
+
+    # ------------------------------------------------------------------ static files
+
+    def file(self, name: str) -> None:
+        stub, wrong = self.stub, self.stub.wrong
+        plain = {CSS: "app.css", SCRIPT: "app.js", IMAGE: "logo.svg"}.get(name, name)
+        path = stub.static / plain
+        if "/" in plain or "\0" in plain or len(plain) > 200 or not path.is_file() or (name == CSS and "no-css" in wrong):
+            self.send(404, "no such file", "text/plain")
+            return
+        content = path.read_bytes()
+        if "short-small" in wrong and name == "small.txt":
+            content = content[:-1]
+        kinds = {".txt": "text/plain", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+        kind = kinds[path.suffix]
+        if "octets" in wrong:
+            kind = "application/octet-stream"
+        lasting = name != plain if "plain-immutable" not in wrong else True
+        lifetime = "max-age=315360000, public, immutable" if lasting and "short-lived" not in wrong else "max-age=60"
+        headers = [("Cache-Control", lifetime)]
+        if "no-validator" not in wrong:
+            modified = email.utils.formatdate(path.stat().st_mtime, usegmt=True)
+            headers.append(("Last-Modified", modified))
+            if self.headers.get("If-Modified-Since") == modified and "never-304" not in wrong:
+                self.send(304, b"", kind, headers)
+                return
+        part = self.headers.get("Range")
+        if part and "no-ranges" not in wrong:
+            self.part(content, part, kind, headers)
+            return
+        if "gzip-other-file" in wrong and "gzip" in self.headers.get("Accept-Encoding", ""):
+            content = b"other"
+        if "cuts-large" in wrong and len(content) > 1_000_000:
+            self.cut(content)
+            return
+        self.send(200, content, kind, headers)
+
+    def part(self, content: bytes, asked: str, kind: str, headers: list[tuple[str, str]]) -> None:
+        first, _, last = asked.removeprefix("bytes=").partition("-")
+        start = int(first) if first else len(content) - int(last)
+        end = min(int(last) + 1 if first and last else len(content), len(content))
+        if start >= len(content):
+            self.send(416, b"", kind, [("Content-Range", f"bytes */{len(content)}")])
+            return
+        total = len(content) if "wrong-total" not in self.stub.wrong else 1
+        self.send(206, content[start:end], kind, [*headers, ("Content-Range", f"bytes {start}-{end - 1}/{total}")])
+
+    def cut(self, content: bytes) -> None:
+        """Give up on a client that does not read fast enough."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        self.connection.settimeout(0.05)
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.send(200, content, "text/plain")
+
+    # ------------------------------------------------------------------ the answer
+
+    def redirect(self, location: str, status: int, headers: list[tuple[str, str]] = ()) -> None:
+        if "port-lost" in self.stub.wrong:
+            location = f"http://127.0.0.1{location}"
+        if "absolute" in self.stub.wrong:
+            location = f"http://{self.headers.get('Host')}{location}"
+        self.send(status, b"", "text/html; charset=utf-8", [*headers, ("Location", location)])
+
+    def html(self, status: int, text: str, headers: list = (), *, render_id: str = "", etag: bool = False) -> None:
+        wrong = self.stub.wrong
+        headers = list(headers)
+        if "no-render-id" not in wrong:
+            headers.append(("X-Render-Id", "same" if "same-render-id" in wrong else render_id or uuid.uuid4().hex))
+        if etag and not self.user:
+            tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
+            headers.append(("ETag", tag))
+            given = self.headers.get("If-None-Match")
+            if (given == tag and "never-304" not in wrong) or (given and "always-304" in wrong):
+                self.send(304, b"", "text/html; charset=utf-8", headers)
+                return
+        kind = "text/html; charset=latin-1" if "other-charset" in wrong else "text/html; charset=utf-8"
+        self.send(status, text, kind, headers)
+
+    def send(self, status: int, body: str | bytes, kind: str, headers: list = ()) -> None:
+        wrong = self.stub.wrong
+        body = body.encode() if isinstance(body, str) else body
+        headers = [("Content-Type", kind), *headers]
+        head = self.command == "HEAD"
+        if "gzip" in self.headers.get("Accept-Encoding", "") and status == 200 and len(body) > 50:
+            headers.append(("Content-Encoding", "gzip"))
+            body = gzip.compress(body) if "gzip-not" not in wrong else body
+            if "gzip-varies-not" not in wrong:
+                headers.append(("Vary", "Accept-Encoding"))
+        if head and "head-without-type" in wrong:
+            headers = headers[1:]
+        chunks = "chunks-for-1.0" in wrong
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        length = 1 if head and "head-other-length" in wrong else len(body)
+        self.send_header(*(("Transfer-Encoding", "chunked") if chunks else ("Content-Length", str(length))))
+        if self.close_connection or "closes" in wrong:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if head and "head-with-body" not in wrong:
+            return
+        if status == 304:
+            return
+        self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunks else body)
+        if self.request_version == "HTTP/1.0" and "open-after-1.0" in wrong:
+            time.sleep(1.5)
+
+
+class Server(ThreadingHTTPServer):
+    """Takes 100 clients at once and is quiet about those who leave."""
+
+    request_queue_size = 256
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def serving(stub: Stub):
+    """The stub on a free port; yields its URL."""
+    handler = type("StubHandler", (Handler,), {"stub": stub})
+    with Server(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def commands(folder: Path) -> list[list[str]]:
+    """The site's commands that were run, with their arguments."""
+    log = folder / "commands.log"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
