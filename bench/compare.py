@@ -16,6 +16,7 @@ from bench.errors import BenchError
 from bench.report import read_measured
 from bench.report.model import arrange
 from bench.report.numbers import number, one_line, plural, range_of, size, times
+from bench.report.redact import redacted
 from bench.results import Environment, Run
 from bench.stats import FASTER, INCONCLUSIVE, SLOWER, Spread, verdict
 
@@ -134,6 +135,8 @@ def warnings(before: Run, after: Run) -> Iterable[str]:
     yield from _unlike("databases", before.info.plan.database, after.info.plan.database)
     yield from _unlike("rows in the database", before.info.plan.rows_total, after.info.plan.rows_total)
     yield from _unlike("seconds of load", before.info.plan.duration_s, after.info.plan.duration_s)
+    yield from _unlike("changed values", _words(before.info.plan.changes), _words(after.info.plan.changes))
+    yield from _unlike("site's environments", _words(before.info.plan.env), _words(after.info.plan.env))
     yield from _versions("packages", first.packages, second.packages)
     yield from _versions("programs", first.programs, second.programs)
 
@@ -153,6 +156,10 @@ def _shown(value: object) -> str:
     if isinstance(value, (int, float)):
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
     return one_line(value)
+
+
+def _words(words: Sequence[str]) -> str:
+    return ", ".join(redacted(word) for word in words) or "none"
 
 
 def _tool(environment: Environment) -> str:

@@ -6,6 +6,7 @@ difference only where the ranges of the rounds lie apart.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from bench.report.model import BASELINE, FAILED, MEASURED, NOT_RUN, SKIPPED, Panel, Report, Row
@@ -22,6 +23,7 @@ from bench.report.numbers import (
     size,
     when,
 )
+from bench.report.redact import redacted
 from bench.stats import INCONCLUSIVE, chance_of_separation, verdict
 
 FEW_CORES = 4  # up to here the load tool and the servers surely compete for cores
@@ -189,13 +191,13 @@ def caveats(report: Report) -> list[str]:
     tool, notes = environment.load_tool, []
     if run.info.finished_at is None:
         notes.append("This run did not finish: the report shows the trials that were made until then.")
-    if tool.fallback:
+    if tool.fallback and not _told(run.info.notes, tool.name):
         notes.append(
             f"The load came from {quoted(tool.name)}, the fallback that pip installs where no system load tool "
             "is found. It needs far more CPU for each request, so fast cases are held back by it: read their "
             "figures as lower bounds."
         )
-    if environment.cores <= FEW_CORES:
+    if environment.cores <= FEW_CORES and not _told(run.info.notes, "cores"):
         notes.append(
             f"Load tool, servers and services share {plural(environment.cores, 'core')}: figures are relative. "
             "Compare them with each other, not with figures from other machines."
@@ -206,9 +208,15 @@ def caveats(report: Report) -> list[str]:
         names = joined([f"{quoted(stack)} with {quoted(layer)}" for stack, layer in wrong])
         notes.append(f"Checks found wrong answers from {names}: not ranked, see the checks.")
     if report.failures:
-        notes.append(f"{plural(len(report.failures), 'trial')} failed; a failed trial has a reason and no figures.")
+        failed = sum(len(failure.rounds) for failure in report.failures)
+        notes.append(f"{plural(failed, 'trial')} failed; a failed trial has a reason and no figures.")
     notes += [one_line(note) for note in run.info.notes]
     return notes
+
+
+def _told(notes: tuple[str, ...], word: str) -> bool:
+    """True when the run itself already says something about it."""
+    return any(word in note for note in notes)
 
 
 def _rounds_note(rounds: int) -> str:
@@ -219,6 +227,11 @@ def _rounds_note(rounds: int) -> str:
         f"Figures are medians of {rounds} rounds with their range. Ranges of two equal things lie apart by "
         f"chance about once in {chance:,}."
     )
+
+
+def command(report: Report) -> str:
+    """The command line that made the run."""
+    return shlex.join(redacted(word) for word in report.run.info.command)
 
 
 def machine(report: Report) -> list[tuple[str, str]]:
@@ -238,6 +251,9 @@ def machine(report: Report) -> list[tuple[str, str]]:
         ("Load", f"{levels} connections, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
         ("Database", _database(report)),
     ]
+    for name, changed in (("Changed values", plan.changes), ("Site's environment", plan.env)):
+        if changed:
+            facts.append((name, ", ".join(one_line(redacted(word)) for word in changed)))
     if environment.commit:
         changed = ", with uncommitted changes" if environment.dirty else ""
         facts.append(("Commit", environment.commit[:12] + changed))

@@ -3,19 +3,13 @@ beside the run's records."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.report.redact import redacted
 from bench.results import CONFIGS_DIRECTORY
 
 MOST_BYTES = 200_000  # of one file; a longer one is cut and says so
-
-# What must not travel with a report: values of names that say they are secret, and passwords in URLs.
-_SECRET = re.compile(
-    r"(?im)^(?P<name>.*?\b[\w.-]*(?:secret|password|passwd|token|api_?key)[\w.-]*[\"']?\s*[=:]\s*)(?P<value>\S.*)$"
-)
-_URL_PASSWORD = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
 
 
 @dataclass(frozen=True)
@@ -60,8 +54,3 @@ def _read(path: Path, folder: Path) -> ConfigFile:
         return ConfigFile(name, "(not a text file)")
     cut = f"\n(cut here: the file is longer than {MOST_BYTES:,} bytes)" if len(content) > MOST_BYTES else ""
     return ConfigFile(name, redacted(content[:MOST_BYTES].decode("utf-8", "replace")) + cut)
-
-
-def redacted(text: str) -> str:
-    """`text` without the values of secrets."""
-    return _SECRET.sub(r"\g<name>(hidden)", _URL_PASSWORD.sub(r"\1(hidden)@", text))

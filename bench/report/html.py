@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -41,12 +40,13 @@ def render(report: Report, files: Mapping[str, list[configs.ConfigFile]]) -> str
             caching=published.caching(report),
             checked_stacks=list(dict.fromkeys(stack for stack, _ in report.checks)),
             checked_layers=list(dict.fromkeys(layer for _, layer in report.checks)),
+            declared_checks=[check for check in report.run.checks if check.declared],
             wrong_checks=[check for check in report.run.checks if not check.ok],
             case_notes=case_notes(report),
             skips=report.run.info.skips,
             not_run=[row for row in report.rows if row.outcome == NOT_RUN],
             keep_alive=_keep_alive(report),
-            command=shlex.join(report.run.info.command),
+            command=answers.command(report),
             files=files,
             metrics=glossary.metrics(),
             words=glossary.WORDS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 
 from bench.report import answers, published
@@ -52,7 +51,7 @@ def render(report: Report) -> str:
     for panel in report.panels:
         blocks += [f"### {_panel_title(report, panel)}", _figures(panel)]
     blocks += _published(report) + _memory(report) + _checks(report) + _gaps(report)
-    blocks += ["## How it was measured", f"Made by {code(shlex.join(report.run.info.command))}."]
+    blocks += ["## How it was measured", f"Made by {code(answers.command(report))}."]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -168,17 +167,17 @@ def _gaps(report: Report) -> list[str]:
     if report.failures:
         rows = [
             [
-                code(row.stack),
-                code(row.layer),
-                code(trial.workload),
-                whole(trial.level_connections),
-                f"{trial.round}",
-                code(trial.reason),
-                code(trial.log),
+                code(failure.stack),
+                code(failure.layer),
+                code(failure.setting.workload),
+                whole(failure.setting.level),
+                ", ".join(map(str, failure.rounds)),
+                code(failure.reason),
+                ", ".join(map(code, failure.logs)) or DASH,
             ]
-            for row, trial in report.failures
+            for failure in report.failures
         ]
-        heads = ("stack", "layer", "workload", "connections", "round", "reason", "log")
+        heads = ("stack", "layer", "workload", "connections", "rounds", "reason", "log")
         blocks += ["## Failed", table(heads, rows, left=3)]
     if report.run.info.skips:
         rows = [
@@ -217,12 +216,17 @@ def code(text: str | None) -> str:
 
 def plain(text: str) -> str:
     """Text in which Markdown finds nothing to mark up."""
-    return re.sub(r"([\\`*_\[\]<>|#@~])", r"\\\1", one_line(text)).replace("\\@", "@\N{ZERO WIDTH SPACE}")
+    return _escaped(one_line(text))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", text).replace("@", "@\N{ZERO WIDTH SPACE}")
 
 
 def sentence(text: str) -> str:
     """A sentence of the answers: names between backticks stay code, the rest is plain."""
+    text = one_line(text)
     parts = text.split("`")
     if len(parts) % 2 == 0:
-        return plain(text)
-    return "".join(code(part) if index % 2 else plain(part) for index, part in enumerate(parts))
+        return _escaped(text)
+    return "".join(code(part) if index % 2 else _escaped(part) for index, part in enumerate(parts))

@@ -156,6 +156,18 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Rounds of a case at a level that failed for one reason."""
+
+    stack: str
+    layer: str
+    setting: Setting
+    reason: str
+    rounds: tuple[int, ...]
+    logs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Report:
     """A run, arranged for reading."""
 
@@ -175,9 +187,20 @@ class Report:
         return [row for panel in self.panels for row in panel.rows]
 
     @property
-    def failures(self) -> list[tuple[Row, Trial]]:
-        """Every trial that failed and was not measured again, with its row."""
-        return [(row, trial) for row in self.rows for trial in row.failed]
+    def failures(self) -> list[Failure]:
+        """What failed and was not measured again; rounds that failed for the same reason are one failure."""
+        found: dict[tuple, list[Trial]] = {}
+        for row in self.rows:
+            for trial in row.failed:
+                found.setdefault((row.stack, row.layer, row.setting, trial.reason), []).append(trial)
+        return [
+            Failure(
+                *key,
+                rounds=tuple(trial.round for trial in trials),
+                logs=tuple(dict.fromkeys(trial.log for trial in trials if trial.log)),
+            )
+            for key, trials in found.items()
+        ]
 
     @property
     def servers(self) -> tuple[str, ...]:

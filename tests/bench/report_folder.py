@@ -231,6 +231,8 @@ def _checks(hostile: bool) -> list[results.Check]:
         if (stack, layer) not in skipped
         for kind in kinds
     ]
+    known = "chunked bodies are refused by design"
+    checks.append(results.Check("uwsgi", "none", "chunked body", True, None, f"declared: {known}", known))
     wrong = HOSTILE if hostile else "the greeting of another account"
     checks.append(results.Check("gunicorn", "site-middleware", "login", False, "Hello, alice", wrong))
     return checks

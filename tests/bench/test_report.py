@@ -18,6 +18,7 @@ from bench import report, results
 from bench.errors import BenchError
 from bench.report import answers, configs, html, markdown, published
 from bench.report.model import arrange
+from bench.report.redact import redacted
 from tests.bench import report_folder
 
 LOADING = {"src", "srcset", "poster", "data", "action", "formaction", "background", "cite", "manifest", "xlink:href"}
@@ -416,6 +417,36 @@ def test_skips_notes_checks_and_configurations_are_there(plain):
     assert any("# nginx, as rendered (test data)" in content for content in page.texts("pre"))
 
 
+def test_what_a_stack_declares_is_said_and_is_no_wrong_answer(plain):
+    page = Page(report.write(plain).read_text(encoding="utf-8"))
+    assert "\N{CHECK MARK} 8 of 8 (1 declared)" in page.texts("td")
+    assert "chunked bodies are refused by design" in page.texts("td")
+    home = next(panel for panel in arrange(results.read_run(plain)).panels if panel.setting.workload == "home")
+    assert home.row("uwsgi", "none").ranked
+
+
+def test_rounds_that_failed_for_one_reason_are_one_line_with_every_log(plain):
+    failures = arrange(results.read_run(plain)).failures
+    assert [(failure.stack, failure.layer, failure.rounds, len(failure.logs)) for failure in failures] == [
+        ("nginx-gunicorn", "fragments", (1, 2, 3), 3),
+        ("uwsgi", "fragments", (2,), 1),
+    ]
+
+
+def test_changed_values_stand_on_the_first_screen_without_secrets(tmp_path):
+    folder = report_folder.make(tmp_path / "run", rounds=1)
+    run = results.read_run(folder)
+    plan = replace(run.info.plan, changes=("processes=8",), env=("SECRET_KEY=abc", "DEBUG=0"))
+    command = (*run.info.command, "--env", "SECRET_KEY=abc")
+    results.Folder(folder).write_info(replace(run.info, plan=plan, command=command))
+    text = report.write(folder).read_text(encoding="utf-8")
+    facts = Page(text).texts("dd")
+    assert "processes=8" in facts
+    assert "SECRET_KEY=(hidden), DEBUG=0" in facts
+    assert "SECRET_KEY=abc" not in text
+    assert "SECRET_KEY=abc" not in report.write(folder, "md").read_text(encoding="utf-8")
+
+
 def test_every_metric_has_its_sentence(plain):
     page = Page(report.write(plain).read_text(encoding="utf-8"))
     meanings = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
@@ -536,7 +567,7 @@ def test_links_are_not_followed_and_binaries_are_only_named(hostile):
     ],
 )
 def test_what_counts_as_a_secret(line, shown):
-    assert configs.redacted(line) == shown
+    assert redacted(line) == shown
 
 
 def test_a_long_file_is_cut_and_says_so(tmp_path):
@@ -569,6 +600,12 @@ def test_markdown_has_the_same_figures(plain):
     assert "not measured" in text
     assert "## Published and measured" in text
     assert "no web server in front: uwsgi cannot serve the finished pages" in text
+
+
+def test_markdown_gives_the_answer_in_the_same_words(plain):
+    text = report.write(plain, "md").read_text(encoding="utf-8")
+    for answer in answers.answers(arrange(results.read_run(plain))):
+        assert " ".join(answer.sentences) in text
 
 
 def test_markdown_tables_stay_whole_whatever_the_text(hostile):
