@@ -35,6 +35,7 @@ counted.pause)`. `manage.py recount --check` proves the index right, `manage.py 
 from __future__ import annotations
 
 from benchapp.counted.check import differences
+from benchapp.counted.descent import locate, total
 from benchapp.counted.install import (
     create_triggers,
     drop_triggers,
@@ -43,7 +44,6 @@ from benchapp.counted.install import (
     rebuild,
     resume,
 )
-from benchapp.counted.locate import locate, total
 from benchapp.counted.rebuild import fill_counts
 from benchapp.counted.trees import (
     AUTHOR_POSTS,

@@ -6,6 +6,7 @@ microseconds, faster than one statement with window functions over the same buck
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from benchapp.counted.postgresql import DESCEND
@@ -17,6 +18,9 @@ BUCKETS = (
     " AND bucket BETWEEN %s AND %s ORDER BY bucket DESC"
 )
 EVERY_BUCKET = (-(1 << 63), (1 << 63) - 1)
+
+# Buckets are read by so many, since the one looked for is often among the first.
+BATCH = 64
 
 
 def total(connection: Any, tree: Tree) -> int:
@@ -61,21 +65,19 @@ def locate_in_sqlite(cursor: Any, tree: Tree, scope: int, position: int, ascendi
             f"SELECT {tree.count}, EXISTS ({stored}) FROM {tree.parent} WHERE id = %s",
             [tree.number, scope, scope],
         )
-        count, has_buckets = cursor.fetchone() or (0, 0)
+        count, descends = cursor.fetchone() or (0, False)
     else:
         cursor.execute(TOTAL, [tree.number])
-        count, has_buckets = cursor.fetchone()[0], 1
+        count, descends = cursor.fetchone()[0], True
     if position >= count:
         return count, None
     skip = count - 1 - position if ascending else position
-    bucket = 0
-    if has_buckets:
-        bucket, skip = descend(cursor, tree, scope, skip)
-    within = f"{tree.scope} = {scope:d} AND " if tree.scope else ""
+    bucket, skip = descend(cursor, tree, scope, skip) if descends else (0, skip)
+    within = f"{tree.scope} = %s AND " if tree.scope else ""
     cursor.execute(
         f"SELECT {tree.key} FROM {tree.table} WHERE {within}{tree.key} BETWEEN %s AND %s"
         f" ORDER BY {tree.key} DESC LIMIT 1 OFFSET %s",
-        [bucket << BITS, (bucket << BITS) + (1 << BITS) - 1, skip],
+        [*([scope] if tree.scope else []), *keys_of(bucket), skip],
     )
     row = cursor.fetchone()
     return count, row[0] if row else None
@@ -85,12 +87,17 @@ def descend(cursor: Any, tree: Tree, scope: int, skip: int) -> tuple[int, int]:
     """The bucket of level 1 with the row that has `skip` rows above it, and how many of these it holds."""
     keys = EVERY_BUCKET
     for level in LEVELS:
-        bucket = 0  # if none of those stored: what the parent's count has beyond them
         cursor.execute(BUCKETS, [tree.number, scope, level, *keys])
-        for stored, rows in cursor.fetchall():
+        bucket = 0  # if none of those stored: what the parent's count has beyond them
+        for stored, rows in chain.from_iterable(iter(lambda: cursor.fetchmany(BATCH), [])):
             if skip < rows:
                 bucket = stored
                 break
             skip -= rows
-        keys = (bucket << BITS, (bucket << BITS) + (1 << BITS) - 1)
+        keys = keys_of(bucket)
     return bucket, skip
+
+
+def keys_of(bucket: int) -> tuple[int, int]:
+    """The first and last key of a bucket of level 1, or number of bucket one level down."""
+    return bucket << BITS, (bucket + 1 << BITS) - 1
