@@ -59,7 +59,8 @@ def choice(env: environ.Env, name: str, choices: tuple[str, ...]) -> str:
 def whole_number(env: environ.Env, name: str, default: int, minimum: int, maximum: int) -> int:
     """A decimal integer between minimum and maximum, both allowed."""
     value = env.str(name, default="").strip() or str(default)
-    if not (value.isascii() and value.isdigit() and minimum <= int(value) <= maximum):
+    digits = value.isascii() and value.isdigit() and len(value) <= len(str(maximum))
+    if not (digits and minimum <= int(value) <= maximum):
         raise ImproperlyConfigured(f"{name}={value!r}: use a whole number from {minimum} to {maximum}")
     return int(value)
 
@@ -133,11 +134,12 @@ def cache(env: environ.Env, name: str, default: str) -> dict:
     if package and not find_spec(package):
         raise ImproperlyConfigured(f"{name}: {scheme}:// needs a package: pip install {package}")
     try:
-        urlsplit(value).port  # noqa: B018  raises on a port that is none
+        for host in urlsplit(value).netloc.split(","):
+            urlsplit(f"//{host}").port  # noqa: B018  raises on a port that is none
         settings = env.cache_url_config("py" + value if scheme == "memcache" else value)
     except (ValueError, ImproperlyConfigured) as error:
         raise ImproperlyConfigured(f"{name} cannot be read as a cache URL: {error}") from error
-    if not settings["LOCATION"] and scheme not in ("locmemcache", "dummycache"):
+    if settings["LOCATION"] in ("", "unix:") and scheme not in ("locmemcache", "dummycache"):
         raise ImproperlyConfigured(f"{name}: {scheme}:// needs a place: a host and port, a path or a table")
     return settings
 

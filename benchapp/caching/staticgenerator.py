@@ -126,7 +126,7 @@ class Pages:
     def purge(self, stale: Stale) -> None:
         """Remove the files of stale pages and refuse those that are being rendered at this moment."""
         doomed = [self._directory(prefix) for prefix in stale.prefixes]
-        files = [self.file_of(path) for path in stale.paths]
+        files = [self.file_of(path) for path in stale.paths | stale.prefixes]
         with self._locked(fcntl.LOCK_EX) as lock:
             _write(lock, secrets.token_hex(16))
             for file in filter(None, files):
@@ -172,11 +172,8 @@ class Pages:
 
     def _move_away(self, directory: Path) -> Iterator[Path]:
         """Rename a directory out of sight, the root's content piece by piece; yields what is to be deleted."""
-        if directory == self.root:
-            sources = [entry for entry in self.root.iterdir() if not entry.name.startswith(".")]
-        else:
-            sources = [directory]
-        for source in sources:
+        everything = directory == self.root
+        for source in list(self.root.glob("[!.]*")) if everything else [directory]:
             way_out = self.root / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 source.rename(way_out)

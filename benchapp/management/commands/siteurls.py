@@ -62,5 +62,5 @@ def urls_by_kind() -> dict[str, str]:
 
 def _list_urls(kind: str, base: str, pages: int) -> dict[str, str]:
     """The first, second, middle and last page of a list, as far as they are different pages."""
-    wanted = {kind: 1, f"{kind}_page": 2, f"{kind}_middle": pages // 2, f"{kind}_last": pages}
-    return {name: page_url(base, page) for name, page in wanted.items() if page == 1 or 2 <= page <= pages}
+    others = {f"{kind}_page": 2, f"{kind}_middle": pages // 2, f"{kind}_last": pages}
+    return {kind: base} | {name: page_url(base, page) for name, page in others.items() if 2 <= page <= pages}

@@ -1,0 +1,192 @@
+"""The commands that whoever checks a server calls: siteurls, renderpages, verifyaccount."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from benchapp.models import Author, Comment, Post, RangeCount
+from tests.app.conftest import Rows, account
+
+Site = Callable[..., AbstractContextManager[None]]
+
+
+def run(*arguments: Any) -> str:
+    out = StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=settings.BASE_DIR,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+# -- siteurls ----------------------------------------------------------------------------------------
+
+
+def test_every_url_answers(rows: Rows, client: Client):
+    urls = json.loads(run("siteurls", "--json"))
+    assert {urls["home"], urls["authors"], urls["posts"], urls["comments"], urls["login"]} == {
+        "/",
+        "/authors/",
+        "/posts/",
+        "/comments/",
+        "/login/",
+    }
+    assert urls["author"] == f"/authors/{rows.author.pk}/"
+    assert urls["post"] == urls["post_with_comments"] == f"/posts/{rows.post.pk}/"
+    assert urls["post_page"] == f"/posts/{rows.post.pk}/page/2/"
+    assert urls["comments_last"] == "/comments/page/3/"
+    for kind, url in urls.items():
+        assert client.get(url).status_code == 200, kind
+
+
+def test_siteurls_for_people(rows: Rows):
+    assert "posts_page           /posts/page/2/\n" in run("siteurls")
+
+
+def test_kinds_without_an_example_are_left_out(db: None):
+    author = Author.objects.create(name="A", city="B")
+    post = Post.objects.create(author=author, title="T", body="B")
+    Comment.objects.create(post=post, name="N", body="B", rating=1)
+    urls = json.loads(run("siteurls", "--json"))
+    assert not [kind for kind in urls if kind.endswith(("_page", "_middle", "_last"))]
+
+
+def test_siteurls_of_an_empty_site_says_what_to_do(db: None):
+    with pytest.raises(CommandError, match=r"^the tables are empty: run ./manage.py loadfixtures$"):
+        run("siteurls")
+
+
+@pytest.mark.parametrize("command", [["siteurls"], ["verifyaccount", "create"]])
+def test_commands_without_tables_say_what_to_do(tmp_path: Path, command: list[str]):
+    done = manage(*command, DATABASE_URL=f"sqlite:///{tmp_path / 'new.sqlite3'}")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "no such table" in done.stderr
+    assert done.stderr.endswith("run ./manage.py migrate\n")
+
+
+# -- renderpages -------------------------------------------------------------------------------------
+
+
+def test_pages_are_what_an_anonymous_reader_gets(rows: Rows, client: Client):
+    paths = ["/", "/posts/", f"/posts/{rows.post.pk}/", "/nowhere/", "/posts/page/1/", "/healthz"]
+    pages = json.loads(run("renderpages", *paths))
+    assert list(pages) == paths
+    for path in paths:
+        response = client.get(path)
+        assert pages[path] == {
+            "status": response.status_code,
+            "content_type": response["Content-Type"],
+            "body": response.content.decode(),
+        }
+
+
+def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: Path):
+    bare = json.loads(run("renderpages", "/", "/posts/"))
+    with site_with(
+        BENCHAPP_SITE_MIDDLEWARE="1",
+        BENCHAPP_FRAGMENTS="1",
+        BENCHAPP_STATICGENERATOR_ROOT=str(tmp_path / "pages"),
+        BENCHAPP_HTTPS="1",
+        ALLOWED_HOSTS="example.org",
+    ):
+        cache.clear()
+        Comment.objects.filter(post=rows.post).update(body="changed behind the layers' back")
+        pages = json.loads(run("renderpages", "/", "/posts/"))
+        assert pages["/posts/"] == bare["/posts/"]
+        assert "behind the layers" in pages["/"]["body"]
+        assert not cache._cache
+    assert not (tmp_path / "pages").exists()
+
+
+def test_static_files_are_read_too(db: None):
+    page = json.loads(run("renderpages", "/static/small.txt"))["/static/small.txt"]
+    assert (page["status"], len(page["body"])) == (200, 99)
+
+
+def test_a_page_that_breaks_is_a_500_of_the_site(rows: Rows, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("benchapp.pagination.page_of_posts", lambda number: 1 / 0)
+    assert json.loads(run("renderpages", "/posts/"))["/posts/"]["status"] == 500
+
+
+def test_what_is_no_path_is_refused(db: None):
+    with pytest.raises(CommandError, match="'posts/' is not a path: begin it with a slash"):
+        run("renderpages", "posts/")
+
+
+# -- verifyaccount -----------------------------------------------------------------------------------
+
+
+def contents() -> dict[str, list]:
+    """Everything in the database that a check may have changed."""
+    models = (Author, Post, Comment, RangeCount, get_user_model(), Session)
+    return {model.__name__: sorted(map(str, model.objects.values_list())) for model in models}
+
+
+def test_account_logs_in_posts_and_leaves_no_trace(rows: Rows):
+    account("somebody")  # whose session stays
+    before = contents()
+    made = json.loads(run("verifyaccount", "create"))
+    client = Client()
+    response = client.post("/login/", made)
+    assert response.status_code == 302
+    other = Post.objects.exclude(pk=rows.post.pk).latest("id")
+    for post in (rows.post, other):
+        assert client.post(f"/posts/{post.pk}/comment/", {"body": "x", "rating": 1}).status_code == 302
+    assert contents() != before
+    assert run("verifyaccount", "delete", made["username"], "--post", rows.post.pk, "--post", other.pk) == ""
+    after = contents()
+    for name in ("Author", "Post", "Comment", "User", "Session"):
+        assert after[name] == before[name], name
+
+
+def test_accounts_are_ordinary_and_each_one_new(db: None):
+    one, other = (json.loads(run("verifyaccount", "create")) for _ in range(2))
+    assert one["username"] != other["username"]
+    user = get_user_model().objects.get(username=one["username"])
+    assert not (user.is_staff or user.is_superuser)
+    assert user.check_password(one["password"])
+
+
+def test_people_are_not_deleted(db: None):
+    account("margaret")
+    with pytest.raises(CommandError, match="'margaret' is not an account of this command"):
+        run("verifyaccount", "delete", "margaret")
+    assert get_user_model().objects.filter(username="margaret").exists()
+
+
+def test_deleting_nobody_is_said(db: None):
+    with pytest.raises(CommandError, match="there is no account 'verify-x'"):
+        run("verifyaccount", "delete", "verify-x")
+
+
+@pytest.mark.parametrize("arguments", [["siteurls", "x"], ["renderpages"], ["verifyaccount"], ["expirepages", "x"]])
+def test_wrong_arguments_end_without_a_traceback(arguments: list[str]):
+    done = manage(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "error:" in done.stderr

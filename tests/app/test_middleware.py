@@ -1,0 +1,106 @@
+"""Bodies, addresses and headers between the web server and the views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.test import AsyncRequestFactory, Client, RequestFactory
+
+from benchapp.middleware import length_required, real_address
+
+Site = Callable[..., AbstractContextManager[None]]
+
+
+def reached(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("reached")
+
+
+@pytest.mark.parametrize("encoding", ["chunked", "Chunked", "gzip, chunked"])
+@pytest.mark.parametrize("path", ["/login/", "/posts/1/comment/", "/logout/", "/healthz"])
+def test_chunked_body_without_length_is_refused_in_one_line(client: Client, encoding: str, path: str):
+    response = client.generic("POST", path, HTTP_TRANSFER_ENCODING=encoding)
+    assert response.status_code == 411
+    assert response["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.content == b"Length Required: send the body with Content-Length, not chunked.\n"
+
+
+def test_chunked_body_that_a_server_has_collected_is_read(db: None):
+    request = RequestFactory().post("/login/", {"a": "b"}, headers={"Transfer-Encoding": "chunked"})
+    assert length_required(reached)(request).content == b"reached"
+
+
+def test_other_requests_pass(db: None, client: Client):
+    assert client.get("/login/").status_code == 200
+    assert client.post("/login/", {"username": "a", "password": "b"}).status_code == 200
+
+
+def test_chunked_body_under_asgi_arrives_whole():
+    request = AsyncRequestFactory().post("/login/", {}, headers={"Transfer-Encoding": "chunked"})
+    request.META.pop("CONTENT_LENGTH", None)
+    assert isinstance(request, ASGIRequest)
+    assert length_required(reached)(request).content == b"reached"
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        (" 2001:db8::1 ", "2001:db8::1"),
+        ("", "from-socket"),
+        ("203.0.113.9, 10.0.0.1", "from-socket"),
+        ("<script>", "from-socket"),
+    ],
+)
+def test_real_address_replaces_the_peer_when_it_is_one(header: str, expected: str):
+    request = RequestFactory().get("/", headers={"X-Real-IP": header}, REMOTE_ADDR="from-socket")
+    real_address(reached)(request)
+    assert request.META["REMOTE_ADDR"] == expected
+
+
+def test_forged_headers_are_not_believed_without_a_proxy(client: Client, site_with: Site, db: None):
+    headers = {"X-Forwarded-Proto": "https", "X-Real-IP": "203.0.113.9", "X-Forwarded-Host": "evil.example"}
+    with site_with():
+        request = client.get("/posts/", headers=headers).wsgi_request
+        assert (request.is_secure(), request.META["REMOTE_ADDR"]) == (False, "127.0.0.1")
+        assert request.get_host() == "testserver"
+
+
+def test_headers_of_a_proxy_are_believed_when_there_is_one(client: Client, site_with: Site, db: None):
+    headers = {"X-Forwarded-Proto": "https", "X-Real-IP": "203.0.113.9", "X-Forwarded-Host": "evil.example"}
+    with site_with(BENCHAPP_BEHIND_PROXY="1"):
+        request = client.get("/posts/", headers=headers | {"Host": "testserver"}, REMOTE_ADDR="").wsgi_request
+        assert (request.is_secure(), request.META["REMOTE_ADDR"]) == (True, "203.0.113.9")
+        assert request.get_host() == "testserver"
+
+
+def test_plain_http_is_sent_to_https_in_production_except_the_health_check(client: Client, site_with: Site, db: None):
+    with site_with(BENCHAPP_HTTPS="1", BENCHAPP_BEHIND_PROXY="1"):
+        response = client.get("/posts/")
+        assert (response.status_code, response["Location"]) == (301, "https://testserver/posts/")
+        assert client.get("/healthz").status_code == 200
+        response = client.get("/login/", headers={"X-Forwarded-Proto": "https"})
+        assert response["Strict-Transport-Security"].startswith("max-age=")
+        assert response.cookies["csrftoken"]["secure"]
+
+
+def test_security_headers(client: Client, db: None):
+    for path in ["/", "/posts/", "/login/", "/nowhere/"]:
+        response = client.get(path)
+        assert "default-src 'self'" in response["Content-Security-Policy"]
+        assert response["X-Content-Type-Options"] == "nosniff"
+        assert response["X-Frame-Options"] == "DENY"
+        assert response["Referrer-Policy"] == "strict-origin-when-cross-origin"
+        assert "camera=()" in response["Permissions-Policy"]
+
+
+def test_pages_obey_their_own_content_security_policy(client: Client, db: None):
+    for path in ["/", "/posts/", "/login/", "/nowhere/"]:
+        html = client.get(path).content.decode()
+        assert "style=" not in html
+        assert "<style" not in html
+        assert "<script>" not in html
+        assert " on" not in [attribute[:3] for attribute in html.split("=")]

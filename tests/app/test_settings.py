@@ -1,0 +1,290 @@
+"""Settings from the environment: what is understood, what is refused in one line, what is safe."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import environ
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from config import environment
+
+FromEnvironment = Callable[..., dict[str, Any]]
+
+REFUSED = [
+    ("DEBUG", "maybe", "DEBUG='maybe' is not a switch: use 1 or 0"),
+    ("BENCHAPP_FRAGMENTS", "2", "BENCHAPP_FRAGMENTS='2' is not a switch: use 1 or 0"),
+    ("BENCHAPP_SITE_MIDDLEWARE", "si", "BENCHAPP_SITE_MIDDLEWARE='si' is not a switch: use 1 or 0"),
+    ("BENCHAPP_WHITENOISE", "none", "BENCHAPP_WHITENOISE='none' is not a switch: use 1 or 0"),
+    ("BENCHAPP_BEHIND_PROXY", "nginx", "BENCHAPP_BEHIND_PROXY='nginx' is not a switch: use 1 or 0"),
+    ("BENCHAPP_HTTPS", "https", "BENCHAPP_HTTPS='https' is not a switch: use 1 or 0"),
+    ("BENCHAPP_PAGINATION", "keyset", "BENCHAPP_PAGINATION='keyset' is unknown: use counted or offset"),
+    *(
+        ("BENCHAPP_CACHE_SECONDS", value, f"BENCHAPP_CACHE_SECONDS={value!r}: use a whole number from 1 to 31536000")
+        for value in ("0", "-1", "1.5", "1m", "31536001", "٣", "9" * 30)
+    ),
+    ("BENCHAPP_STATICGENERATOR_ROOT", "manage.py", "BENCHAPP_STATICGENERATOR_ROOT='manage.py' is not a directory"),
+    (
+        "BENCHAPP_STATICGENERATOR_ROOT",
+        "/",
+        "BENCHAPP_STATICGENERATOR_ROOT='/' is the root of the file system: use a directory of its own",
+    ),
+    ("BENCHAPP_STATIC_ROOT", "manage.py", "BENCHAPP_STATIC_ROOT='manage.py' is not a directory"),
+    (
+        "ALLOWED_HOSTS",
+        "example.org,https://example.net",
+        "ALLOWED_HOSTS: 'https://example.net' is not a host name: leave out scheme, port and path",
+    ),
+    (
+        "ALLOWED_HOSTS",
+        "example.org:8000",
+        "ALLOWED_HOSTS: 'example.org:8000' is not a host name: leave out scheme, port and path",
+    ),
+    (
+        "CSRF_TRUSTED_ORIGINS",
+        "example.org",
+        "CSRF_TRUSTED_ORIGINS: 'example.org' has no scheme: write it as https://example.com",
+    ),
+    *(
+        ("DATABASE_URL", value, message + "use sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME")
+        for value, message in (
+            ("mysql://u:p@h/n", "DATABASE_URL: 'mysql' is not a database of this site: "),
+            ("site.sqlite3", "DATABASE_URL: 'site.sqlite3' is not a database of this site: "),
+            ("postgresql://user:secret@host:port/name", "DATABASE_URL cannot be read as a database URL: "),
+            ("postgresql://user:secret@host", "DATABASE_URL cannot be read as a database URL: "),
+            ("sqlite://data/site.sqlite3", "DATABASE_URL cannot be read as a database URL: "),
+        )
+    ),
+    (
+        "CACHE_URL",
+        "memory://",
+        "CACHE_URL: 'memory' is not a cache: use locmemcache, dummycache, filecache, dbcache, memcache,"
+        " pymemcache, redis, rediss, rediscache",
+    ),
+    ("CACHE_URL", "memcache://", "CACHE_URL: memcache:// needs a place: a host and port, a path or a table"),
+    ("CACHE_URL", "filecache://", "CACHE_URL: filecache:// needs a place: a host and port, a path or a table"),
+    (
+        "CACHE_URL",
+        "memcache://localhost:many",
+        "CACHE_URL cannot be read as a cache URL: Port could not be cast to integer value as 'many'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), REFUSED)
+def test_value_that_cannot_be_understood_is_refused(
+    settings_from: FromEnvironment, name: str, value: str, message: str
+):
+    with pytest.raises(ImproperlyConfigured) as refused:
+        settings_from(**{name: value})
+    assert str(refused.value) == message
+
+
+def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=settings.BASE_DIR,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "migrate", "runserver", "nonsense"])
+def test_command_line_ends_in_one_line(command: str):
+    done = manage(command, BENCHAPP_CACHE_SECONDS="soon")
+    assert done.returncode == 1
+    assert done.stderr == ("manage.py: BENCHAPP_CACHE_SECONDS='soon': use a whole number from 1 to 31536000\n")
+    assert done.stdout == ""
+
+
+def test_traceback_on_request():
+    done = manage("check", "--traceback", DEBUG="maybe")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+PRODUCTION = {
+    "ALLOWED_HOSTS": "example.org",
+    "BENCHAPP_BEHIND_PROXY": "1",
+    "BENCHAPP_HTTPS": "1",
+    "SECRET_KEY": "Zb1" * 20 + "-an-example-of-a-long-key",
+}
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        {},
+        {"BENCHAPP_FRAGMENTS": "1"},
+        {"BENCHAPP_SITE_MIDDLEWARE": "1"},
+        {"BENCHAPP_STATICGENERATOR_ROOT": "var/pages", "BENCHAPP_WHITENOISE": "0"},
+    ],
+)
+def test_production_values_pass_the_deployment_check(layer: dict[str, str]):
+    done = manage("check", "--deploy", "--fail-level", "WARNING", **PRODUCTION | layer)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no issues" in done.stdout
+
+
+def test_defaults_are_safe(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch):
+    for name in ("DEBUG", "SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL", "CACHE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    found = settings_from()
+    assert found["DEBUG"] is False
+    assert found["ALLOWED_HOSTS"] == ["localhost", "127.0.0.1", "[::1]"]
+    assert len(found["SECRET_KEY"]) >= 64
+    assert "SECURE_PROXY_SSL_HEADER" not in found
+    assert found["CACHES"]["template_fragments"]["BACKEND"].endswith("DummyCache")
+    assert found["DATABASES"]["default"]["NAME"].endswith("var/data/benchapp.sqlite3")
+    assert not any("cach" in name.lower() or "debug" in name for name in found["MIDDLEWARE"])
+
+
+def test_debug_toolbar_is_there_only_while_debugging(settings_from: FromEnvironment):
+    with_debug, without = settings_from(DEBUG="on"), settings_from(DEBUG="off")
+    assert "debug_toolbar" in with_debug["INSTALLED_APPS"]
+    assert any("debug_toolbar" in name for name in with_debug["MIDDLEWARE"])
+    assert "debug_toolbar" not in str(without["INSTALLED_APPS"] + without["MIDDLEWARE"])
+
+
+def test_debug_site_starts():
+    done = manage("check", DEBUG="1")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_layers_are_where_they_see_everything(settings_from: FromEnvironment):
+    names = [
+        name.rpartition(".")[2]
+        for name in settings_from(
+            BENCHAPP_SITE_MIDDLEWARE="1", BENCHAPP_STATICGENERATOR_ROOT="var/pages", BENCHAPP_BEHIND_PROXY="1"
+        )["MIDDLEWARE"]
+    ]
+    assert names[-2:] == ["FetchAnonymousFromCache", "render_id"]
+    assert names.index("StaticGenerator") < names.index("UpdateCacheMiddleware") < names.index("SessionMiddleware")
+    assert names.index("length_required") == 0
+    assert names.index("real_address") < names.index("SecurityMiddleware")
+
+
+def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
+    found = settings_from(BENCHAPP_CACHE_SECONDS="7", BENCHAPP_FRAGMENTS="1")
+    assert found["CACHE_MIDDLEWARE_SECONDS"] == 7
+    assert {cache["TIMEOUT"] for cache in found["CACHES"].values()} == {7}
+
+
+@pytest.mark.parametrize(
+    ("url", "backend", "location"),
+    [
+        ("locmemcache://", "locmem.LocMemCache", "pages"),
+        ("dummycache://", "dummy.DummyCache", ""),
+        ("filecache:///tmp/site", "filebased.FileBasedCache", "/tmp/site"),
+        ("dbcache://cache_table", "db.DatabaseCache", "cache_table"),
+        ("memcache://127.0.0.1:11211", "memcached.PyMemcacheCache", "127.0.0.1:11211"),
+        ("memcache://a:1,b:2", "memcached.PyMemcacheCache", ["a:1", "b:2"]),
+        ("memcache:///run/m.sock", "memcached.PyMemcacheCache", "unix:/run/m.sock"),
+        ("pymemcache:///run/m.sock", "memcached.PyMemcacheCache", "unix:/run/m.sock"),
+    ],
+)
+def test_caches(settings_from: FromEnvironment, url: str, backend: str, location: str | list[str]):
+    found = settings_from(CACHE_URL=url, BENCHAPP_FRAGMENTS="1")["CACHES"]
+    assert found["default"]["BACKEND"] == f"django.core.cache.backends.{backend}"
+    assert found["default"]["LOCATION"] == location
+    # Pages and fragments never share an entry, whatever the backend.
+    one, other = found["default"], found["template_fragments"]
+    assert one["KEY_PREFIX"] != other["KEY_PREFIX"]
+
+
+def test_local_memory_holds_more_than_a_few_pages(settings_from: FromEnvironment):
+    assert settings_from()["CACHES"]["default"]["OPTIONS"]["MAX_ENTRIES"] == 10_000
+
+
+def test_cache_whose_package_is_missing(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    with pytest.raises(ImproperlyConfigured, match=r"^CACHE_URL: redis:// needs a package: pip install redis$"):
+        settings_from(CACHE_URL="redis://127.0.0.1:6379/0")
+
+
+def test_postgresql(settings_from: FromEnvironment):
+    found = settings_from(DATABASE_URL="postgresql://ann:p%40ss@db:5433/site")["DATABASES"]["default"]
+    assert found["ENGINE"] == "django.db.backends.postgresql"
+    assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"]) == ("ann", "p@ss", "db", 5433)
+    assert found["CONN_MAX_AGE"] == 600
+
+
+def test_sqlite_waits_for_other_writers(settings_from: FromEnvironment):
+    options = settings_from(DATABASE_URL="sqlite:////tmp/site.sqlite3")["DATABASES"]["default"]["OPTIONS"]
+    assert options["transaction_mode"] == "IMMEDIATE"
+    assert options["timeout"] >= 5
+    assert "journal_mode=WAL" in options["init_command"]
+
+
+# -- the key -----------------------------------------------------------------------------------------
+
+
+def test_key_of_the_environment_wins(tmp_path: Path):
+    assert environment.secret_key({"SECRET_KEY": "mine"}, "SECRET_KEY", tmp_path / "key") == "mine"
+    assert not (tmp_path / "key").exists()
+
+
+def test_key_is_made_once_and_read_by_its_owner_only(tmp_path: Path):
+    file = tmp_path / "var" / "secret_key"
+    key = environment.secret_key({}, "SECRET_KEY", file)
+    assert len(key) >= 64
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert environment.secret_key({"SECRET_KEY": " "}, "SECRET_KEY", file) == key
+    assert [entry.name for entry in file.parent.iterdir()] == ["secret_key"]
+
+
+def test_processes_that_start_together_share_one_key(tmp_path: Path):
+    file, start, keys = tmp_path / "secret_key", threading.Barrier(16), []
+
+    def begin() -> None:
+        start.wait()
+        keys.append(environment.secret_key({}, "SECRET_KEY", file))
+
+    threads = [threading.Thread(target=begin) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(keys) == 16
+    assert len(set(keys)) == 1
+
+
+def test_key_that_others_can_read_is_refused(tmp_path: Path):
+    file = tmp_path / "secret_key"
+    environment.secret_key({}, "SECRET_KEY", file)
+    file.chmod(0o644)
+    with pytest.raises(ImproperlyConfigured, match="is readable by others: chmod 600 it, or set SECRET_KEY"):
+        environment.secret_key({}, "SECRET_KEY", file)
+
+
+def test_empty_key_is_refused(tmp_path: Path):
+    file = tmp_path / "secret_key"
+    file.touch(mode=0o600)
+    with pytest.raises(ImproperlyConfigured, match="holds no key: remove it to have a new one made"):
+        environment.secret_key({}, "SECRET_KEY", file)
+
+
+def test_key_that_cannot_be_written_is_one_line(tmp_path: Path):
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with pytest.raises(ImproperlyConfigured, match=r"cannot be written \(.+\): set SECRET_KEY"):
+        environment.secret_key({}, "SECRET_KEY", blocked / "secret_key")
+
+
+def test_readers_take_the_usual_spellings(monkeypatch: pytest.MonkeyPatch):
+    env = environ.Env()
+    for value, expected in [("1", True), ("On", True), (" yes ", True), ("0", False), ("FALSE", False), ("", False)]:
+        monkeypatch.setenv("SWITCH", value)
+        assert environment.flag(env, "SWITCH", default=True) is expected
+    monkeypatch.setenv("NUMBER", "")
+    assert environment.whole_number(env, "NUMBER", 5, 1, 9) == 5
