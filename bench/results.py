@@ -1,8 +1,9 @@
 """What a run leaves on disk, and the only way to write or read it.
 
 A run is a folder: ``run.json`` (what was asked), ``environment.json`` (on what machine), ``trials.jsonl``
-(one measurement a line), ``verify.jsonl`` (one check a line), ``configs/`` (rendered files) and ``raw/``
-(what the load tool and the servers printed). Reports and comparisons read it through `read_run` alone.
+(one measurement a line), ``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested),
+``configs/`` (rendered files) and ``raw/`` (what the load tool and the servers printed). Reports and comparisons read
+it through `read_run` alone.
 
 ``None`` means "not measured". A failed trial has a reason and no figures, never a zero.
 """
@@ -26,6 +27,7 @@ RUN_FILE = "run.json"
 ENVIRONMENT_FILE = "environment.json"
 TRIALS_FILE = "trials.jsonl"
 CHECKS_FILE = "verify.jsonl"
+ADDRESSES_FILE = "workloads.json"
 CONFIGS_DIRECTORY = "configs"
 RAW_DIRECTORY = "raw"
 
@@ -85,6 +87,9 @@ class Plan:
     database: Annotated[str, "Database behind the site."]
     rows_total: Annotated[int | None, "Rows in the site's three tables together."]
     order_seed: Annotated[int | None, "Seed of the shuffled order in which deployments are measured."] = None
+    database_given: Annotated[bool, "True when the database was named by its URL, which is not recorded."] = False
+    changes: Annotated[tuple[str, ...], "Values changed for every stack, as NAME=VALUE."] = ()
+    env: Annotated[tuple[str, ...], "Variables added to the site's environment, as NAME=VALUE."] = ()
 
 
 @dataclass(frozen=True)
@@ -187,7 +192,9 @@ class Trial:
     ]
     processes: Annotated[dict[str, int | None] | None, "Server or service -> most processes seen in its tree."]
     time_to_ready_s: Annotated[float | None, "Seconds from starting the deployment until it answered."]
-    keep_alive: Annotated[bool | None, "True when connections were reused for many requests."] = None
+    keep_alive: Annotated[
+        bool | None, "True when the load tool asked to reuse its connections; a server may close them all the same."
+    ] = None
 
     def __post_init__(self):
         if self.state not in ("cold", "warm"):
@@ -212,6 +219,7 @@ class Check:
     ok: Annotated[bool, "True when the answer was right."]
     expected: Annotated[str | None, "The right answer."]
     got: Annotated[str | None, "The answer received."]
+    declared: Annotated[str | None, "Why the stack or layer is known not to support it; null when it is."] = None
 
 
 @dataclass(frozen=True)
@@ -354,6 +362,15 @@ class Folder:
         except OSError as error:
             raise ResultsError(f"{self.directory}: cannot be made: {error.strerror}") from None
 
+    def relative(self, path: Path | None) -> str | None:
+        """The path as records name it: relative to the folder when it is inside, the file's name when not."""
+        if path is None:
+            return None
+        try:
+            return str(path.absolute().relative_to(self.directory.absolute()))
+        except ValueError:
+            return path.name
+
     def write_info(self, info: RunInfo) -> None:
         """Write run.json, whole or not at all."""
         _write_json(self.directory / RUN_FILE, asdict(info))
@@ -361,6 +378,17 @@ class Folder:
     def write_environment(self, environment: Environment) -> None:
         """Write environment.json, whole or not at all."""
         _write_json(self.directory / ENVIRONMENT_FILE, asdict(environment))
+
+    def write_addresses(self, addresses: Mapping[str, Iterable[str]]) -> None:
+        """Write workloads.json: the addresses that every deployment of the run is asked for, by workload."""
+        _write_json(self.directory / ADDRESSES_FILE, {name: list(paths) for name, paths in addresses.items()})
+
+    def read_addresses(self) -> dict[str, tuple[str, ...]]:
+        """The addresses by workload, empty when none were looked up yet."""
+        path = self.directory / ADDRESSES_FILE
+        if not path.exists():
+            return {}
+        return {name: tuple(paths) for name, paths in _json_object(path).items()}
 
     def append_trial(self, trial: Trial) -> None:
         """Add one line to trials.jsonl and wait until it is on the disk."""

@@ -49,11 +49,12 @@ class Pager:
         """Where the form that asks for a page number sends it."""
         return f"{self.base}jump/"
 
-    def neighbours(self) -> Iterator[tuple[int, str]]:
-        """A few page numbers around this one, with their URLs."""
+    def neighbours(self) -> Iterator[tuple[int, str, bool]]:
+        """A few page numbers around this one, each with its URL and whether a narrow screen can do without."""
         nearest = max(1, self.page.number - NEIGHBOURS)
         farthest = min(self.page.num_pages, self.page.number + NEIGHBOURS)
-        return ((number, self.url(number)) for number in range(nearest, farthest + 1))
+        for number in range(nearest, farthest + 1):
+            yield number, self.url(number), abs(number - self.page.number) == NEIGHBOURS
 
 
 def page_url(base: str, number: int) -> str:

@@ -87,7 +87,7 @@ def descend(cursor: Any, tree: Tree, scope: int, skip: int) -> tuple[int, int]:
     for level in LEVELS:
         bucket = 0  # if none of those stored: what the parent's count has beyond them
         cursor.execute(BUCKETS, [tree.number, scope, level, *keys])
-        for stored, rows in cursor:
+        for stored, rows in cursor.fetchall():
             if skip < rows:
                 bucket = stored
                 break

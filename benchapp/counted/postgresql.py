@@ -61,6 +61,14 @@ def mark_row(tree: Tree, scope: str) -> str:
     return f"tree = {tree.number} AND scope = {scope} AND level = {MARK}"
 
 
+def remember(tree: Tree, scope: str, number: str) -> str:
+    """Mark a number as given, so that it is not given again; a parent that is gone gives none."""
+    return f"""\
+      INSERT INTO {TABLE} AS c (tree, scope, level, bucket, rows)
+      SELECT {tree.number}, id, {MARK}, 0, {number} FROM {tree.parent} WHERE id = {scope}
+      ON CONFLICT (tree, scope, level, bucket) DO UPDATE SET rows = greatest(c.rows, excluded.rows);"""
+
+
 def lock_parents(tree: Tree, *ids: str) -> str:
     return f"  PERFORM 1 FROM {tree.parent} WHERE id IN ({', '.join(ids)}) ORDER BY id FOR NO KEY UPDATE;"
 
@@ -69,33 +77,29 @@ def keep_parents(tree: Tree, changes: str) -> str:
     """Each parent in order of id: its count, and the highest number given if that one is gone."""
     return f"""\
   FOR k IN
-    SELECT scope, sum(by)::bigint AS by, max(key) FILTER (WHERE by < 0) AS gone
+    SELECT scope, sum(delta)::bigint AS delta, max(key) FILTER (WHERE delta < 0) AS gone
     FROM (
-      SELECT scope, key, sum(by) AS by FROM ({changes}) AS change GROUP BY scope, key HAVING sum(by) <> 0
+      SELECT scope, key, sum(delta) AS delta FROM ({changes}) AS changes GROUP BY scope, key HAVING sum(delta) <> 0
     ) AS net
     GROUP BY scope ORDER BY scope
   LOOP
-    UPDATE {tree.parent} SET {tree.count} = greatest({tree.count} + k.by, 0) WHERE id = k.scope AND k.by <> 0;
-    IF k.gone > {newest(tree, "k.scope")}
-      AND EXISTS (SELECT 1 FROM {tree.parent} WHERE id = k.scope)
-    THEN
-      INSERT INTO {TABLE} AS c (tree, scope, level, bucket, rows)
-      VALUES ({tree.number}, k.scope, {MARK}, 0, k.gone)
-      ON CONFLICT (tree, scope, level, bucket) DO UPDATE SET rows = greatest(c.rows, excluded.rows);
+    UPDATE {tree.parent} SET {tree.count} = greatest({tree.count} + k.delta, 0) WHERE id = k.scope AND k.delta <> 0;
+    IF k.gone > {newest(tree, "k.scope")} THEN
+{remember(tree, "k.scope", "k.gone")}
     END IF;
   END LOOP;"""
 
 
 def keep_buckets(changes: str) -> str:
-    """All buckets of (tree, scope, key, by) in one fixed order; those that become empty go."""
+    """All buckets of (tree, scope, key, delta) in one fixed order; those that become empty go."""
     levels = ", ".join(f"({level})" for level in LEVELS)
     return f"""\
   FOR k IN
     INSERT INTO {TABLE} AS c (tree, scope, level, bucket, rows)
-    SELECT tree, scope, level, key >> (level * {BITS}), sum(by)
-    FROM ({changes}) AS change CROSS JOIN (VALUES {levels}) AS levels (level)
+    SELECT tree, scope, level, key >> (level * {BITS}), sum(delta)
+    FROM ({changes}) AS changes CROSS JOIN (VALUES {levels}) AS levels (level)
     WHERE scope = 0 OR key >> (level * {BITS}) > 0
-    GROUP BY 1, 2, 3, 4 HAVING sum(by) <> 0
+    GROUP BY 1, 2, 3, 4 HAVING sum(delta) <> 0
     ORDER BY 1, 2, 3 DESC, 4
     ON CONFLICT (tree, scope, level, bucket) DO UPDATE SET rows = c.rows + excluded.rows
     RETURNING c.tree, c.scope, c.level, c.bucket, c.rows
@@ -107,20 +111,20 @@ def keep_buckets(changes: str) -> str:
   END LOOP;"""
 
 
-def changes_of(tree: Tree, rows: str, by: int) -> str:
+def changes_of(tree: Tree, rows: str, delta: int) -> str:
     scope = tree.scope or "0::bigint"
-    return f"SELECT {tree.number} AS tree, {scope} AS scope, {tree.key}::bigint AS key, {by} AS by FROM {rows}"
+    return f"SELECT {tree.number} AS tree, {scope} AS scope, {tree.key}::bigint AS key, {delta} AS delta FROM {rows}"
 
 
 def union(*selects: str) -> str:
     return " UNION ALL ".join(selects)
 
 
-def written(whole: Tree, as_child: Tree | None, rows: str, by: int) -> str:
-    """The body of what follows an INSERT (`by` 1) or a DELETE (-1)."""
+def written(whole: Tree, as_child: Tree | None, rows: str, delta: int) -> str:
+    """The body of what follows an INSERT (`delta` 1) or a DELETE (-1)."""
     trees = [tree for tree in (whole, as_child) if tree]
-    statements = [keep_parents(as_child, changes_of(as_child, rows, by))] if as_child else []
-    statements.append(keep_buckets(union(*(changes_of(tree, rows, by) for tree in trees))))
+    statements = [keep_parents(as_child, changes_of(as_child, rows, delta))] if as_child else []
+    statements.append(keep_buckets(union(*(changes_of(tree, rows, delta) for tree in trees))))
     return "\n".join(statements)
 
 
@@ -159,6 +163,10 @@ def updating(whole: Tree, as_child: Tree | None, as_parent: Tree | None) -> Iter
         body += [
             f"  IF {new} IS DISTINCT FROM {old} THEN",
             "  " + lock_parents(as_child, old, new),
+            # Noted at once: another row of the same statement may move in.
+            f"    IF OLD.number >= {newest(as_child, old)} THEN",
+            remember(as_child, old, "OLD.number"),
+            "    END IF;",
             f"    NEW.number := {next_number(as_child, new)};",
             "  ELSIF NEW.number IS NULL THEN",
             "    NEW.number := OLD.number;",

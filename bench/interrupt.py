@@ -1,0 +1,69 @@
+"""Ctrl-C and SIGTERM as one exception that comes once, and not while a deployment is being taken down."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(BaseException):
+    """A signal asked to stop; not an Exception, so that nothing on the way takes it for a failure."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.number = number
+
+    @property
+    def name(self) -> str:
+        """SIGINT, SIGTERM or SIGHUP."""
+        return signal.Signals(self.number).name
+
+    @property
+    def exit_status(self) -> int:
+        """What a shell expects of a program ended by the signal: 130 or 143."""
+        return 128 + self.number
+
+
+class Interrupts:
+    """While the context lasts, the first signal raises Stopped in the main thread; later ones do nothing."""
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._raised = False
+        self._held = False
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Interrupts:
+        for number in SIGNALS:
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def hold(self) -> None:
+        """Keep a signal for later, until the end of the block of `released_at_end`."""
+        self._held = True
+
+    @contextmanager
+    def released_at_end(self) -> Iterator[None]:
+        """At the end of the block, raise Stopped for a signal that was kept."""
+        try:
+            yield
+        finally:
+            self._held = False
+            self._raise()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._first = self._first or number
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._first and not self._held and not self._raised:
+            self._raised = True
+            raise Stopped(self._first)

@@ -1,0 +1,280 @@
+"""One trial: visit every address once, warm up, make the load and sample what it costs, visit again.
+
+Only this module times anything. A trial that went wrong in any way becomes a failed one, with the reason and without
+figures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+import shlex
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Protocol
+
+from bench import visit
+from bench.load import Command, Figures, Job, LoadError, Tool
+from bench.results import Case, Folder, Trial
+from bench.sample import Sampler, Usage
+
+# How much a load tool's log of errors may grow to; siege writes a line for each failed request.
+LOG_LIMIT_BYTES = 1_000_000
+# What a load tool may take beyond its time: it may wait for the last answers, then it adds up.
+GRACE_S = 10
+# File descriptors a load tool needs besides its connections.
+SPARE_FILES = 100
+
+
+class Running(Protocol):
+    """What a trial needs of a deployment (bench.deployment.Running)."""
+
+    url: str
+    ready_s: float
+    pids: dict[str, int]
+    logs: Path
+
+
+@dataclass(frozen=True)
+class Load:
+    """How load is made in every trial of a run."""
+
+    tool: Tool
+    program: str
+    duration_s: int
+    warmup_s: float
+    threads: int
+
+
+class TrialError(Exception):
+    """Why a trial failed; `log` tells more, `figures` are the tool's when it got that far."""
+
+    def __init__(self, reason: str, log: Path | None = None, figures: Figures | None = None):
+        super().__init__(reason)
+        self.log = log
+        self.figures = figures
+
+
+def trial_id(case: Case, level: int, round_number: int) -> str:
+    """The name of a trial and of its directory."""
+    return f"{case.case_id}~{level}~r{round_number}"
+
+
+def measure(
+    case: Case, level: int, round_number: int, paths: tuple[str, ...], running: Running, load: Load, folder: Folder
+) -> Trial:
+    """Make the trial and give back its record, whose status is `failed` when anything went wrong."""
+    name = trial_id(case, level, round_number)
+    directory = folder.raw / name
+    directory.mkdir(parents=True, exist_ok=True)
+    job = Job(running.url, paths, level, load.duration_s, load.threads, keep_alive=load.tool.can_keep_alive)
+    started_at = now()
+    try:
+        _visit("before the load", running, paths)
+        if load.warmup_s:
+            _warm_up(job, load, directory)
+        started_at = now()
+        figures, usage = _timed(job, load, running, directory)
+        if problem := figures.failure():
+            raise TrialError(f"{load.tool.name}: {problem}", newest_log(running.logs), figures)
+        _visit("after the load", running, paths)
+    except TrialError as error:
+        record = failed(case, level, round_number, load, str(error), folder.relative(error.log), started_at)
+        counts = _error_counts(error.figures) if error.figures else {}
+        return replace(record, **counts, time_to_ready_s=round(running.ready_s, 3), keep_alive=job.keep_alive)
+    return Trial(
+        **_identity(case, level, round_number, load, started_at),
+        status="ok",
+        reason=None,
+        log=None,
+        duration_s=round(figures.duration_s, 3),
+        requests_total=figures.requests_total,
+        requests_per_second=figures.requests_per_second,
+        bytes_per_second=figures.bytes_per_second,
+        latency_mean_ms=figures.latency_mean_ms,
+        latency_p50_ms=figures.latency_p50_ms,
+        latency_p90_ms=figures.latency_p90_ms,
+        latency_p99_ms=figures.latency_p99_ms,
+        latency_max_ms=figures.latency_max_ms,
+        **_error_counts(figures),
+        memory={name: used.memory for name, used in usage.items()},
+        memory_peak_bytes={name: used.memory_peak_bytes for name, used in usage.items()},
+        cpu_seconds={name: used.cpu_seconds for name, used in usage.items()},
+        processes={name: used.processes for name, used in usage.items()},
+        time_to_ready_s=round(running.ready_s, 3),
+        keep_alive=job.keep_alive,
+    )
+
+
+def failed(
+    case: Case,
+    level: int,
+    round_number: int,
+    load: Load,
+    reason: str,
+    log: str | None = None,
+    started_at: str | None = None,
+) -> Trial:
+    """The record of a trial that gave no figures."""
+    nothing = dict.fromkeys(field.name for field in fields(Trial))
+    identity = _identity(case, level, round_number, load, started_at or now())
+    return Trial(**{**nothing, **identity, "status": "failed", "reason": reason, "log": log})
+
+
+def now() -> str:
+    """The time in ISO 8601 with offset."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def newest_log(logs: Path) -> Path | None:
+    """The log that was written to last, which is the one that tells of a failure; None when all are empty."""
+    with contextlib.suppress(OSError):
+        written = [path for path in logs.iterdir() if path.is_file() and path.stat().st_size]
+        return max(written, key=lambda path: path.stat().st_mtime, default=None)
+    return None
+
+
+def _identity(case: Case, level: int, round_number: int, load: Load, started_at: str) -> dict:
+    return {
+        "trial_id": trial_id(case, level, round_number),
+        "case_id": case.case_id,
+        "stack": case.stack,
+        "layer": case.layer,
+        "workload": case.workload,
+        "size": case.size,
+        "database": case.database,
+        "level_connections": level,
+        "round": round_number,
+        "state": "warm",
+        "started_at": started_at,
+        "tool": load.tool.name,
+    }
+
+
+def _error_counts(figures: Figures) -> dict[str, int | None]:
+    return {
+        "errors_connect": figures.errors_connect,
+        "errors_read": figures.errors_read,
+        "errors_timeout": figures.errors_timeout,
+        "responses_not_2xx": figures.responses_not_2xx,
+    }
+
+
+def _visit(when: str, running: Running, paths: tuple[str, ...]) -> None:
+    try:
+        visit.all_of(running.url, paths)
+    except visit.VisitError as error:
+        raise TrialError(f"{when}: {error}", newest_log(running.logs)) from None
+
+
+def _warm_up(job: Job, load: Load, directory: Path) -> None:
+    """Unmeasured load, its output kept. Load tools count in whole seconds, so a shorter one is interrupted."""
+    seconds = max(1, math.ceil(load.warmup_s))
+    command = load.tool.command(load.program, replace(job, seconds=seconds))
+    _run(command, job.connections, directory, "warmup", seconds + GRACE_S, interrupt_after_s=load.warmup_s)
+
+
+def _timed(job: Job, load: Load, running: Running, directory: Path) -> tuple[Figures, dict[str, Usage]]:
+    command = load.tool.command(load.program, job)
+    limit_s = job.seconds + job.timeout_s + GRACE_S
+    sampler = Sampler(running.pids)
+    sampler.start()
+    try:
+        stdout, stderr = _run(command, job.connections, directory, "load", limit_s)
+    finally:
+        usage = sampler.stop()
+    try:
+        return load.tool.parse(stdout, stderr), usage
+    except LoadError as error:
+        raise TrialError(str(error), directory / "load.err") from None
+
+
+def _run(
+    command: Command,
+    connections: int,
+    directory: Path,
+    name: str,
+    limit_s: float,
+    interrupt_after_s: float | None = None,
+) -> tuple[str, str]:
+    """Run a load tool in `directory` and give back what it printed, which is kept there too.
+
+    Raises TrialError when it fails or is not done after `limit_s`. With `interrupt_after_s` it is told to stop then,
+    and what it makes of that does not matter.
+    """
+    for file, content in command.files.items():
+        (directory / file).parent.mkdir(exist_ok=True)
+        (directory / file).write_text(content, "utf-8")
+    (directory / f"{name}.command").write_text(shlex.join(command.argv) + "\n", "utf-8")
+    out, err = directory / f"{name}.out", directory / f"{name}.err"
+    env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C", "HOME": str(directory), **command.env}
+    with out.open("wb") as stdout, _open_files(connections + SPARE_FILES):
+        try:
+            process = subprocess.Popen(
+                command.argv,
+                cwd=directory,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise TrialError(f"cannot start {command.argv[0]}: {error.strerror}") from None
+    drain = threading.Thread(target=_keep_beginning, args=(process.stderr, err), name="load tool's errors")
+    drain.start()
+    try:
+        status = _wait(process, limit_s, interrupt_after_s)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        drain.join()
+    texts = out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace")
+    if interrupt_after_s is None and status is None:
+        raise TrialError(f"{Path(command.argv[0]).name} was not done after {limit_s:g} s and was stopped", err)
+    if interrupt_after_s is None and status != 0:
+        said = (texts[1].strip() or texts[0].strip() or "nothing").splitlines()[-1].strip()
+        raise TrialError(f"{Path(command.argv[0]).name} exited with status {status}; it said: {said[:200]}", err)
+    return texts
+
+
+def _wait(process: subprocess.Popen, limit_s: float, interrupt_after_s: float | None) -> int | None:
+    """The exit status, or None when it is still running at the limit."""
+    if interrupt_after_s is not None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(interrupt_after_s)
+        process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _keep_beginning(stream: IO[bytes], path: Path) -> None:
+    """Write what comes to the file as long as it is short, and read on, so that the writer is never held up."""
+    room = LOG_LIMIT_BYTES
+    with stream, path.open("wb") as file:
+        while chunk := stream.read1(65536):
+            file.write(chunk[:room])
+            room = max(0, room - len(chunk))
+
+
+@contextlib.contextmanager
+def _open_files(wanted: int) -> Iterator[None]:
+    """Let programs started meanwhile open that many files; the servers keep the limit they have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,0 +1,46 @@
+"""Single unmeasured requests: the primer before a trial and the look after it."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from bench.errors import BenchError
+
+TIMEOUT_S = 10
+
+
+class VisitError(BenchError):
+    """A request that was not answered with status 200; one line that says which and how it was answered."""
+
+
+def get(base_url: str, path: str) -> bytes:
+    """The body at `path`, asked for on a connection of its own. Raises VisitError unless the status is 200."""
+    parts = urlsplit(base_url)
+    if parts.scheme == "https":
+        # The certificate is the deployment's own, signed by nobody.
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection(parts.netloc, timeout=TIMEOUT_S, context=context)
+    else:
+        connection = http.client.HTTPConnection(parts.netloc, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", path, headers={"Connection": "close"})
+        answer = connection.getresponse()
+        body = answer.read()
+    except TimeoutError:
+        raise VisitError(f"GET {path}: no answer in {TIMEOUT_S} s") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise VisitError(f"GET {path}: {error or type(error).__name__}") from None
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise VisitError(f"GET {path}: status {answer.status}, not 200")
+    return body
+
+
+def all_of(base_url: str, paths: Iterable[str]) -> None:
+    """Request every different path once. Raises VisitError at the first that is not answered with 200."""
+    for path in dict.fromkeys(paths):
+        get(base_url, path)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import environ
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+from django.db.utils import load_backend
+
+from tests import postgresql
+
+NewSite = Callable[[str], AbstractContextManager[str]]
+
+SERIAL = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> Iterator[str]:
+    """URL of a database in a private PostgreSQL cluster that lives as long as the tests; its user may create others."""
+    binaries = postgresql.programs()
+    if binaries is None:
+        pytest.skip("initdb and postgres are not installed (Debian and Ubuntu: apt install postgresql)")
+    with postgresql.cluster(binaries) as url:
+        yield url
+
+
+@pytest.fixture
+def postgresql_database(postgresql_url: str) -> Iterator[str]:
+    """URL of an empty PostgreSQL database of the test's own."""
+    with new_postgresql_database(postgresql_url) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site_database(request: pytest.FixtureRequest, new_site: NewSite) -> Iterator[str]:
+    """The site's tables, migrated and empty, on SQLite and on PostgreSQL in turn, as connection `default`.
+
+    The database is real and the test's own: transactions commit, and other threads and processes can use
+    its URL, which is the fixture's value.
+    """
+    with new_site(request.param) as url:
+        yield url
+
+
+@pytest.fixture
+def postgresql_site(new_site: NewSite) -> Iterator[str]:
+    """`site_database` for a test of PostgreSQL alone."""
+    with new_site("postgresql") as url:
+        yield url
+
+
+@pytest.fixture
+def sqlite_site(new_site: NewSite) -> Iterator[str]:
+    """`site_database` for a test of SQLite alone."""
+    with new_site("sqlite") as url:
+        yield url
+
+
+@pytest.fixture
+def new_site(site_template: Callable[[str], str], tmp_path: Path, django_db_blocker: Any) -> NewSite:
+    """A context manager that makes an empty site in a database of a vendor, for as long as it lasts."""
+
+    @contextmanager
+    def site(vendor: str) -> Iterator[str]:
+        template = site_template(vendor)
+        with django_db_blocker.unblock(), site_copy(vendor, template, tmp_path) as url, default_database(url):
+            yield url
+
+    return site
+
+
+@pytest.fixture(scope="session")
+def site_template(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
+) -> Callable[[str], str]:
+    """Gives the URL of a migrated database of a vendor, made once, to be copied."""
+    made: dict[str, str] = {}
+
+    def template(vendor: str) -> str:
+        if vendor not in made:
+            if vendor == "sqlite":
+                url = f"sqlite:///{tmp_path_factory.mktemp('site') / 'template.sqlite3'}"
+            else:
+                server = request.getfixturevalue("postgresql_url")
+                postgresql.run_in(server, "CREATE DATABASE site_template")
+                url = f"{server.rpartition('/')[0]}/site_template"
+            with django_db_blocker.unblock(), default_database(url):
+                call_command("migrate", verbosity=0)
+            made[vendor] = url
+        return made[vendor]
+
+    return template
+
+
+@contextmanager
+def site_copy(vendor: str, template: str, directory: Path) -> Iterator[str]:
+    if vendor == "sqlite":
+        copy = directory / f"site{next(SERIAL)}.sqlite3"
+        shutil.copyfile(template.removeprefix("sqlite:///"), copy)
+        yield f"sqlite:///{copy}"
+    else:
+        with new_postgresql_database(template, "TEMPLATE site_template") as url:
+            yield url
+
+
+@contextmanager
+def new_postgresql_database(server: str, options: str = "") -> Iterator[str]:
+    base = server.rpartition("/")[0]
+    name = f"test{next(SERIAL)}"
+    postgresql.run_in(f"{base}/postgres", f"CREATE DATABASE {name} {options}")
+    try:
+        yield f"{base}/{name}"
+    finally:
+        postgresql.run_in(f"{base}/postgres", f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def default_database(url: str) -> Iterator[None]:
+    """Let connection `default` be this database, in this thread and in those that begin meanwhile."""
+    config = environ.Env.db_url_config(url)
+    if url.startswith("sqlite"):
+        config["OPTIONS"] = settings.SQLITE_OPTIONS
+    before_settings, before = connections.settings, connections["default"]
+    connections.settings = connections.configure_settings({"default": config})
+    backend = load_backend(config["ENGINE"])
+    connections["default"] = backend.DatabaseWrapper(connections.settings["default"], "default")
+    try:
+        yield
+    finally:
+        connections["default"].close()
+        connections.settings, connections["default"] = before_settings, before
