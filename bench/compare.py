@@ -126,7 +126,7 @@ def warnings(before: Run, after: Run) -> Iterable[str]:
     yield from _unlike("CPUs", first.cpu_model, second.cpu_model)
     yield from _unlike("cores", first.cores, second.cores)
     if abs(first.memory_bytes - second.memory_bytes) > MEMORY_MARGIN * max(first.memory_bytes, second.memory_bytes):
-        yield _line("memory", size(first.memory_bytes), size(second.memory_bytes))
+        yield _line("memory sizes", size(first.memory_bytes), size(second.memory_bytes))
     yield from _unlike("operating systems", first.os, second.os)
     yield from _unlike("kernels", first.kernel, second.kernel)
     yield from _unlike("Pythons", first.python, second.python)

@@ -1,3 +1,5 @@
+"""The site as a Django application."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,9 +16,17 @@ def see_replaced_rows(connection: Any, **kwargs: Any) -> None:
 
 
 class BenchappConfig(AppConfig):
+    """Authors, posts and comments, and the caching strategies laid over their pages."""
+
     name = "benchapp"
     verbose_name = "The site"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        """Complete new database connections; let writes tell the caching layers what they made stale."""
+        from benchapp.caching import fragments, staleness, staticgenerator
+
         connection_created.connect(see_replaced_rows, dispatch_uid="benchapp.see_replaced_rows")
+        staleness.connect()
+        fragments.connect()
+        staticgenerator.connect()

@@ -69,39 +69,41 @@ def _answer(panel: Panel) -> Answer:
     if not ranked:
         return Answer(panel, None, ("Nothing was measured here: see what was skipped and what failed.",))
     best, rest = ranked[0], ranked[1:]
-    sentences = [_fastest(best), _against_baseline(panel, best), _next(best, rest), _cost(panel, best)]
-    sentences += [_stacks(panel), _errors(best)]
+    near = [row for row in rest if best.rate.count > 1 and best.rate.overlaps(row.rate)]
+    sentences = [_fastest(panel, best, near), _next(near, rest), _cost(panel, best), _stacks(panel), _errors(best)]
     return Answer(panel, best, tuple(sentence for sentence in sentences if sentence))
 
 
-def _fastest(best: Row) -> str:
+def _fastest(panel: Panel, best: Row, near: list[Row]) -> str:
     rate = best.rate
-    rounds = f"median of {rate.count} rounds, {range_of(rate)}" if rate.count > 1 else "a single reading, one round"
-    return f"Fastest: {deployment(best)}, {number(rate.median)} requests/s ({rounds})."
+    figure = f"{number(rate.median)} requests/s"
+    if rate.count == 1:
+        claim = f"was fastest in the only round: {figure}"
+    elif near:
+        claim = f"has the highest median: {figure} ({range_of(rate)} over {rate.count} rounds)"
+    else:
+        claim = f"was fastest: median {figure} ({range_of(rate)} over {rate.count} rounds)"
+    return f"{deployment(best)} {claim}{_against_baseline(panel, best)}."
 
 
 def _against_baseline(panel: Panel, best: Row) -> str:
     none = panel.row(best.stack, BASELINE)
     if best.layer == BASELINE:
-        return "No layer made it faster." if len(panel.ranked) > 1 else ""
+        return "; no layer made it faster" if any(row.stack == best.stack for row in panel.ranked[1:]) else ""
     if none is None or none.rate is None or best.times_none is None:
-        return f"{quoted(BASELINE)} was not measured on that stack, so there is no ratio."
-    ratio = f"{number(best.times_none.median)} times {quoted(BASELINE)} on the same stack"
-    figures = f"{number(none.rate.median)} requests/s"
-    if none.rate.count > 1 and best.rate.count > 1 and verdict(none.rate, best.rate) == INCONCLUSIVE:
-        return f"That is {ratio} ({figures}), but the ranges overlap: inconclusive."
-    return f"That is {ratio} ({figures})."
+        return f"; {quoted(BASELINE)} was not measured on that stack, so there is no ratio"
+    ratio = f"{number(best.times_none.median)} times {quoted(BASELINE)} on the same stack ({number(none.rate.median)})"
+    if min(none.rate.count, best.rate.count) > 1 and verdict(none.rate, best.rate) == INCONCLUSIVE:
+        return f", {ratio}; those ranges overlap, so that difference is inconclusive"
+    return f", {ratio}"
 
 
-def _next(best: Row, rest: list[Row]) -> str:
-    if not rest:
-        return ""
-    near = [row for row in rest if best.rate.count > 1 and best.rate.overlaps(row.rate)]
+def _next(near: list[Row], rest: list[Row]) -> str:
     if near:
-        names = joined([deployment(row) for row in near[:3]])
+        names = joined([f"{deployment(row)} ({number(row.rate.median)})" for row in near[:3]])
         more = f" and {plural(len(near) - 3, 'other')}" if len(near) > 3 else ""
-        return f"Its range overlaps that of {names}{more}: which of them is faster is inconclusive."
-    return f"Next: {deployment(rest[0])}, {number(rest[0].rate.median)} requests/s."
+        return f"The range of {names}{more} overlaps with it: which is faster is inconclusive."
+    return f"Next: {deployment(rest[0])}, {number(rest[0].rate.median)} requests/s." if rest else ""
 
 
 def _cost(panel: Panel, best: Row) -> str:
@@ -202,7 +204,7 @@ def caveats(report: Report) -> list[str]:
     wrong = [key for key, checks in report.checks.items() if any(not check.ok for check in checks)]
     if wrong:
         names = joined([f"{quoted(stack)} with {quoted(layer)}" for stack, layer in wrong])
-        notes.append(f"Wrong answers were found from {names}: not ranked, see the checks.")
+        notes.append(f"Checks found wrong answers from {names}: not ranked, see the checks.")
     if report.failures:
         notes.append(f"{plural(len(report.failures), 'trial')} failed; a failed trial has a reason and no figures.")
     notes += [one_line(note) for note in run.info.notes]
@@ -225,14 +227,16 @@ def machine(report: Report) -> list[tuple[str, str]]:
     tool = environment.load_tool
     levels = joined([f"{level:,}" for level in plan.levels])
     facts = [
-        ("CPU", f"{environment.cpu_model or 'model not known'}, {plural(environment.cores, 'core')}"),
-        ("Memory", size(environment.memory_bytes)),
+        (
+            "Machine",
+            f"{environment.cpu_model or 'CPU not known'}, {plural(environment.cores, 'core')}, "
+            f"{size(environment.memory_bytes)} of memory",
+        ),
         ("System", f"{environment.os or 'not known'}, {environment.kernel}"),
         ("Python", environment.python),
         ("Load tool", f"{tool.name} {tool.version or ''}".strip() + (" (fallback)" if tool.fallback else "")),
         ("Load", f"{levels} connections, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
         ("Database", _database(report)),
-        ("When", timespan(report)),
     ]
     if environment.commit:
         changed = ", with uncommitted changes" if environment.dirty else ""

@@ -17,13 +17,14 @@ from bench.report.axis import LINEAR, LOG, Axis, axis, tick_label
 from bench.report.numbers import printable
 from bench.stats import Spread
 
-WIDE, NARROW = 1000, 360
+WIDE, PAGE, NARROW = 1000, 840, 360
 
 COLOURS = 8  # k0 is the baseline's grey, k1 to k7 the Okabe-Ito colours; then they begin again at k1
 PATTERNS = 5
 
-_LABEL, _COLUMN = 190, 92  # widths of the label column and of a value column in a wide chart
+_LABEL, _COLUMN = 190, 100  # widths of the label column and of a value column in a wide chart
 _CHARACTER = 6.9  # average width of a 13 px character
+_BOLD_CHARACTER = 7.6  # of a bold 12 px one
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ def _rows(
             y += layout.row
         y += layout.gap
     height = y + layout.bottom
-    scale_note = f"{unit}, logarithmic scale" if line.scale == LOG else unit
+    scale_note = f"{unit}, log scale" if line.scale == LOG else unit
     return tag(
         "svg",
         tag("title", title),
@@ -291,7 +292,7 @@ def _row(entry: Entry, line: Axis, layout: _Layout, top: float, draw: Draw) -> M
 def _values_in_line(texts: Sequence[str], x: float, y: float) -> Markup:
     """The value columns of a narrow chart: one text at the right edge, dots between the values."""
     spans: list[object] = []
-    for index, text in enumerate(texts):
+    for index, text in enumerate(filter(None, texts)):
         spans += [tag("tspan", " · ", cls="dim")] if index else []
         spans.append(tag("tspan", text, cls="value"))
     return tag("text", *spans, x=x, y=y, cls="end") if spans else Markup("")
@@ -354,10 +355,10 @@ def swatch(index: int, hatched: bool = False) -> Markup:
     return tag("svg", *parts, viewBox="0 0 14 14", width=14, height=14, cls="key", aria_hidden="true")
 
 
-def _fit(text: str, room: float) -> str:
+def _fit(text: str, room: float, character: float = _CHARACTER) -> str:
     """`text`, cut with an ellipsis when it would not fit the room (in pixels, by an average character)."""
     text = printable(text)
-    most = max(4, int(room / _CHARACTER))
+    most = max(4, int(room / character))
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -373,9 +374,11 @@ def lines(
     y_values: Sequence[float],
     scale: str = LINEAR,
     points: bool = False,
+    labels: Sequence[str] = (),
 ) -> Markup:
-    """A small chart of lines over a shared scale (`y_values` are all values of all its siblings)."""
-    width, height, left, right, top, bottom = 300, 172, 34, 84, 10, 22
+    """A small chart of lines over a shared scale: `y_values` and `labels` are those of all its siblings."""
+    width, height, left, top, bottom = 320, 160, 34, 8, 22
+    right = 14 + min(max(map(len, labels), default=0) * _BOLD_CHARACTER, 116.0)
     across = Axis(0.0, x_high or 1.0, left, width - right, LINEAR, ())
     up = axis(y_values, height - bottom, top, scale, room=42)
     parts = [tag("title", title)]
@@ -384,7 +387,7 @@ def lines(
         parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, cls="grid"))
         parts.append(tag("text", tick_label(tick), x=left - 5, y=y + 4, cls="tick end"))
     parts.append(tag("text", "0", x=left, y=height - 7, cls="tick middle"))
-    parts.append(tag("text", f"{x_high:.4g} {x_unit}", x=width - right, y=height - 7, cls="tick middle"))
+    parts.append(tag("text", f"{x_high:.4g} {x_unit}", x=width - right, y=height - 7, cls="tick end"))
     for item in series:
         for run in item.runs:
             places = [(across.at(x), up.at(y)) for x, y in thinned(run)]
@@ -392,7 +395,7 @@ def lines(
             parts.append(tag("path", d=path, cls=f"line {colour(item.colour)} dash{item.colour % PATTERNS}"))
             if points or len(places) == 1:
                 parts += [_marker(item.colour, x, y, f"dot small {colour(item.colour)}") for x, y in places]
-    parts += _end_labels(series, up, width - right + 6, top, height - bottom, right - 6)
+    parts += _end_labels(series, up, width - right + 9, top, height - bottom, right - 9)
     return tag(
         "svg",
         *parts,
@@ -419,7 +422,7 @@ def _end_labels(
     ends = [(sorted(up.at(run[-1][1]) for run in item.runs)[len(item.runs) // 2], item) for item in series if item.runs]
     places = apart([y for y, _ in ends], 13, top, bottom)
     for (_, item), y in zip(ends, places, strict=True):
-        yield tag("text", _fit(item.label, room), x=x, y=y + 4, cls=f"name {colour(item.colour)}")
+        yield tag("text", _fit(item.label, room, _BOLD_CHARACTER), x=x, y=y + 4, cls=f"name {colour(item.colour)}")
 
 
 def apart(places: Sequence[float], distance: float, top: float, bottom: float) -> list[float]:

@@ -17,6 +17,7 @@ from bench.report.numbers import (
     MIB,
     NOT_MEASURED,
     TIMES,
+    as_published,
     mebibytes,
     median,
     number,
@@ -49,9 +50,22 @@ class Small:
     remark: str
 
 
+def picture(report: Report, panel: Panel) -> Markup:
+    """The throughput chart alone, in a width for a page of text."""
+    groups = _groups(report, panel, lambda row: (row.rate,), _rate_columns, _rate_title)
+    return chart.bars(
+        groups,
+        ("requests/s", f"{TIMES} {BASELINE}"),
+        title=_title(report, "Throughput", panel),
+        unit="requests/s",
+        width=chart.PAGE,
+        scale=scale_for(row.rate.median for row in panel.rows if row.rate),
+    )
+
+
 def throughput(report: Report, panel: Panel) -> list[View]:
     """Requests/s of every row, on the scale that suits the figures first and on the other one second."""
-    groups = _groups(report, panel, lambda row: (row.rate,), lambda row: _rate_columns(row), _rate_title)
+    groups = _groups(report, panel, lambda row: (row.rate,), _rate_columns, _rate_title)
     rates = [row.rate.median for row in panel.rows if row.rate]
     first = scale_for(rates)
     draw = partial(
@@ -78,7 +92,7 @@ def latency(report: Report, panel: Panel) -> list[View]:
         report,
         panel,
         figures,
-        lambda row: tuple(median(figure) if figure else DASH for figure in figures(row)),
+        lambda row: tuple(map(median, figures(row))),
         title,
     )
     draw = partial(
@@ -86,7 +100,7 @@ def latency(report: Report, panel: Panel) -> list[View]:
         groups,
         tuple(f"{name} ms" for name, _ in PERCENTILES),
         title=_title(report, "Latency", panel),
-        unit="milliseconds",
+        unit="ms",
     )
     return [_view(draw, scale_for(_medians(groups)))]
 
@@ -96,7 +110,8 @@ def memory_peak(report: Report, panel: Panel) -> list[View]:
     names = report.servers
 
     def figures(row: Row) -> tuple[Spread | None, ...]:
-        return tuple(_in_mebibytes(row.memory_peak(name)) for name in names) if row.memory_total else (None,)
+        parts = row.memory_parts
+        return tuple(_exactly(parts[name] / MIB) if name in parts else None for name in names)
 
     def title(row: Row) -> str:
         parts = [f"{name} {median(row.memory_peak(name), mebibytes)} MiB" for name in row.servers]
@@ -106,7 +121,7 @@ def memory_peak(report: Report, panel: Panel) -> list[View]:
     title_text = _title(report, "Memory at the peak", panel)
 
     def draw(width: int, scale: str) -> Markup:
-        return chart.stacked(groups, ("MiB",), title=title_text, unit="MiB", width=width)
+        return chart.stacked(groups, ("total MiB",), title=title_text, unit="MiB", width=width)
 
     return [_view(draw, LINEAR)]
 
@@ -125,7 +140,7 @@ def cpu(report: Report, panel: Panel) -> list[View]:
         groups,
         ("CPU s / 1,000",),
         title=_title(report, "CPU time", panel),
-        unit="CPU seconds per 1,000 requests",
+        unit="CPU s / 1,000",
     )
     return [_view(draw, scale_for(_medians(groups)))]
 
@@ -136,16 +151,16 @@ def published(report: Report, caching: Caching) -> list[View]:
         chart.Entry(
             label=row.layer,
             colour=_colour(report, row.layer),
-            figures=(Spread(row.times_none, row.times_none, row.times_none, 1), row.ratio),
-            columns=(times(row.times_none), median(row.ratio, times) if row.ratio else DASH),
-            title=f"{row.title}: published {times(row.times_none)}, measured {median(row.ratio, times)}",
+            figures=(_exactly(row.times_none), row.ratio),
+            columns=(as_published(row.times_none) + TIMES, median(row.ratio, times) if row.ratio else DASH),
+            title=f"{row.title}: published {as_published(row.times_none)}, measured {median(row.ratio, times)}",
         )
         for row in caching.strategies
         if row.layer != BASELINE
     ]
     draw = partial(
         chart.pairs,
-        [(f"times {BASELINE}, the same stack", entries)],
+        [(one_line(caching.stack or ""), entries)],
         ("published", "measured"),
         title="Published and measured ratios to none",
         unit=f"times {BASELINE}",
@@ -168,6 +183,7 @@ def memory_over_time(report: Report, panel: Panel) -> list[Small]:
             x_unit="s",
             x_high=max(x for x, _ in points),
             y_values=[y for _, y in points],
+            labels=report.servers,
         )
         remark = f"peak {median(row.memory_total, mebibytes)} MiB" if row.memory_total else ""
         return Small(row.stack, row.layer, drawing if series else None, remark)
@@ -200,6 +216,7 @@ def growth(report: Report, panel: Panel) -> list[Small]:
                 y_values=values,
                 scale=scale_for(values),
                 points=True,
+                labels=report.layers,
             ),
             "",
         )
@@ -293,5 +310,5 @@ def _medians(groups: chart.Groups) -> Iterable[float]:
     return [figure.median for _, entries in groups for entry in entries for figure in entry.figures if figure]
 
 
-def _in_mebibytes(figure: Spread | None) -> Spread | None:
-    return figure and Spread(figure.median / MIB, figure.low / MIB, figure.high / MIB, figure.count)
+def _exactly(value: float) -> Spread:
+    return Spread(value, value, value, 1)

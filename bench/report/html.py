@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from bench.report import answers, chart, configs, drawings, glossary, numbers, published
-from bench.report.model import BASELINE, MEASURED, NOT_RUN, Report, Row
+from bench.report.model import BASELINE, MEASURED, NOT_RUN, Panel, Report, Row
 from bench.report.numbers import plural, printable
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -39,8 +39,8 @@ def render(report: Report, files: Mapping[str, list[configs.ConfigFile]]) -> str
             caveats=answers.caveats(report),
             machine=answers.machine(report),
             caching=published.caching(report),
-            marks=marks(report),
-            checks=check_counts(report),
+            checked_stacks=list(dict.fromkeys(stack for stack, _ in report.checks)),
+            checked_layers=list(dict.fromkeys(layer for _, layer in report.checks)),
             wrong_checks=[check for check in report.run.checks if not check.ok],
             case_notes=case_notes(report),
             skips=report.run.info.skips,
@@ -72,32 +72,25 @@ def picture(report: Report) -> str | None:
     spread = f", {plural(plan.rounds, 'round')}: median and range" if plan.rounds > 1 else ", one round"
     fallback = " (fallback)" if tool.fallback else ""
     return chart.standalone(
-        drawings.throughput(report, panel)[0].wide,
+        drawings.picture(report, panel),
         style=_source("chart.css"),
-        heading=f"Requests/s of {answers.setting_title(report, panel).replace('`', '')}",
+        heading=f"Requests/s by stack and layer: {answers.setting_title(report, panel).replace('`', '')}",
         subheading=f"{panel.setting.level:,} connections{spread}; load by {tool.name} {tool.version or ''}".strip()
         + fallback,
         foot=f"{environment.cpu_model or 'CPU not known'}, {plural(environment.cores, 'core')}, "
-        f"{numbers.size(environment.memory_bytes)}; {numbers.when(report.run.info.started_at)}",
+        f"{numbers.size(environment.memory_bytes)}; {numbers.when(report.run.info.started_at)}"
+        + "".join(f"; {mark}" for mark in marks(panel)),
     )
 
 
-def marks(report: Report) -> list[str]:
-    """What the signs behind a layer's name in the charts mean, of those that occur."""
+def marks(panel: Panel) -> list[str]:
+    """What the signs behind a layer's name mean, of those that occur in a panel."""
     found = []
-    if any(row.ok and row.failed for row in report.rows):
+    if any(row.ok and row.failed for row in panel.rows):
         found.append("* not every round succeeded")
-    if any(row.wrong for row in report.rows):
+    if any(row.wrong for row in panel.rows):
         found.append("† gave wrong answers and is not ranked")
     return found
-
-
-def check_counts(report: Report) -> list[tuple[str, str, int, int]]:
-    """Stack, layer, checks that were right, checks in all."""
-    return [
-        (stack, layer, sum(check.ok for check in checks), len(checks))
-        for (stack, layer), checks in report.checks.items()
-    ]
 
 
 def case_notes(report: Report) -> list[tuple[str, list[str]]]:
@@ -137,15 +130,16 @@ def _environment() -> Environment:
         "whole": numbers.whole,
         "times": numbers.times,
         "mib": numbers.mebibytes,
+        "as_published": numbers.as_published,
         "median": numbers.median,
         "range_of": numbers.range_of,
         "plural": plural,
-        "anchor": anchor,
         "cell": cell,
     }
     environment.globals |= {
         "chart": chart,
         "drawings": drawings,
+        "marks": marks,
         "numbers": numbers,
         "panel_title": answers.setting_title,
         "BASELINE": BASELINE,
@@ -180,11 +174,6 @@ def log_link(path: str) -> Markup:
     if not _SAFE_PATH.fullmatch(path) or ".." in path.split("/"):
         return text
     return Markup('<a href="{}">{}</a>').format(quote(path), text)
-
-
-def anchor(name: str, index: int) -> str:
-    """An id that is safe in HTML and unlike any other."""
-    return f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}-{index}"
 
 
 def cell(row: Row, field: str) -> Markup:

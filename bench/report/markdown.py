@@ -11,9 +11,9 @@ from bench.report.model import BASELINE, MEASURED, Panel, Report, Row
 from bench.report.numbers import (
     DASH,
     TIMES,
+    as_published,
     mebibytes,
     median,
-    number,
     one_line,
     plural,
     range_of,
@@ -97,8 +97,8 @@ def _published(report: Report) -> list[str]:
         [
             plain(row.title),
             code(row.layer),
-            number(row.requests_per_second),
-            times(row.times_none),
+            as_published(row.requests_per_second),
+            as_published(row.times_none) + TIMES,
             row.note or median(row.rate),
             DASH if row.note else median(row.ratio, times),
             DASH if row.note or row.layer == BASELINE else range_of(row.ratio),

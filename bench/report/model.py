@@ -95,6 +95,17 @@ class Row:
         """The servers' largest PSS added up, in bytes; None where one of them was not measured."""
         return spread(total(trial.memory_peak_bytes) for trial in self.ok.values())
 
+    @cached_property
+    def memory_parts(self) -> dict[str, float]:
+        """Server or service -> its part of the median of `memory_total`, so that the parts add up to it.
+
+        They are those of the round in the middle, or the mean of the two in the middle.
+        """
+        peaks = [trial.memory_peak_bytes for trial in self.ok.values() if total(trial.memory_peak_bytes) is not None]
+        peaks.sort(key=total)
+        middle = peaks[(len(peaks) - 1) // 2 : len(peaks) // 2 + 1]
+        return {name: sum(peak.get(name, 0) for peak in middle) / len(middle) for name in self.servers if middle}
+
     def cpu(self, server: str) -> Spread | None:
         """CPU seconds of one server or service per 1,000 requests."""
         return spread(per_thousand((trial.cpu_seconds or {}).get(server), trial) for trial in self.ok.values())
@@ -170,8 +181,12 @@ class Report:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Every server and service that was sampled."""
-        return tuple(dict.fromkeys(name for row in self.rows for name in row.servers))
+        """Every server and service that was sampled, by its usual place in a deployment."""
+        places: dict[str, list[int]] = {}
+        for row in self.rows:
+            for place, name in enumerate(row.servers):
+                places.setdefault(name, []).append(place)
+        return tuple(sorted(places, key=lambda name: sum(places[name]) / len(places[name])))
 
     @property
     def checks(self) -> dict[tuple[str, str], list[Check]]:
@@ -182,11 +197,13 @@ class Report:
         return found
 
     def counts(self) -> dict[str, int]:
-        """Outcome -> number of rows."""
-        rows = self.rows
-        return {
-            outcome: sum(row.outcome == outcome for row in rows) for outcome in (MEASURED, FAILED, SKIPPED, NOT_RUN)
-        }
+        """Outcome -> number of cases; a case counts as measured when it was at any level."""
+        order = (MEASURED, FAILED, SKIPPED, NOT_RUN)
+        best: dict[tuple, str] = {}
+        for row in self.rows:
+            case = (row.stack, row.layer, row.setting.workload, row.setting.size, row.setting.database)
+            best[case] = min(best.get(case, row.outcome), row.outcome, key=order.index)
+        return {outcome: sum(found == outcome for found in best.values()) for outcome in order}
 
 
 def total(values: dict[str, float | None] | None) -> float | None:
@@ -218,9 +235,8 @@ def arrange(run: Run) -> Report:
     layers = _in_order(plan.layers, (item.layer for item in (*info.cases, *info.skips, *run.trials)))
     # Layers are compared with the baseline, so that one is read first.
     layers = tuple(sorted(layers, key=lambda layer: layer != BASELINE))
-    panels = tuple(
-        _panel(run, setting, stacks, layers, main=setting in _main_settings(run)) for setting in _settings(run)
-    )
+    main = _main_settings(run)
+    panels = tuple(_panel(run, setting, stacks, layers, main=setting in main) for setting in _settings(run))
     return Report(run, stacks, layers, panels)
 
 

@@ -53,6 +53,11 @@ def number(value: float | None) -> str:
     return f"{value:,.{min(max(digits, 0), 6)}f}"
 
 
+def as_published(value: float) -> str:
+    """A published figure with the digits it was published with."""
+    return f"{value:,.10g}"
+
+
 def whole(value: int | None) -> str:
     """A count, thousands apart."""
     return NOT_MEASURED if value is None else f"{value:,}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from django.db import connection
+from django.db import connection, reset_queries
 from django.test.utils import CaptureQueriesContext
 
 from benchapp import pagination
@@ -26,6 +26,7 @@ def walk(page_of: Callable[[int], pagination.Page]) -> Pages:
     pages: Pages = []
     number = 1
     while True:
+        reset_queries()  # the log of queries is short, a walk long
         with CaptureQueriesContext(
             connection,
         ) as queries:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from django.core.management import call_command
+from django.core.management.color import no_style
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
@@ -33,6 +34,12 @@ def comments(post: Post, rows: int, **fields: object) -> list[Comment]:
 def sql(statement: str, *values: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
+
+
+def set_sequences() -> None:
+    """After rows with ids of their own, go on from the highest."""
+    for statement in connection.ops.sequence_reset_sql(no_style(), [Author, Post, Comment]):
+        sql(statement)
 
 
 def numbers(rows: object) -> list[int]:
@@ -358,6 +365,7 @@ class Writer:
 
     def far_author(self) -> None:
         Author.objects.bulk_create([Author(id=self.free_id(Author), name="Far", city="x")])
+        set_sequences()
 
     def free_id(self, model: type) -> int:
         top = model.objects.order_by("-id").values_list("id", flat=True).first() or 0
@@ -388,6 +396,7 @@ class Writer:
         number = min(top + self.random.choice([1, 300, 70_000, 17_000_000]), 2_000_000_000)
         if number > top:
             Comment.objects.bulk_create(comments(parent, 1, id=self.free_id(Comment), number=number))
+            set_sequences()
 
     def delete_some(self) -> None:
         self.some(self.random.choice([Post, Comment, Comment])).delete()

@@ -17,7 +17,9 @@ WORKLOADS = ("session", "home")
 ROUNDS = 3
 LEVEL = 50
 
-HOSTILE = "\"><script>alert('x')</script><img src=http://evil.example/x.png onerror=alert(1)> | `tick` @someone \x1b[31m"
+HOSTILE = (
+    "\"><script>alert('x')</script><img src=http://evil.example/x.png onerror=alert(1)> | `tick` @someone \x1b[31m"
+)
 EVIL_LOG = "javascript:alert(1)"
 
 FACTOR = {"gunicorn": 1.0, "uwsgi": 1.08, "nginx-gunicorn": 0.93, "nginx-uwsgi": 1.12}
@@ -79,7 +81,9 @@ def make(
     folder = results.Folder(directory)
     folder.create()
     cases = tuple(
-        results.Case(_id(stack, layer, workload, database), stack, layer, workload, "unlimited", database, _notes(layer))
+        results.Case(
+            _id(stack, layer, workload, database), stack, layer, workload, "unlimited", database, _notes(layer)
+        )
         for stack in STACKS
         for layer in LAYERS
         if not any((skip.stack, skip.layer) == (stack, layer) for skip in SKIPPED)
@@ -180,7 +184,7 @@ def _trial(
 def failed(case, level: int, number: int, reason: str, log: str | None = None) -> results.Trial:
     """A failed trial of a case, which has no figures."""
     identity = _identity(case, level, number)
-    unknown = {name: None for name in (*results.FIGURES, "errors_connect", "errors_read", "errors_timeout")}
+    unknown = dict.fromkeys((*results.FIGURES, "errors_connect", "errors_read", "errors_timeout"))
     return results.Trial(
         **identity,
         **unknown,
@@ -241,6 +245,8 @@ def _configs(folder: results.Folder, hostile: bool) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"# {name}, as rendered (test data)\nprocesses = 4\nlisten = 127.0.0.1:8000\n")
     if hostile:
-        (deployment / "evil.conf").write_text(f"</pre>{HOSTILE}\nSECRET_KEY=very-private\nurl postgres://me:hush@host/db\n")
+        (deployment / "evil.conf").write_text(
+            f"</pre>{HOSTILE}\nSECRET_KEY=very-private\nurl postgres://me:hush@host/db\n"
+        )
         (deployment / "binary.bin").write_bytes(b"\x00\x01\x02")
         (deployment / "link.conf").symlink_to("/etc/hostname")

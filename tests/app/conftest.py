@@ -1,0 +1,110 @@
+"""Rows, accounts and settings for the tests of the site."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.test import Client, override_settings
+
+from benchapp.models import Author, Comment, Post
+
+PASSWORD = "a quiet evening 7"
+BEGIN = datetime(2024, 1, 31, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A small site: one author with 55 of the 60 posts, one post with 55 of the 60 comments."""
+
+    author: Author
+    post: Post
+
+
+def make_rows() -> Rows:
+    """Write the small site, titles and texts long enough to be cut where pages cut them."""
+    authors = [
+        Author.objects.create(name=f"Author {i}", city=f"City {i % 4}", bio=f"Writes about {i}. " * 5)
+        for i in range(30)
+    ]
+    posts = [
+        Post.objects.create(
+            author=authors[0] if i < 55 else authors[i - 54],
+            title=f"Post {i} about the garden and the weather",
+            body=f"Paragraph of post {i}. " * 30 + "\n\nAnother one.",
+            published=BEGIN + timedelta(days=3 * i),
+            views=i * 7 % 61,
+        )
+        for i in range(60)
+    ]
+    for i in range(60):
+        Comment.objects.create(
+            post=posts[0] if i < 55 else posts[i - 54],
+            name=f"Reader {i}",
+            body=f"Thoughts of reader {i}. " * 8,
+            rating=i % 5 + 1,
+            created=BEGIN + timedelta(days=180, minutes=i),
+        )
+    return Rows(Author.objects.get(pk=authors[0].pk), Post.objects.get(pk=posts[0].pk))
+
+
+@pytest.fixture(autouse=True)
+def plain_static_names(settings: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Static files as in a fresh checkout, whether or not collectstatic has run in this one."""
+    settings.STATIC_ROOT = tmp_path_factory.mktemp("static")
+    settings.WHITENOISE_USE_FINDERS = True
+
+
+@pytest.fixture
+def rows(db: None) -> Rows:
+    """The small site in the test database."""
+    return make_rows()
+
+
+def account(name: str) -> Client:
+    """A client logged in as a new account."""
+    client = Client()
+    client.force_login(get_user_model().objects.create_user(name, password=PASSWORD))
+    return client
+
+
+@pytest.fixture
+def reader(db: None) -> Client:
+    """A client logged in as `margaret`."""
+    return account("margaret")
+
+
+@pytest.fixture
+def settings_from(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Evaluates config/settings.py under other environment variables; gives its settings."""
+
+    def evaluate(**environment: str) -> dict[str, Any]:
+        with monkeypatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            evaluated = runpy.run_path(str(Path(settings.BASE_DIR) / "config" / "settings.py"))
+        return {name: value for name, value in evaluated.items() if name.isupper()}
+
+    return evaluate
+
+
+@pytest.fixture
+def site_with(settings_from: Callable[..., dict[str, Any]]) -> Callable[..., AbstractContextManager[None]]:
+    """The site as these environment variables set it up, all but database and static files; a context manager."""
+
+    def override(**environment: str) -> AbstractContextManager[None]:
+        changed = settings_from(**environment)
+        for name in ("DATABASES", "SECRET_KEY", "STATIC_ROOT", "WHITENOISE_USE_FINDERS"):
+            del changed[name]
+        changed["ALLOWED_HOSTS"] = [*changed["ALLOWED_HOSTS"], "testserver"]
+        return override_settings(**changed)
+
+    return override

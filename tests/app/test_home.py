@@ -1,0 +1,145 @@
+"""The home page of the caching comparison: its size, its queries, its fourteen cached parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.core.cache import caches
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from benchapp.caching.fragments import ALIAS, HOME_FRAGMENTS, HOME_LOOKUPS
+from benchapp.home import Home
+from benchapp.models import Author, Comment, Post
+from tests.app.conftest import Rows, account, make_rows
+
+Site = Callable[..., AbstractContextManager[None]]
+
+
+def queries_of(client: Client, url: str = "/") -> list[str]:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(url).status_code == 200
+    return [query["sql"] for query in captured]
+
+
+def test_ten_fragments_and_four_lookups_are_one_query_each(client: Client, rows: Rows):
+    assert (len(HOME_FRAGMENTS), len(HOME_LOOKUPS)) == (10, 4)
+    assert len(queries_of(client)) == 14
+
+
+def test_the_template_caches_the_fragments_that_are_forgotten_after_a_write():
+    template = (Path(settings.BASE_DIR) / "templates" / "home.html").read_text()
+    assert sorted(re.findall(r'{% cache ttl (\w+) %}', template)) == sorted(HOME_FRAGMENTS)
+
+
+def test_warm_fragments_run_no_query(client: Client, rows: Rows, site_with: Site):
+    with site_with(BENCHAPP_FRAGMENTS="1"):
+        caches[ALIAS].clear()
+        cold = queries_of(client)
+        assert len(cold) == 14
+        assert queries_of(client) == []
+
+
+def test_warm_fragments_are_the_same_page(client: Client, rows: Rows, site_with: Site):
+    bare = client.get("/").content
+    with site_with(BENCHAPP_FRAGMENTS="1"):
+        caches[ALIAS].clear()
+        cold, warm = client.get("/"), client.get("/")
+    assert bare == cold.content == warm.content
+    assert cold["X-Render-Id"] != warm["X-Render-Id"]
+
+
+def test_fragments_hold_nothing_of_who_is_logged_in(rows: Rows, site_with: Site):
+    with site_with(BENCHAPP_FRAGMENTS="1"):
+        caches[ALIAS].clear()
+        ann, bob = account("ann-of-the-hill"), account("bob-of-the-dale")
+        assert b"ann-of-the-hill" in ann.get("/").content
+        page = bob.get("/").content
+        assert b"bob-of-the-dale" in page
+        assert b"ann-of-the-hill" not in page
+        assert b"-of-the-" not in Client().get("/").content
+
+
+def test_fragments_are_forgotten_after_a_write(
+    client: Client, rows: Rows, site_with: Site, django_capture_on_commit_callbacks: Callable
+):
+    with site_with(BENCHAPP_FRAGMENTS="1"):
+        caches[ALIAS].clear()
+        assert b"60 comments" in client.get("/").content
+        with django_capture_on_commit_callbacks(execute=True):
+            Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
+        page = client.get("/").content
+        assert b"61 comments" in page
+        assert b"Brand new." in page
+
+
+def test_home_shows_each_kind_of_thing(client: Client, rows: Rows):
+    html = client.get("/").content.decode()
+    assert "30 authors, 60 posts and 60 comments, the latest on 29 July 2024 at 12:59." in html
+    for heading in re.findall(r"<h2>(.+?)</h2>", html):
+        assert html.count(heading) == 1
+    assert html.count("<h2>") == 10
+    home = Home()
+    assert [post.views for post in home.most_viewed()] == [60, 59, 58, 57, 56]
+    assert next(iter(home.most_discussed())).pk == rows.post.pk
+    assert next(iter(home.busiest_authors())).pk == rows.author.pk
+    assert [comment.rating for comment in home.five_stars()] == [5, 5, 5]
+    assert sum(count for _, count in home.cities()) == 30
+
+
+def test_months_link_to_the_page_where_they_begin(client: Client, rows: Rows):
+    # 60 posts, one every third day from 31 January 2024, the last on 26 July.
+    months = Home().archive_months()
+    assert [(f"{month.start:%Y-%m}", month.posts) for month in months] == [
+        ("2024-07", 9),
+        ("2024-06", 10),
+        ("2024-05", 10),
+        ("2024-04", 10),
+        ("2024-03", 11),
+        ("2024-02", 9),
+    ]
+    for month in months:
+        html = client.get(month.url).content.decode()
+        assert f"{month.start:%B %Y}" in html
+
+
+def test_posts_after_the_newest_comment_count_in_its_month(rows: Rows):
+    Post.objects.create(author=rows.author, title="Late", body="x", published=datetime(2024, 9, 1, tzinfo=UTC))
+    assert Home().archive_months()[0].posts == 10
+
+
+def test_five_stars_on_a_site_without_any(client: Client, rows: Rows):
+    Comment.objects.filter(rating=5).delete()
+    assert client.get("/").status_code == 200
+    assert list(Home().five_stars()) == []
+
+
+def test_cities_are_the_most_frequent_first(db: None):
+    for city in ["Oslo", "Ghent", "Oslo", "Ghent", "Cork", "Oslo"]:
+        Author.objects.create(name="A", city=city)
+    assert Home().cities() == [("Oslo", 3), ("Ghent", 2), ("Cork", 1)]
+
+
+def test_no_query_sorts_or_scans_a_table(site_database: str):
+    """Each query of the page reads off the end of an index: no sorting, no sequential scan."""
+    make_rows()
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("ANALYZE")
+            # Small tables are read whole whatever the indexes: see whether they could be used.
+            cursor.execute("SET enable_seqscan = off")
+    for sql in queries_of(Client()):
+        with connection.cursor() as cursor:
+            sqlite = connection.vendor == "sqlite"
+            cursor.execute(f"EXPLAIN {'QUERY PLAN ' if sqlite else ''}{sql}")
+            plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+        assert "TEMP B-TREE" not in plan, f"{sql}\n{plan}"
+        assert "Seq Scan" not in plan or "rangecount" in sql, f"{sql}\n{plan}"
+        # SQLite calls a walk along an index or the key a scan too: fine if it stops.
+        assert "SCAN" not in plan or "LIMIT" in sql, f"{sql}\n{plan}"
