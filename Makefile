@@ -9,10 +9,14 @@ RUN_DIR ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
 QUICK := --workload session --workload home --level 16 --rounds 2 --duration 2
 
 # Every system server, service, load tool and browser that the stacks, layers, benchmarks and tests can use.
-PACKAGES := nginx memcached postgresql wrk apache2-utils siege sqlite3 openssl chromium
+PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate haproxy caddy \
+	memcached postgresql wrk apache2-utils siege sqlite3 openssl chromium
+
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP_MODWSGI := $(PIP) 'mod_wsgi>=5,<7'
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test servers lint format clean venv
+.PHONY: help bench test servers modwsgi lint format clean venv
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -29,6 +33,9 @@ servers:  ## install every system server on Debian or Ubuntu (as root or with su
 	@test "$$(id -u)" = 0 || command -v sudo > /dev/null || { echo "make servers: run it as root or install sudo" >&2; exit 2; }
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update
 	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES)
+
+modwsgi: venv  ## build mod_wsgi for this Python (needs apache2-dev and a compiler)
+	$(PIP_MODWSGI)
 
 lint: venv  ## check style
 	$(BIN)/ruff check
@@ -48,5 +55,8 @@ $(VENV)/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: $(PYTHON) is not Python 3.11 or newer with venv; name one: make PYTHON=python3.13" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(PIP) -r requirements.txt
+	@# mod_wsgi is compiled for one Python, so it is built here where it can be; its stacks are skipped elsewhere.
+	@! command -v apxs > /dev/null || $(PIP_MODWSGI) || \
+		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
 	@touch $@

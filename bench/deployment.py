@@ -205,7 +205,7 @@ class _Parts:
 
     def _make_certificate(self) -> None:
         front = self.composition.stack.servers[-1]
-        if not any(name.endswith("listen.tls.conf") for name in render.server_files(front, self.composition)):
+        if not any("listen.tls." in name for name in render.server_files(front, self.composition)):
             raise BenchError(f"{self.composition.stack.name}: {front.name} has no TLS listener; use listener=plain")
         openssl = programs.find(["openssl"])
         if openssl is None:
@@ -217,6 +217,8 @@ class _Parts:
         argv = [str(openssl), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
         argv += ["-days", "30", "-keyout", str(key), "-out", str(certificate), *subject]
         subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        # Some servers read both from one file.
+        (folder / "both.pem").write_bytes(certificate.read_bytes() + key.read_bytes())
         self.identity.give_tree(folder)
 
     def _start_services(self, chosen: Database) -> str:

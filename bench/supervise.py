@@ -76,6 +76,8 @@ def start(
 ) -> Process:
     """Start `argv` as `identity`, its output appended to `log`; raises DeploymentError when it cannot be executed."""
     with log.open("ab") as output:
+        # A server that opens its standard error by name must be allowed to.
+        identity.give(log)
         try:
             popen = subprocess.Popen(
                 [*identity.prefix, *argv],

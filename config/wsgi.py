@@ -8,4 +8,11 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-application = get_wsgi_application()
+django_application = get_wsgi_application()
+
+# Settings can be read only now.
+from django.conf import settings  # noqa: E402
+
+from benchapp.gateway import Gateway  # noqa: E402
+
+application = Gateway(django_application, trusts_proxy=settings.BENCHAPP_BEHIND_PROXY)

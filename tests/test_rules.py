@@ -67,7 +67,8 @@ def test_rendering_starts_nothing():
     assert "subprocess" not in imported(paths.PROJECT / "bench" / "render.py")
 
 
-@pytest.mark.parametrize("path", BENCH_FILES, ids=label)
+# A load tool's adapter may say which project its tool comes from.
+@pytest.mark.parametrize("path", [path for path in BENCH_FILES if path.parent.name != "load"], ids=label)
 def test_no_server_is_named_in_the_instrument(path):
     servers = {server.name for stack in manifest.stacks().values() for server in stack.servers}
     programs = {name for stack in manifest.stacks().values() for server in stack.servers for name in server.programs}

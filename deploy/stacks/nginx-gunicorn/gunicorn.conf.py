@@ -23,6 +23,10 @@ preload_app = True
 
 # Only Nginx can reach the socket, and it overwrites these headers, so they are believed; default 127.0.0.1.
 forwarded_allow_ips = "*"
+# Only the header that is overwritten there says that a client came over TLS; by default two more do.
+secure_scheme_headers = {"X-FORWARDED-PROTO": "https"}
+# No header sets SCRIPT_NAME or PATH_INFO; by default two can.
+forwarder_headers = ""
 
 # The control socket is one a user by default, so that two instances collide.
 control_socket_disable = True
