@@ -117,7 +117,7 @@ class Pages:
                     return False
                 temporary.replace(file)
                 return True
-        except FileNotFoundError:
+        except (FileNotFoundError, FileExistsError):  # mkdir raises the latter when it sees a directory vanish
             return False
         finally:
             with contextlib.suppress(OSError):

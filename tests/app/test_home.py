@@ -35,7 +35,7 @@ def test_ten_fragments_and_four_lookups_are_one_query_each(client: Client, rows:
 
 def test_the_template_caches_the_fragments_that_are_forgotten_after_a_write():
     template = (Path(settings.BASE_DIR) / "templates" / "home.html").read_text()
-    assert sorted(re.findall(r'{% cache ttl (\w+) %}', template)) == sorted(HOME_FRAGMENTS)
+    assert sorted(re.findall(r"{% cache ttl (\w+) %}", template)) == sorted(HOME_FRAGMENTS)
 
 
 def test_warm_fragments_run_no_query(client: Client, rows: Rows, site_with: Site):
