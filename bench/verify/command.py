@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import signal
 import sys
@@ -16,7 +17,7 @@ from bench.errors import BenchError, DeploymentError
 from bench.identity import worker
 from bench.up import add_set, environment
 from bench.verify.site import Site, prepare
-from bench.verify.suite import Outcome, all_checks, verify_url
+from bench.verify.suite import LOAD_S, Outcome, all_checks, verify_url
 from bench.verify.wire import Target
 
 SUMMARY = "prove that stacks and layers give right answers"
@@ -36,8 +37,9 @@ class Skip:
 class Verifier:
     """Verifies one deployment after another of the same database; the site is asked for its answers once."""
 
-    def __init__(self, only: Iterable[str] = ()):
+    def __init__(self, only: Iterable[str] = (), load_s: float = LOAD_S):
         self.only = tuple(only)
+        self.load_s = load_s
         self._site: Site | None = None
 
     def verify(self, running: Running) -> list[Outcome]:
@@ -55,6 +57,7 @@ class Verifier:
             env=running.env,
             declared={item.check: item.reason for item in composition.declares},
             only=self.only,
+            load_s=self.load_s,
         )
 
 
@@ -77,8 +80,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="a site of this project that runs already, on the database that --database names; --layer says its layer",
     )
+    parser.add_argument(
+        "--load", type=seconds, default=1.5, metavar="SEC", help="how long 100 clients ask at once (default: 1.5)"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     add_set(parser)
+
+
+def seconds(text: str) -> float:
+    """A number of seconds from 0.1 to 60, for argparse."""
+    with contextlib.suppress(ValueError):
+        if 0.1 <= float(text) <= 60:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 60")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -130,7 +144,7 @@ def _verify_target(args: argparse.Namespace) -> list[Outcome]:
     env = {**site.site_environment(chosen.url, paths.VAR), **environment(args.env)}
     asked = prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix)
     layer = args.layer[0] if args.layer else manifest.NO_LAYER
-    return verify_url(target, asked, stack=TARGET, layer=layer, only=args.check)
+    return verify_url(target, asked, stack=TARGET, layer=layer, only=args.check, load_s=args.load)
 
 
 def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[Skip]]:
@@ -138,7 +152,7 @@ def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[S
     pairs, skips = plan(args.stacks, args.layer or [])
     if not pairs:
         raise BenchError("nothing to verify here: " + "; ".join(f"{s.stack} with {s.layer}: {s.reason}" for s in skips))
-    verifier, outcomes = Verifier(args.check), []
+    verifier, outcomes = Verifier(args.check, args.load), []
     for stack, layer in pairs:
         started = time.monotonic()
         found = _verify_one(verifier, stack, layer, args)

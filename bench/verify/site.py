@@ -87,6 +87,13 @@ class Site:
         """Paths that answer 200 with a page of HTML, in the site's order."""
         return [path for path, page in self.pages.items() if page.status == 200 and page.is_html]
 
+    @property
+    def plain_paths(self) -> list[str]:
+        """One path for each kind of HTML page that anybody may read: no second pages, no login form."""
+        kinds = [kind for kind in self.urls if not kind.endswith(("_page", "_middle", "_last")) and kind != "login"]
+        paths = dict.fromkeys(self.urls[kind] for kind in kinds)
+        return [path for path in paths if path in self.html_paths]
+
     def create_account(self, env: Mapping[str, str] | None = None) -> Account:
         """Make an account; raises BenchError when the site's command fails."""
         made = self._command(["verifyaccount", "create"], env)

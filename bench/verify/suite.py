@@ -6,6 +6,7 @@ right. Adding a check is writing that function in a module of `bench.verify.chec
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +22,10 @@ from bench.verify.wire import Answer, BadAnswer, Target
 # writes; after it, when nothing may be compared with the expected pages any more.
 READING, ACCOUNT, AFTER = "reading", "account", "after"
 STAGES = (READING, ACCOUNT, AFTER)
+
+# Seconds of load by many clients at once: enough to show a fault, short enough to verify before each measurement.
+LOAD_S = 0.4
+AHEAD = 4
 
 # A server that leaves every check waiting is told off after this many seconds instead of after each check's own limit.
 SUITE_LIMIT_S = 60.0
@@ -100,6 +105,7 @@ class Context:
     pages     first anonymous answers by path, shared by the checks that only look at them
     seen      render ids seen before the database was written to
     posts     ids of the posts that were commented on, to be cleaned up
+    load_s    seconds that many clients at once go on asking
     """
 
     target: Target
@@ -111,6 +117,7 @@ class Context:
     pages: dict[str, Answer] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     posts: list[str] = field(default_factory=list)
+    load_s: float = LOAD_S
 
     def get(self, path: str | bytes, headers: wire.Headers = (), **more: object) -> Answer:
         """The answer to one anonymous request on a connection of its own."""
@@ -124,6 +131,15 @@ class Context:
         if path not in self.pages:
             self.pages[path] = self.get(path)
         return self.pages[path]
+
+    def fetch_ahead(self, paths: Iterable[str]) -> None:
+        """Ask for all of `paths` a few at a time, which also wakes every worker; what goes wrong shows at first()."""
+        with ThreadPoolExecutor(AHEAD) as pool:
+            list(pool.map(self._try_first, paths))
+
+    def _try_first(self, path: str) -> None:
+        with contextlib.suppress(BadAnswer, OSError):
+            self.first(path)
 
     def account(self) -> Account:
         """The account of this deployment, once it is made."""
@@ -152,12 +168,14 @@ def verify_url(
     env: Mapping[str, str] | None = None,
     declared: Mapping[str, str] | None = None,
     only: Iterable[str] = (),
+    load_s: float = LOAD_S,
 ) -> list[Outcome]:
     """Run the suite against the site served at `url`: one Outcome a check, in their order.
 
     env       environment of the deployment's site, so that its layers are told when the account is removed
     declared  checks that the stack or layer does not support, with the reason
     only      names of checks to run, all when empty
+    load_s    seconds that many clients at once go on asking
 
     Whatever happens, the account made for it is removed again. Raises BenchError when the site's commands fail or a
     name is not a check's.
@@ -166,7 +184,7 @@ def verify_url(
     declared = declared or {}
     chosen = _chosen(only, declared)
     layers = tuple(name for name in layer.split("+") if name != "none")
-    context = Context(target, site, layers, env or {})
+    context = Context(target, site, layers, env or {}, load_s=load_s)
     needs_account = any(item.stage == ACCOUNT and item.name not in declared for item in chosen)
     with ThreadPoolExecutor(8) as pool:
         if needs_account:

@@ -240,9 +240,7 @@ def fetch(
         return connection.exchange(method, path, headers, body, **more)
 
 
-def read_answer(
-    reader: io.BufferedReader, method: str = "GET", pause: Callable[[], None] | None = None
-) -> Answer:
+def read_answer(reader: io.BufferedReader, method: str = "GET", pause: Callable[[], None] | None = None) -> Answer:
     """Read one answer; see Connection.read for what it raises."""
     while True:
         version, status = _status_line(reader)
@@ -292,10 +290,7 @@ def _headers(reader: io.BufferedReader) -> tuple[tuple[str, str], ...]:
 
 
 def _exactly(reader: io.BufferedReader, length: int, pause: Callable[[], None] | None = None) -> bytes:
-    if pause is None:
-        body = reader.read(length)
-    else:
-        body = b"".join(_pieces(reader, length, pause))
+    body = reader.read(length) if pause is None else b"".join(_pieces(reader, length, pause))
     if len(body) != length:
         raise BadAnswer(f"a body of {len(body)} bytes where {length} were announced")
     return body

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench.verify_stub import Stub, commands, serving
 
 from bench.verify import all_checks, verify_url, wire
+from tests.bench.verify_stub import Stub, commands, serving
 
 # Check -> what a site may get wrong that it must notice. Each is a mistake of the stub.
 MISTAKES = {
@@ -16,6 +16,7 @@ MISTAKES = {
     "references": ["no-image", "no-css", "octets"],
     "repeat": ["keeps", "keeps kept-other-bytes"],
     "hit": [],
+    "kept-headers": [],
     "encodings": ["gzip-not", "gzip-varies-not"],
     "not-found": ["plain-404", "soft-404"],
     "out-of-range": ["last-page-for-any", "plain-404"],
@@ -29,7 +30,9 @@ MISTAKES = {
     "static-range": ["no-ranges", "wrong-total"],
     "path-escapes": ["escapes", "soft-404"],
     "odd-paths": ["odd-breaks", "odd-injects", "soft-404"],
+    "broken-escapes": ["percent-breaks"],
     "unknown-host": ["any-host"],
+    "no-host": ["any-host-without other-home"],
     "forged-headers": ["believes-proto", "believes-host", "believes-script-name"],
     "forged-names": ["believes-underscores"],
     "keep-alive": ["forgets-after-first"],
@@ -37,7 +40,6 @@ MISTAKES = {
     "http-1.0": ["chunks-for-1.0", "open-after-1.0"],
     "slow-request": ["impatient"],
     "slow-reader": ["cuts-large"],
-    "concurrency": ["busy", "other-charset"],
     "login-page": ["shared-token"],
     "post-without-token": ["no-csrf", "any-token"],
     "comment-needs-login": ["anonymous-comments"],
@@ -47,6 +49,7 @@ MISTAKES = {
     "comment": ["comment-lost", "late-for-author", "late-for-others", "no-form"],
     "comment-without-token": ["no-csrf"],
     "logout": ["session-lives"],
+    "concurrency": ["busy", "other-charset"],
     "length-body": ["body-left"],
     "chunked-body": ["chunks-ignored", "chunks-dropped"],
     "chunked-in-pieces": ["chunks-ignored", "chunks-dropped"],
@@ -70,7 +73,7 @@ def url(stub):
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    monkeypatch.setattr(wire, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(wire, "TIMEOUT_S", 0.6)
 
 
 def failed(stub, url, only=(), layer="none"):
@@ -92,8 +95,9 @@ def test_a_right_site_with_a_layer_that_keeps_pages_passes_every_check(stub, url
 @pytest.mark.parametrize(("name", "mistake"), [(name, mistake) for name in MISTAKES for mistake in MISTAKES[name]])
 def test_a_wrong_site_fails_the_check(stub, url, name, mistake):
     stub.reset(*mistake.split())
-    # Logging in is a check of its own that the later ones stand on.
-    only = [name] if name == "login" else ["login", name]
+    # Logging in is a check of its own that the other ones with an account stand on.
+    (stage,) = (item.stage for item in all_checks() if item.name == name)
+    only = ["login", name] if stage == "account" else [name]
     found = {item.check: item for item in failed(stub, url, only)}
     assert name in found, f"{name} does not notice {mistake}"
     assert found[name].expected
@@ -108,6 +112,13 @@ def test_a_layer_that_keeps_nothing_fails_the_hit_check(stub, url):
     stub.reset()
     (outcome,) = failed(stub, url, ["hit"], layer="kept")
     assert outcome.got.startswith("33 renderings for 33 requests")
+
+
+def test_kept_pages_without_their_security_headers_fail(stub, url):
+    stub.reset("keeps", "kept-bare")
+    outcomes = {item.check: item for item in failed(stub, url, ["hit", "kept-headers"], layer="kept")}
+    assert list(outcomes) == ["kept-headers"]
+    assert outcomes["kept-headers"].expected.startswith("GET /, kept: X-Frame-Options: DENY")
 
 
 def test_a_layer_of_fragments_alone_need_not_hit(stub, url):

@@ -27,13 +27,20 @@ PASSWORD = "right"
 CSS, SCRIPT, IMAGE = "app.0123456789ab.css", "app.123456789abc.js", "logo.23456789abcd.svg"
 URLS = {
     "home": "/",
+    "authors": "/authors/",
     "posts": "/posts/",
     "posts_page": "/posts/page/2/",
     "post_with_comments": "/posts/1/",
     "login": "/login/",
     "healthz": "/healthz",
 }
-TITLES = {"/": "Home", "/posts/": "Posts", "/posts/page/2/": "Posts, page 2", "/posts/1/": "The first post"}
+TITLES = {
+    "/": "Home",
+    "/authors/": "Authors",
+    "/posts/": "Posts",
+    "/posts/page/2/": "Posts, page 2",
+    "/posts/1/": "The first post",
+}
 HOSTS = ("127.0.0.1", "localhost")
 
 # Stands in for the site's commands: it makes an account and notes what is removed.
@@ -108,9 +115,11 @@ class Stub:
             body += "".join(f"<p><b>{html.escape(who)}</b> {html.escape(text)}</p>" for who, text in self.comments)
         if "other-content" in self.wrong and path == "/posts/":
             body = body.replace("Some", "Same", 1)
+        if "other-home" in self.wrong and path == "/":
+            body = "<h1>It works!</h1>"
         token = f'<input type="hidden" name="csrfmiddlewaretoken" value="{self.token(cookie)}">'
         if user or ("token-on-pages" in self.wrong and path == "/"):
-            body += f'<span>{html.escape(user) if "nameless" not in self.wrong else "You"}</span>'
+            body += f"<span>{html.escape(user) if 'nameless' not in self.wrong else 'You'}</span>"
             body += f'<form method="post" action="/logout/">{token}<button>Log out</button></form>'
         if user and path == "/posts/1/" and "no-form" not in self.wrong:
             body += f'<form method="post" action="/posts/1/comment/">{token}<textarea name="body"></textarea>'
@@ -205,6 +214,8 @@ class Handler(BaseHTTPRequestHandler):
         host = self.headers.get("Host")
         if "any-host" in self.stub.wrong:
             return True
+        if host is None and "any-host-without" in self.stub.wrong:
+            return True
         if host is None:
             return self.request_version == "HTTP/1.0"
         return host.rpartition(":")[0] in HOSTS
@@ -234,7 +245,7 @@ class Handler(BaseHTTPRequestHandler):
             self.html(500, stub.not_found())
         elif self.target.startswith("//") and "open-redirect" in wrong:
             self.redirect(self.target, 301)
-        elif "odd-breaks" in wrong and not path.isascii():
+        elif ("odd-breaks" in wrong and not path.isascii()) or ("percent-breaks" in wrong and self.raw == "/%"):
             self.html(500, stub.not_found())
         elif "odd-injects" in wrong and "\r\n" in path:
             self.send(404, "", "text/plain", [("X-Injected", "yes")])
@@ -292,8 +303,10 @@ class Handler(BaseHTTPRequestHandler):
             headers.append(("Vary", "Cookie"))
         if "cookie-on-pages" in wrong:
             headers.append(("Set-Cookie", "seen=1; Path=/"))
-        render_id = uuid.uuid4().hex
-        if not user and "keeps" in wrong:
+        render_id, bare = uuid.uuid4().hex, "kept-bare" in wrong and not self.query
+        if not bare:
+            headers.append(("X-Frame-Options", "DENY"))
+        if not self.cookies and not self.query and "keeps" in wrong:
             render_id, kept = stub.kept.setdefault(path, (render_id, text))
             text = kept if "kept-other-bytes" not in wrong else text + uuid.uuid4().hex
         self.html(200, text, headers, render_id=render_id, etag=True)
@@ -309,7 +322,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def post(self, path: str) -> None:
         stub, wrong = self.stub, self.stub.wrong
-        values = {name: items[0] for name, items in parse_qs(self.body.decode("latin-1"), keep_blank_values=True).items()}
+        values = {
+            name: items[0] for name, items in parse_qs(self.body.decode("latin-1"), keep_blank_values=True).items()
+        }
         given = values.get("csrfmiddlewaretoken") or self.headers.get("X-CSRFToken", "")
         right = stub.token_right(given, self.cookies.get("csrftoken", "")) or (given and "any-token" in wrong)
         if "no-csrf" not in wrong and not (right and self.origin_right()):
@@ -361,7 +376,13 @@ class Handler(BaseHTTPRequestHandler):
         stub, wrong = self.stub, self.stub.wrong
         plain = {CSS: "app.css", SCRIPT: "app.js", IMAGE: "logo.svg"}.get(name, name)
         path = stub.static / plain
-        if "/" in plain or "\0" in plain or len(plain) > 200 or not path.is_file() or (name == CSS and "no-css" in wrong):
+        if (
+            "/" in plain
+            or "\0" in plain
+            or len(plain) > 200
+            or not path.is_file()
+            or (name == CSS and "no-css" in wrong)
+        ):
             self.send(404, "no such file", "text/plain")
             return
         content = path.read_bytes()
@@ -460,7 +481,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunks else body)
         if self.request_version == "HTTP/1.0" and "open-after-1.0" in wrong:
-            time.sleep(1.5)
+            time.sleep(0.8)
 
 
 class Server(ThreadingHTTPServer):

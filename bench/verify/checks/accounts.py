@@ -89,11 +89,9 @@ def login(context: Context) -> Iterator[Mismatch]:
 
 @check("own-name", stage=ACCOUNT)
 def own_name(context: Context) -> Iterator[Mismatch]:
-    """Who is logged in reads their own name on every page, and no answer may be kept for others."""
+    """Who is logged in reads their own name on every kind of page, and no answer may be kept for others."""
     visitor, name = context.signed_in(), context.account().username
-    for path in context.site.html_paths:
-        if path == context.site.url("login"):
-            continue
+    for path in context.site.plain_paths:
         answer = visitor.get(path)
         if name not in answer.text:
             yield Mismatch(f"GET {path} logged in: the name {name}", f"status {answer.status} without it")
@@ -109,7 +107,7 @@ def no_foreign_name(context: Context) -> Iterator[Mismatch]:
     signed_in, name = context.signed_in(), context.account().username
     for path in main_paths(context):
         signed_in.get(path)
-    for path in context.site.html_paths:
+    for path in [*context.site.plain_paths, *main_paths(context), context.site.url("login")]:
         answer = context.get(path)
         if name in answer.text:
             yield Mismatch(f"GET {path} anonymously: not the name of who is logged in", name)
@@ -125,6 +123,10 @@ def comment(context: Context) -> Iterator[Mismatch]:
     """A comment posted with the page's own form is there at once for its author, and for others once rendered anew."""
     visitor, post = context.signed_in(), _post(context)
     form = page.read(visitor.get(post).text, post).form("/comment/")
+    # Where the comment will be, read before by both: what is kept of that page must not hide it from its author.
+    last = context.site.urls.get("post_last", post)
+    visitor.get(last)
+    context.get(last)
     if form is None:
         yield Mismatch(f"GET {post} logged in: a form sent to {post}comment/", "none")
         return
@@ -142,8 +144,9 @@ def comment(context: Context) -> Iterator[Mismatch]:
         yield Mismatch(f"GET {shown} by the author of a comment: the comment", f"status {own.status} without it")
     before = frozenset(context.seen)
     others = context.get(shown)
-    # A layer may still show what it kept from before; what is rendered now must have the comment.
-    if words not in others.text and not (context.layers and others.render_id in before):
+    # A layer may still show what it kept from before; what is rendered now, with a new id, must have the comment.
+    kept = bool(context.layers) and (others.render_id is None or others.render_id in before)
+    if words not in others.text and not kept:
         yield Mismatch(f"GET {shown} after a comment: the comment", f"status {others.status}, rendered without it")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 
 from bench.verify import page, wire
@@ -27,11 +28,24 @@ VOLATILE = frozenset(
         "accept-ranges",
     ]
 )
+# What a page says to browsers about itself, whoever sends it.
+KEPT_HEADERS = (
+    "Content-Type",
+    "Content-Security-Policy",
+    "Cross-Origin-Opener-Policy",
+    "Permissions-Policy",
+    "Referrer-Policy",
+    "Strict-Transport-Security",
+    "X-Content-Type-Options",
+    "X-Frame-Options",
+    "Vary",
+)
 
 
 @check("status")
 def status(context: Context) -> Iterator[Mismatch]:
     """Every kind of URL answers with the status it has in process."""
+    context.fetch_ahead(context.site.pages)
     for path, expected in context.site.pages.items():
         got = context.first(path).status
         if got != expected.status:
@@ -100,7 +114,8 @@ def references(context: Context) -> Iterator[Mismatch]:
 @check("repeat")
 def repeat(context: Context) -> Iterator[Mismatch]:
     """A second anonymous GET is the same page: rendered anew without a layer, byte for byte the first on a HIT."""
-    for path in context.site.html_paths:
+    # Without a layer every page comes from the same code; what a layer keeps of each is another matter.
+    for path in context.site.html_paths if context.layers else main_paths(context):
         first, second = context.first(path), context.get(path)
         if first.render_id and second.render_id == first.render_id:
             if not context.layers:
@@ -117,13 +132,33 @@ def hit(context: Context) -> Iterator[Mismatch]:
     if not set(context.layers) - KEEPS_NO_PAGES:
         return
     for path in main_paths(context):
-        ids = [context.first(path).render_id]
-        while len(ids) < TRIES_FOR_HIT and len(set(ids)) == len(ids):
-            ids.append(context.get(path).render_id)
-        if len(set(ids)) == len(ids):
+        answers = [context.first(path)]
+        while len(answers) < TRIES_FOR_HIT and not is_hit(answers[-1], answers[:-1]):
+            answers.append(context.get(path))
+        if not is_hit(answers[-1], answers[:-1]):
             yield Mismatch(
-                f"GET {path}: an X-Render-Id a second time", f"{len(ids)} renderings for {len(ids)} requests"
+                f"GET {path}: an X-Render-Id a second time", f"{len(answers)} renderings for {len(answers)} requests"
             )
+
+
+def is_hit(answer: Answer, earlier: list[Answer]) -> bool:
+    """Whether an answer was kept: it has the X-Render-Id of an earlier one, or is a file that has none."""
+    if answer.render_id is None:
+        return answer.header("Last-Modified") is not None
+    return any(answer.render_id == item.render_id for item in earlier)
+
+
+@check("kept-headers")
+def kept_headers(context: Context) -> Iterator[Mismatch]:
+    """A page that a layer kept has the type and the security headers of one that is rendered now."""
+    if not context.layers:
+        return
+    for path in main_paths(context):
+        kept = context.get(path)
+        rendered = context.get(f"{path}?rendered={secrets.token_hex(4)}")
+        for name in KEPT_HEADERS:
+            if kept.header(name) != rendered.header(name):
+                yield Mismatch(f"GET {path}, kept: {name}: {rendered.header(name)}", f"{kept.header(name)}")
 
 
 @check("encodings")
@@ -163,7 +198,7 @@ def out_of_range(context: Context) -> Iterator[Mismatch]:
 def head(context: Context) -> Iterator[Mismatch]:
     """HEAD answers the headers of GET and no body, and the next request on the connection is answered."""
     for path in [*main_paths(context), UNKNOWN_PATH, "/static/small.txt"]:
-        whole = context.first(path)
+        whole = context.get(path)
         with Connection(context.target) as connection:
             answer = connection.exchange("HEAD", path)
             yield from _head_differences(path, answer, whole)

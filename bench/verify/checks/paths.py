@@ -50,8 +50,6 @@ ODD = (
     b"/static/%E4%BD%A0.css",
     b"/posts/%20/",
     b"/posts/1%20/",
-    b"/%",
-    b"/%zz/",
     b"/posts/%EF%BC%91/",
     b"/posts/99999999999999999999999/",
     b"/posts/page/99999999999999999999999/",
@@ -64,6 +62,8 @@ ODD = (
     b"/static/" + b"a" * 300 + b".css",
     b"/" + b"a" * 3000 + b"/",
 )
+# Not percent-encoding at all: a server may refuse them, pass them on or drop what it cannot read.
+BROKEN = (b"/%", b"/%zz/", b"/posts/%", b"/static/%", b"/static/%zz.css")
 # Refused or not found, in the words of the status line.
 REFUSED = range(400, 500)
 
@@ -81,7 +81,7 @@ def path_escapes(context: Context) -> Iterator[Mismatch]:
 
 @check("odd-paths")
 def odd_paths(context: Context) -> Iterator[Mismatch]:
-    """Percent-encoded, non-ASCII, overlong and broken paths are not found or refused, never a server error."""
+    """Percent-encoded, non-ASCII and overlong paths are not found or refused, never a server error."""
     for path in ODD:
         answer = context.get(path)
         shown = path[:60].decode("ascii", "backslashreplace")
@@ -89,6 +89,14 @@ def odd_paths(context: Context) -> Iterator[Mismatch]:
             yield Mismatch(f"GET {shown}: status 400 to 499", f"status {answer.status}")
         if answer.header("X-Injected"):
             yield Mismatch(f"GET {shown}: no header from the path", "X-Injected: yes")
+
+
+@check("broken-escapes")
+def broken_escapes(context: Context) -> Iterator[Mismatch]:
+    """A percent sign that encodes nothing is never a server error."""
+    for path in BROKEN:
+        if (got := context.get(path).status) >= 500:
+            yield Mismatch(f"GET {path.decode()}: status below 500", f"status {got}")
 
 
 def _leads_to_refusal(context: Context, answer: Answer) -> bool:
