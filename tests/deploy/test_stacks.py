@@ -1,0 +1,245 @@
+"""Every folder of deploy/stacks, on real ports: its files pass its servers' tests, it serves right answers, it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+import psutil
+import pytest
+
+from bench import checking, compose, manifest, paths, production, values
+from bench.compose import Skip
+from bench.supervise import Address
+from tests.deploy.conftest import command
+
+STACKS = list(manifest.stacks())
+LAYERS = list(manifest.layers())
+PAIRS = [
+    (stack, layer)
+    for stack in STACKS
+    for layer in LAYERS
+    if not compose.misfit(manifest.stacks()[stack], manifest.layers()[layer])
+]
+
+
+def runnable(stack: str, layer: str = "none") -> None:
+    """Skip the test when a program that it needs is not installed, naming it."""
+    composed = compose.compose(manifest.stacks()[stack], compose.layers(layer))
+    if isinstance(composed, Skip):
+        pytest.skip(composed.reason)
+
+
+@pytest.mark.parametrize(("stack", "layer"), PAIRS)
+def test_the_servers_accept_their_files(stack, layer):
+    runnable(stack, layer)
+    findings = checking.check(manifest.stacks()[stack], manifest.layers()[layer])
+    assert [finding for finding in findings if finding.problem] == []
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stack_gives_the_right_answers(stack, site_url):
+    runnable(stack)
+    done = command("-m", "bench", "verify", stack, "--layer", "none", "--database", site_url, "--json")
+    problems = [item for item in json.loads(done.stdout or "{}").get("outcomes", []) if not item["ok"]]
+    assert (problems, done.returncode) == ([], 0), done.stderr
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("stack", "layer"), [pair for pair in PAIRS if pair[0] == "nginx-uwsgi" and pair[1] != "none"])
+def test_a_layer_gives_the_right_answers(stack, layer, site_url):
+    runnable(stack, layer)
+    done = command("-m", "bench", "verify", stack, "--layer", layer, "--database", site_url, "--json")
+    problems = [item for item in json.loads(done.stdout or "{}").get("outcomes", []) if not item["ok"]]
+    assert (problems, done.returncode) == ([], 0), done.stderr
+
+
+class Up:
+    """`bench up`, started as a user would and stopped in the end."""
+
+    def __init__(self, *words: str):
+        argv = [sys.executable, "-m", "bench", "up", *words]
+        self.process = subprocess.Popen(
+            argv, cwd=paths.PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+        )
+        self.line = self.process.stdout.readline()
+
+    @property
+    def url(self) -> str:
+        return self.line.removeprefix("ready ").strip()
+
+    def tree(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.communicate(timeout=20)
+
+
+def alive(processes) -> list[psutil.Process]:
+    return [item for item in processes if item.is_running() and item.status() != psutil.STATUS_ZOMBIE]
+
+
+def closed(url: str) -> bool:
+    parts = httpx.URL(url)
+    return not Address(parts.host, parts.port).accepts()
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_up_says_ready_and_leaves_nothing_behind(signum, site_url):
+    runnable("nginx-uwsgi")
+    with Up("nginx-uwsgi", "--database", site_url) as up:
+        assert up.line == f"ready {up.url}\n"
+        assert up.url.startswith("http://127.0.0.1:")
+        assert httpx.get(up.url + "posts/").status_code == 200
+        tree = up.tree()
+        assert len(tree) > 4
+        up.process.send_signal(signum)
+        assert up.process.wait(timeout=20) == 0
+        assert alive(tree) == []
+        assert closed(up.url)
+
+
+@pytest.mark.servers
+def test_two_stacks_are_up_at_once(site_url):
+    runnable("nginx-gunicorn")
+    with Up("gunicorn", "--database", site_url) as one, Up("nginx-gunicorn", "--database", site_url) as other:
+        assert one.url != other.url
+        for url in (one.url, other.url):
+            assert httpx.get(url).status_code == 200
+
+
+@pytest.mark.servers
+def test_what_a_killed_up_leaves_is_cleaned_up_by_the_next(site_url):
+    runnable("nginx-uwsgi")
+    with Up("nginx-uwsgi", "--database", site_url) as up:
+        tree = up.tree()
+        up.process.kill()
+        up.process.wait()
+        with Up("gunicorn", "--database", site_url) as other:
+            assert httpx.get(other.url).status_code == 200
+        deadline = time.monotonic() + 10
+        while alive(tree) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert alive(tree) == []
+        assert closed(up.url)
+
+
+@pytest.mark.servers
+def test_up_ends_when_a_server_ends(site_url):
+    runnable("nginx-uwsgi")
+    with Up("nginx-uwsgi", "--database", site_url) as up:
+        master = next(item for item in up.tree() if "master process" in " ".join(item.cmdline()))
+        master.kill()
+        assert up.process.wait(timeout=20) == 2
+        assert "was killed by SIGKILL" in up.process.stderr.read()
+        assert closed(up.url)
+
+
+@pytest.mark.servers
+def test_a_port_in_use_is_told(site_url):
+    with Up("gunicorn", "--database", site_url) as up:
+        port = str(httpx.URL(up.url).port)
+        done = command("-m", "bench", "up", "gunicorn", "--database", site_url, "--port", port)
+        assert done.returncode == 2
+        assert f"port {port} is in use; name another with --port or leave it out" in done.stderr
+
+
+@pytest.mark.servers
+def test_processes_and_site_environment_come_from_the_command_line(site_url):
+    with Up("gunicorn", "--database", site_url, "--set", "processes=2", "--env", "ALLOWED_HOSTS=other.test") as up:
+        assert httpx.get(up.url).status_code == 400
+        assert httpx.get(up.url, headers={"Host": "other.test"}).status_code == 200
+        master = up.tree()[0]
+        assert len(master.children()) == 2
+
+
+@pytest.mark.servers
+def test_tls_is_a_setting(site_url):
+    runnable("nginx-uwsgi")
+    with Up("nginx-uwsgi", "--database", site_url, "--set", "listener=tls") as up:
+        assert up.url.startswith("https://127.0.0.1:")
+        answer = httpx.get(up.url + "posts", verify=False)
+        assert answer.headers["Location"] == "/posts/"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["up", "nosuch"], "bench up: no stack called 'nosuch'; there are: "),
+        (["up", "gunicorn", "--layer", "fragmets"], "bench up: no layer called 'fragmets'; did you mean fragments?"),
+        (["up", "gunicorn", "--size", "gold"], "bench up: --size gold: no such size; there is: unlimited"),
+        (["up", "gunicorn", "--port", "0"], "argument --port: '0' is no port; use a number from 1 to 65535"),
+        (
+            ["up", "gunicorn", "--set", "workers=3"],
+            "bench up: --set workers: no such value; deploy/values/bench.toml has",
+        ),
+        (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
+        (["up", "gunicorn", "--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE, for example --env DEBUG=1"),
+        (["up", "gunicorn", "--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
+        (
+            ["up", "gunicorn", "--database", "sqlite:////nowhere/x"],
+            "/nowhere/x: no such database; run ./manage.py migrate",
+        ),
+        (
+            ["up", "gunicorn", "--layer", "staticgenerator"],
+            "cannot run here: staticgenerator has no snippet for gunicorn",
+        ),
+        (["up", "gunicorn", "--set", "listener=tls"], "gunicorn: gunicorn has no TLS listener; use listener=plain"),
+        (["render", "gunicorn", "--to", "bench"], "/bench: not empty; name a new or empty directory"),
+        (["render", "gunicorn", "--to", "Makefile"], "/Makefile: is a file; name a new or empty directory"),
+        (["render", "gunicorn", "--to", "/tmp/x", "--values", "nosuch"], "no values called 'nosuch' in deploy/values"),
+        (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(words, says):
+    done = command("-m", "bench", *words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_list_says_what_fits_and_why_not():
+    done = command("-m", "bench", "list", "--json")
+    listing = json.loads(done.stdout)
+    assert listing["stacks"].keys() == set(STACKS)
+    assert listing["layers"].keys() == set(LAYERS)
+    assert listing["fits"]["gunicorn"]["none"] is None
+    assert "has no snippet for gunicorn" in listing["fits"]["gunicorn"]["staticgenerator"]
+    text = command("-m", "bench", "list").stdout
+    assert all(name in text for name in [*STACKS, *LAYERS])
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_production_files_do_not_mention_the_instrument(stack, tmp_path):
+    layer = "fragments"
+    written = production.write(production.composed_for_files(stack, layer), values.read("production"), tmp_path / "out")
+    names = {str(path.relative_to(tmp_path / "out")) for path in written}
+    assert {"site.env", "INSTALL.md", "logrotate.conf", "systemd/benchapp.target"} <= names
+    for server in manifest.stacks()[stack].servers:
+        assert f"systemd/benchapp-{server.name}.service" in names
+    for path in written:
+        text = path.read_text("utf-8")
+        assert "bench " not in text.replace("benchapp", "")
+        assert str(paths.PROJECT) not in text, f"{path} names this checkout"
+        assert str(paths.VENV) not in text, f"{path} names this virtual environment"
+        assert "127.0.0.1:0" not in text
+
+
+def test_rendering_for_this_machine_writes_what_up_uses(tmp_path):
+    done = command("-m", "bench", "render", "nginx-uwsgi", "--to", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "out" / "conf" / "nginx.conf") in done.stdout.splitlines()
+    assert os.environ.get("HOME", "/root") not in (tmp_path / "out" / "conf" / "nginx.conf").read_text()
