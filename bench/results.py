@@ -350,12 +350,14 @@ class Folder:
         self.raw = directory / RAW_DIRECTORY
 
     def create(self) -> None:
-        """Make the folder. Raises ResultsError when it already holds a run or cannot be made."""
+        """Make the folder. Raises ResultsError when it already holds something or cannot be made."""
         if (self.directory / RUN_FILE).exists():
             raise ResultsError(
                 f"{self.directory}: already holds a run; continue it with --resume {self.directory}, "
                 "or give --to another folder"
             )
+        if self.directory.is_dir() and any(self.directory.iterdir()):
+            raise ResultsError(f"{self.directory}: not empty, and not a run; give --to a new folder")
         try:
             self.configs.mkdir(parents=True, exist_ok=True)
             self.raw.mkdir(exist_ok=True)

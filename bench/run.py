@@ -4,46 +4,24 @@ once, measure it, take it down. Results are a folder; a run that is stopped goes
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import random
 import re
-import shutil
 import sys
-import time
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 
-from bench import (
-    compose,
-    database,
-    deployment,
-    listing,
-    load,
-    machine,
-    manifest,
-    paths,
-    programs,
-    results,
-    site,
-    values,
-)
+from bench import database, deployment, load, machine, manifest, paths, programs, results, values
 from bench import plan as planning
 from bench import workload as workloads
-from bench.compose import Composition
-from bench.deployment import Running
-from bench.errors import BenchError, DeploymentError
-from bench.identity import worker
+from bench.errors import BenchError
 from bench.interrupt import Interrupts, Stopped
-from bench.plan import Deployment
-from bench.progress import Progress, say
-from bench.results import Check, Folder, Plan, RunInfo, Trial
-from bench.trial import Load, failed, measure, newest_log, now
+from bench.results import Case, Environment, Folder, LoadTool, Plan, RunInfo
+from bench.rounds import Host, Run
+from bench.trial import Load, now
 from bench.up import add_set, environment
-from bench.verify import Verifier
-from bench.visit import get
 
 SUMMARY = "measure stacks under layers into a folder of results"
 
@@ -52,6 +30,21 @@ ROUNDS = 3
 DURATION_S = 10
 LONGEST_WARMUP_S = 2.0
 MOST_CONNECTIONS = 10_000
+# Arguments that a run keeps and --resume may not change.
+PLAN_ARGUMENTS = [
+    "stack",
+    "layer",
+    "workload",
+    "level",
+    "rounds",
+    "duration",
+    "warmup",
+    "size",
+    "tool",
+    "to",
+    "env",
+    "set",
+]
 # Below this many cores the load tool cannot have one of its own.
 CORES_FOR_ALL = 4
 
@@ -103,221 +96,6 @@ def main(args: argparse.Namespace, host: Host | None = None) -> int:
             return stopped.exit_status
 
 
-class Host:
-    """What a run needs of the rest of the instrument."""
-
-    def __init__(self) -> None:
-        self._verifier = Verifier()
-
-    def compose(self, stack: str, layer: str) -> Composition | compose.Skip:
-        """The stack with the layer, or why it cannot run here; raises BenchError for a name that does not exist."""
-        return compose.compose(compose.stack(stack), compose.layers(layer))
-
-    def deployed(self, stack: str, layer: str, **how) -> AbstractContextManager[Running]:
-        """The deployment, up as long as the context lasts."""
-        return deployment.deployed(stack, layer, **how)
-
-    def verify(self, running: Running) -> list[Check]:
-        """Every check of the behaviour suite."""
-        return [
-            Check(item.stack, item.layer, item.check, item.ok, item.expected, item.got, item.declared)
-            for item in self._verifier.verify(running)
-        ]
-
-    def static_names(self) -> dict[str, str]:
-        """Collected names of the static files by their plain ones."""
-        return site.static_names()
-
-    def rows_total(self, running: Running) -> int | None:
-        """How many rows the site holds."""
-        printed = site.manage(["siterows", "--json"], running.env["DATABASE_URL"], worker())
-        return sum(json.loads(printed).values())
-
-    def programs(self, cases: Iterable[results.Case], database_label: str) -> dict[str, str]:
-        """Versions of the servers and services of these cases, by name."""
-        survey = listing.survey()
-        found: dict[str, str | None] = {}
-        services = {database_label}
-        for stack, layer in dict.fromkeys((case.stack, case.layer) for case in cases):
-            found |= {server["name"]: server["version"] for server in survey["stacks"][stack]["servers"]}
-            services |= {service.name for service in self.compose(stack, layer).services}
-        found |= {name: about["version"] for name, about in survey["services"].items() if name in services}
-        return {name: version for name, version in found.items() if version}
-
-
-@dataclass
-class Run:
-    """A run under way.
-
-    made    trials already recorded
-    asked   the database as `deployed` takes it, which may hold a password and is not recorded
-    """
-
-    folder: Folder
-    info: RunInfo
-    load: Load
-    host: Host
-    asked: str | None
-    made: tuple[Trial, ...] = ()
-    checks: tuple[Check, ...] = ()
-
-    def __post_init__(self) -> None:
-        plan = self.info.plan
-        done = {trial.trial_id for trial in self.made}
-        self.schedule = []
-        for item in planning.schedule(self.info.cases, plan.levels, plan.rounds, plan.order_seed or 0):
-            if left := tuple(m for m in item.measurements if m.trial_id not in done):
-                self.schedule.append(replace(item, measurements=left))
-        remaining = sum(len(item.measurements) for item in self.schedule)
-        self.progress = Progress(len(self.info.cases), plan.rounds, remaining, self.made)
-        self.failures = sum(trial.status == "failed" for trial in self.made)
-        self.addresses = self.folder.read_addresses()
-        self.verified = {(check.stack, check.layer) for check in self.checks}
-        self.wrong = {(check.stack, check.layer): check for check in reversed(self.checks) if not check.ok}
-
-    def go(self, interrupts: Interrupts) -> int:
-        """Measure all that is left; returns the exit status."""
-        self._announce()
-        for item in self.schedule:
-            self._deployment(item, interrupts)
-        self.info = replace(self.info, finished_at=now())
-        self.folder.write_info(self.info)
-        if self.failures:
-            say(f"{self.failures} of {len(self.info.cases) * self._trials_a_case()} trials failed")
-        say(f"results in {self.folder.directory}; next: python -m bench report {self.folder.directory}")
-        return 1 if self.failures else 0
-
-    def _trials_a_case(self) -> int:
-        return len(self.info.plan.levels) * self.info.plan.rounds
-
-    def _announce(self) -> None:
-        trials = sum(len(item.measurements) for item in self.schedule)
-        say(f"{len(self.info.cases)} cases, {trials} trials to make by {self.load.tool.name}")
-        say(f"results go to {self.folder.directory}")
-        for skip in self.info.skips:
-            say(f"skipped: {skip.stack} with layer {skip.layer}: {skip.reason}")
-        for note in self.info.notes:
-            say(f"note: {note}")
-
-    def _deployment(self, item: Deployment, interrupts: Interrupts) -> None:
-        """Make the measurements of a deployment; when it dies on the way, it is brought up again for the rest."""
-        left = list(item.measurements)
-        attempt = 0
-        while left:
-            attempt += 1
-            if wrong := self.wrong.get((item.stack, item.layer)):
-                self._fail(left, _wrong_answer(wrong))
-                return
-            directory = self.folder.raw / (f"{item.name}~r{item.round}" + (f"~{attempt}" if attempt > 1 else ""))
-            try:
-                self._bring_up(item, left, directory, interrupts)
-            except DeploymentError as error:
-                self._fail(left, error.message, error.log or newest_log(directory / "logs"))
-                return
-            except BenchError as error:
-                self._fail(left, str(error), newest_log(directory / "logs"))
-                return
-            finally:
-                _tidy(directory, self.folder.configs / item.name)
-
-    def _bring_up(self, item: Deployment, left: list, directory: Path, interrupts: Interrupts) -> None:
-        plan = self.info.plan
-        deployed = self.host.deployed(
-            item.stack,
-            item.layer,
-            database=self.asked,
-            size=item.size,
-            run_dir=directory,
-            env=environment(list(plan.env)),
-            changes=values.parse_changes(list(plan.changes)),
-        )
-        with interrupts.released_at_end(), deployed as running:
-            try:
-                self._look_at_site(running)
-                if self._verify(item, running):
-                    self._measure(left, running)
-            finally:
-                # Now all is taken down, which no signal may cut short.
-                interrupts.hold()
-
-    def _look_at_site(self, running: Running) -> None:
-        """What is asked of the site once in a run: how many rows it has, and the addresses of the workloads."""
-        if self.addresses:
-            return
-        self.info = replace(self.info, plan=replace(self.info.plan, rows_total=self.host.rows_total(running)))
-        self.folder.write_info(self.info)
-        found = {}
-        for name in self.info.plan.workloads:
-            found[name] = workloads.resolve(
-                workloads.named(name), lambda path: get(running.url, path).decode(), self.host.static_names()
-            )
-        self.folder.write_addresses(found)
-        self.addresses = found
-
-    def _verify(self, item: Deployment, running: Running) -> bool:
-        """Whether the deployment gives right answers; it is asked the first time that it appears in the run."""
-        key = (item.stack, item.layer)
-        if key not in self.verified:
-            started = time.monotonic()
-            checks = self.host.verify(running)
-            self.folder.append_checks(checks)
-            self.verified.add(key)
-            wrong = [check for check in checks if not check.ok]
-            if wrong:
-                self.wrong[key] = wrong[0]
-            verdict = f"{len(wrong)} of {len(checks)} checks FAILED" if wrong else f"{len(checks)} checks passed"
-            say(f"verified {item.stack}, layer {item.layer}: {verdict} in {time.monotonic() - started:.1f} s")
-        return key not in self.wrong
-
-    def _measure(self, left: list, running: Running) -> None:
-        while left:
-            measurement = left[0]
-            trial = measure(
-                measurement.case,
-                measurement.level,
-                measurement.round,
-                self.addresses[measurement.case.workload],
-                running,
-                self.load,
-                self.folder,
-            )
-            died = running.died() if trial.status == "failed" else None
-            if died:
-                log = self.folder.relative(died.log) or trial.log
-                trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
-            self._record(trial)
-            left.pop(0)
-            if died:
-                return
-
-    def _fail(self, left: list, reason: str, log: Path | None = None) -> None:
-        for measurement in left:
-            where = self.folder.relative(log)
-            trial = failed(measurement.case, measurement.level, measurement.round, self.load, reason, where)
-            self._record(trial)
-        left.clear()
-
-    def _record(self, trial: Trial) -> None:
-        self.folder.append_trial(trial)
-        self.failures += trial.status == "failed"
-        self.progress.trial(trial)
-
-
-def _wrong_answer(check: Check) -> str:
-    return f"not measured, it gives wrong answers: {check.check}: expected {check.expected}, got {check.got}"
-
-
-def _tidy(directory: Path, configs: Path) -> None:
-    """Keep the logs and, once, the rendered files of a deployment; remove its stored pages and the rest."""
-    if not directory.is_dir():
-        return
-    if (directory / "conf").is_dir() and not configs.exists():
-        shutil.copytree(directory / "conf", configs)
-    for path in directory.iterdir():
-        if path.name != "logs":
-            shutil.rmtree(path, ignore_errors=True)
-
-
 # ------------------------------------------------------------------------------------- beginning, resuming
 
 
@@ -349,10 +127,7 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
     cases, skips = planning.cases(plan, host.compose)
     folder = Folder(args.to or _new_folder())
     folder.create()
-    about_tool = results.LoadTool(
-        tool.tool.name, programs.version((tool.program, *tool.tool.version)), tool.tool.fallback
-    )
-    folder.write_environment(machine.environment(host.programs(cases, plan.database), about_tool))
+    folder.write_environment(_environment(cases, plan, tool, host))
     command = tuple(_without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
     info = RunInfo(results.FORMAT, command, now(), None, plan, cases, skips, _notes(tool))
     folder.write_info(info)
@@ -361,36 +136,47 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
 
 def _resumed(args: argparse.Namespace, host: Host) -> Run:
     """The run in a folder, with what is left of it. Raises BenchError when it cannot be gone on with as it was."""
-    for name in (
-        "stack",
-        "layer",
-        "workload",
-        "level",
-        "rounds",
-        "duration",
-        "warmup",
-        "size",
-        "tool",
-        "to",
-        "env",
-        "set",
-    ):
+    for name in PLAN_ARGUMENTS:
         if getattr(args, name) not in (None, []):
             raise BenchError(f"--resume takes its plan from {args.resume}; leave out --{name}")
     run = results.read_run(args.resume)
-    plan = run.info.plan
-    known = database.parse(args.database, manifest.services())
-    if plan.database_given and known.own:
-        raise BenchError(f"--resume {args.resume}: its database was named by URL, which is not kept; give --database")
-    asked = args.database or (None if plan.database_given else plan.database)
-    if database.parse(asked, manifest.services()).label != plan.database:
-        raise BenchError(f"--resume {args.resume}: it measures {plan.database}; leave out --database {known.label}")
-    tool = _load(plan, run.environment.load_tool.name)
+    if run.info.finished_at:
+        raise BenchError(f"--resume {args.resume}: the run is complete; next: python -m bench report {args.resume}")
+    asked = _same_database(args, run.info.plan)
+    tool = _load(run.info.plan, run.environment.load_tool.name)
     folder = Folder(args.resume)
     folder.repair()
-    if not run.info.finished_at:
-        return Run(folder, run.info, tool, host, asked, run.trials, run.checks)
-    raise BenchError(f"--resume {args.resume}: the run is complete; next: python -m bench report {args.resume}")
+    here = _environment(run.info.cases, run.info.plan, tool, host)
+    notes = (*run.info.notes, *_changes(run.environment, here))
+    return Run(folder, replace(run.info, notes=notes), tool, host, asked, run.trials, run.checks)
+
+
+def _same_database(args: argparse.Namespace, plan: Plan) -> str:
+    """The database to go on with. Raises BenchError when it is not the one that the run began with."""
+    asked = args.database
+    if asked is None:
+        asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
+    if asked is None:
+        raise BenchError(f"--resume {args.resume}: its database was named by URL, which is not kept; give --database")
+    chosen = database.parse(asked, manifest.services())
+    if chosen.label != plan.database or chosen.own == plan.database_given:
+        hint = "give its URL" if plan.database_given else "leave out --database"
+        raise BenchError(f"--resume {args.resume}: it measures another database, {plan.database}; {hint}")
+    return asked
+
+
+def _changes(before: Environment, here: Environment) -> list[str]:
+    """A note when a run goes on in another environment than the one it began in."""
+    told = asdict(here)
+    names = [name for name, value in asdict(before).items() if told[name] != value]
+    return [f"gone on with after a stop, with another {', '.join(names)} than it began with"] if names else []
+
+
+def _environment(cases: Iterable[Case], plan: Plan, chosen: Load, host: Host) -> Environment:
+    tool = chosen.tool
+    version = programs.version((chosen.program, *tool.version))
+    about_tool = LoadTool(tool.name, version, tool.fallback)
+    return machine.environment(host.programs(cases, plan.database), about_tool)
 
 
 def _load(plan: Plan, wanted: str | None) -> Load:

@@ -110,9 +110,7 @@ def test_what_is_written_is_read_back(folder):
     assert run.checks == (results.Check("one", "none", "status", True, "200", "200"),)
 
 
-@pytest.mark.parametrize(
-    "record", [value for value in vars(results).values() if hasattr(value, "__match_args__")]
-)
+@pytest.mark.parametrize("record", [value for value in vars(results).values() if hasattr(value, "__match_args__")])
 def test_every_field_is_explained_in_a_sentence(record):
     if record is results.Run:
         return
@@ -148,9 +146,7 @@ def test_a_last_line_that_lacks_only_its_end_is_kept(folder):
 def test_a_directory_that_is_not_there(tmp_path):
     with pytest.raises(results.ResultsError) as error:
         results.read_run(tmp_path / "x")
-    assert str(error.value) == (
-        f"{tmp_path / 'x'}: no such directory; give a folder that `python -m bench run` made"
-    )
+    assert str(error.value) == (f"{tmp_path / 'x'}: no such directory; give a folder that `python -m bench run` made")
 
 
 def test_a_directory_that_is_not_a_run(tmp_path):
@@ -196,6 +192,25 @@ def test_a_run_that_has_measured_nothing_yet_is_read(folder):
 def test_a_folder_is_not_used_twice(folder):
     with pytest.raises(results.ResultsError, match="already holds a run; continue it with --resume"):
         folder.create()
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(results.ResultsError, match="not empty, and not a run; give --to a new folder"):
+        results.Folder(tmp_path).create()
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(results.ResultsError, match="file/run: cannot be made: Not a directory"):
+        results.Folder(tmp_path / "file" / "run").create()
+
+
+def test_paths_in_records_are_relative_to_the_folder(folder, tmp_path):
+    assert folder.relative(folder.raw / "x" / "load.err") == "raw/x/load.err"
+    assert folder.relative(tmp_path / "elsewhere.log") == "elsewhere.log"
+    assert folder.relative(None) is None
 
 
 @pytest.mark.parametrize(

