@@ -1,0 +1,1 @@
+"""Benchmarks of parts of this project, each a program: `python -m benchmarks.<name> --help`."""
