@@ -23,6 +23,7 @@ from benchapp.models import Author, Comment, Post
 from benchapp.pager import page_url
 
 ARCHIVE_MONTHS = 6
+LATEST = 5  # comments under "latest"
 # Five-star comments and cities are looked for among this many of the newest rows, so that a rare find stays cheap.
 RECENT_COMMENTS = 2_000
 RECENT_AUTHORS = 200
@@ -63,13 +64,13 @@ class Home:
     # -- ten lists ---------------------------------------------------------------------------------
 
     def recent_posts(self) -> QuerySet[Post]:
-        return Post.objects.select_related("author").order_by("-id")[:4]
+        return Post.objects.select_related("author").order_by("-id")[:5]
 
     def most_viewed(self) -> QuerySet[Post]:
-        return Post.objects.only("title", "views").order_by("-views", "-id")[:5]
+        return Post.objects.only("title", "views").order_by("-views", "-id")[:6]
 
     def most_discussed(self) -> QuerySet[Post]:
-        return Post.objects.only("title", "comment_count").order_by("-comment_count", "-id")[:5]
+        return Post.objects.only("title", "comment_count").order_by("-comment_count", "-id")[:6]
 
     def archive_pick(self) -> Post | None:
         """A post from the first third of the archive, another one after every third new post."""
@@ -88,10 +89,10 @@ class Home:
         return list(_numbered(starts, counts))
 
     def busiest_authors(self) -> QuerySet[Author]:
-        return Author.objects.only("name", "city", "post_count").order_by("-post_count", "-id")[:5]
+        return Author.objects.only("name", "city", "post_count").order_by("-post_count", "-id")[:6]
 
     def newest_authors(self) -> QuerySet[Author]:
-        return Author.objects.only("name", "city", "joined").order_by("-id")[:5]
+        return Author.objects.only("name", "city", "joined").order_by("-id")[:6]
 
     def cities(self) -> list[tuple[str, int]]:
         """Where the newest authors live: up to eight cities, the most frequent first."""
@@ -99,13 +100,14 @@ class Home:
         return sorted(Counter(newest).items(), key=lambda item: (-item[1], item[0]))[:8]
 
     def latest_comments(self) -> QuerySet[Comment]:
-        return _with_post(Comment.objects.order_by("-id"))[:4]
+        return _with_post(Comment.objects.order_by("-id"))[:LATEST]
 
     def five_stars(self) -> QuerySet[Comment]:
-        """The newest comments that gave five stars, not counting the ones under `latest_comments`' heading."""
-        newest = Subquery(Comment.objects.order_by("-id").values("id")[:1])
-        recent = Comment.objects.filter(rating=5, id__gt=newest - RECENT_COMMENTS)
-        return _with_post(recent.order_by("-id"))[:3]
+        """The newest comments with five stars, but for those that `latest_comments` shows."""
+        ids = Comment.objects.order_by("-id").values("id")
+        shown, newest = Subquery(ids[LATEST - 1 : LATEST]), Subquery(ids[:1])
+        found = Comment.objects.filter(rating=5, id__lt=shown, id__gt=newest - RECENT_COMMENTS)
+        return _with_post(found.order_by("-id"))[:4]
 
 
 def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:

@@ -9,6 +9,7 @@ import contextlib
 from pathlib import Path
 
 import environ
+from whitenoise.compress import Compressor
 
 from config import environment
 
@@ -152,6 +153,8 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "benchapp.staticfiles.Storage"},
 }
+# large.txt is there to be sent as it is, to compare servers; compressing it takes seconds of each collectstatic.
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = (*Compressor.SKIP_COMPRESS_EXTENSIONS, "txt")
 # Before collectstatic has run, serve the files where they lie.
 WHITENOISE_USE_FINDERS = not (STATIC_ROOT / "staticfiles.json").exists()
 

@@ -8,6 +8,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from benchapp.models import Post
+
 register = template.Library()
 
 
@@ -29,20 +31,17 @@ def stars(rating: int) -> SafeString:
 
 
 @register.filter
-def teaser(text: str, title: str) -> str:
-    """The beginning of a text, shorter under a long title, so that every teaser takes the same room."""
-    return _cut(text, 230 - len(title))
+def teaser(post: Post, length: int) -> str:
+    """The beginning of a post, shorter under a longer title: together `length` characters, so that every
+    entry of a page takes the same room."""
+    return cut(post.body, length - len(post.title))
 
 
 @register.filter
 def cut(text: str, length: int) -> str:
-    """The beginning of a text, at most `length` characters, on one line, ending with a word."""
-    return _cut(text, length)
-
-
-def _cut(text: str, length: int) -> str:
-    line = " ".join(text[: length * 2].split())
+    """The beginning of a text on one line, at most `length` characters, ending with a whole word."""
+    line = " ".join(text[: 2 * length].split())
     if len(line) <= length:
         return line
-    whole_words = line[: length - 1].rsplit(" ", 1)[0].rstrip(" ,.;:")
-    return f"{whole_words}…"
+    whole_words = line[:length].rsplit(" ", 1)[0].rstrip(" ,.;:")
+    return f"{whole_words[: length - 1]}…"

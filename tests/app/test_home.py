@@ -8,8 +8,10 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from django.conf import settings
 from django.core.cache import caches
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -86,11 +88,23 @@ def test_home_shows_each_kind_of_thing(client: Client, rows: Rows):
         assert html.count(heading) == 1
     assert html.count("<h2>") == 10
     home = Home()
-    assert [post.views for post in home.most_viewed()] == [60, 59, 58, 57, 56]
+    assert [post.views for post in home.most_viewed()] == [60, 59, 58, 57, 56, 55]
     assert next(iter(home.most_discussed())).pk == rows.post.pk
     assert next(iter(home.busiest_authors())).pk == rows.author.pk
-    assert [comment.rating for comment in home.five_stars()] == [5, 5, 5]
+    five_stars, latest = set(home.five_stars()), set(home.latest_comments())
+    assert [comment.rating for comment in five_stars] == [5, 5, 5, 5]
+    assert five_stars.isdisjoint(latest)
     assert sum(count for _, count in home.cities()) == 30
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_page_has_nine_to_ten_thousand_bytes(sqlite_site: str, seed: int):
+    """As the page of the benchmark had, with plain names of the static files and with hashed ones alike."""
+    call_command("loadfixtures", rows=20_400, seed=seed, verbosity=0)
+    html = Client().get("/").content
+    hashes = html.count(b"/static/") * len(".0123456789ab")
+    assert len(html) >= 9_000
+    assert len(html) + hashes <= 10_000
 
 
 def test_months_link_to_the_page_where_they_begin(client: Client, rows: Rows):
