@@ -26,6 +26,7 @@ from bench.report.numbers import (
 from bench.report.redact import redacted
 from bench.stats import INCONCLUSIVE, chance_of_separation, verdict
 
+MOST_NAMES = 4  # of deployments that a sentence lists
 FEW_CORES = 4  # up to here the load tool and the servers surely compete for cores
 
 
@@ -202,11 +203,12 @@ def caveats(report: Report) -> list[str]:
             f"Load tool, servers and services share {plural(environment.cores, 'core')}: figures are relative. "
             "Compare them with each other, not with figures from other machines."
         )
-    notes.append(_rounds_note(plan.rounds))
+    notes.append(_rounds_note(max((row.rate.count for row in report.rows if row.rate), default=plan.rounds)))
     wrong = [key for key, checks in report.checks.items() if any(not check.ok for check in checks)]
     if wrong:
-        names = joined([f"{quoted(stack)} with {quoted(layer)}" for stack, layer in wrong])
-        notes.append(f"Checks found wrong answers from {names}: not ranked, see the checks.")
+        names = [f"{quoted(stack)} with {quoted(layer)}" for stack, layer in wrong]
+        who = joined(names) if len(names) <= MOST_NAMES else f"{len(names)} stacks with layers"
+        notes.append(f"Checks found wrong answers from {who}: not ranked, see the checks.")
     if report.failures:
         failed = sum(len(failure.rounds) for failure in report.failures)
         notes.append(f"{plural(failed, 'trial')} failed; a failed trial has a reason and no figures.")
@@ -246,7 +248,6 @@ def machine(report: Report) -> list[tuple[str, str]]:
             f"{size(environment.memory_bytes)} of memory",
         ),
         ("System", f"{environment.os or 'not known'}, {environment.kernel}"),
-        ("Python", environment.python),
         ("Load tool", f"{tool.name} {tool.version or ''}".strip() + (" (fallback)" if tool.fallback else "")),
         ("Load", f"{levels} connections, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
         ("Database", _database(report)),
@@ -257,6 +258,8 @@ def machine(report: Report) -> list[tuple[str, str]]:
     if environment.commit:
         changed = ", with uncommitted changes" if environment.dirty else ""
         facts.append(("Commit", environment.commit[:12] + changed))
+    programs = [environment.python, *(f"{name} {version}" for name, version in environment.programs.items())]
+    facts.append(("Programs", ", ".join(programs)))
     return facts
 
 

@@ -23,6 +23,7 @@ COLOURS = 8  # k0 is the baseline's grey, k1 to k7 the Okabe-Ito colours; then t
 PATTERNS = 5
 
 _LABEL, _COLUMN = 190, 100  # widths of the label column and of a value column in a wide chart
+_NOTE = 18.0  # height of a note of a narrow chart
 _CHARACTER = 6.9  # average width of a 13 px character
 _BOLD_CHARACTER = 7.6  # of a bold 12 px one
 
@@ -35,7 +36,7 @@ class Entry:
     colour: int
     figures: tuple[Spread | None, ...]
     columns: tuple[str, ...] = ()
-    note: str = ""  # stands where the figures would be: failed, skipped, not measured
+    note: str = ""  # why there are no figures: failed, skipped, not measured
     title: str = ""  # the whole story, shown on hover and read aloud
 
 
@@ -209,11 +210,13 @@ def _rows(
     line = axis(values, layout.start, layout.end, scale, room=90 if layout.wide else 70)
     rows, y = [], layout.top
     for name, entries in groups:
-        rows.append(_group_head(name, layout, y))
-        y += layout.group
+        notes = _notes(entries)
+        rows.append(_group_head(name, notes, layout, y))
+        y += layout.group + (0 if layout.wide else len(notes) * _NOTE)
         for entry in entries:
-            rows.append(_row(entry, line, layout, y, draw))
-            y += layout.row
+            if not entry.note:
+                rows.append(_row(entry, line, layout, y, draw))
+                y += layout.row
         y += layout.gap
     height = y + layout.bottom
     scale_note = f"{unit}, log scale" if line.scale == LOG else unit
@@ -254,18 +257,41 @@ class _Layout:
         return self.width - (self.columns - 1 - index) * float(_COLUMN)
 
 
-def _group_head(name: str, layout: _Layout, y: float) -> Markup:
+def _notes(entries: Sequence[Entry]) -> list[str]:
+    """`failed: a, b` for each reason why rows have no figures, so that they take a line and not a row each."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.note:
+            found.setdefault(entry.note, []).append(entry.label)
+    return [f"{note}: {', '.join(labels)}" for note, labels in found.items()]
+
+
+def _group_head(name: str, notes: Sequence[str], layout: _Layout, y: float) -> Markup:
+    """The group's name, and beside or under it what has no figures."""
+    room = float(layout.width)
+    if layout.wide and notes:
+        room = layout.start - 12
+        text = _fit("; ".join(notes), layout.width - layout.start)
+        lines = [tag("text", text, x=layout.start, y=y + 19, cls="note")]
+    else:
+        lines = [
+            tag("text", _fit(note, layout.width), x=0, y=y + 19 + _NOTE * index, cls="note")
+            for index, note in enumerate(notes, 1)
+        ]
     return tag(
         "g",
+        tag("title", "; ".join((name, *notes))),
         tag("line", x1=0, x2=layout.width, y1=y + 2, y2=y + 2, cls="rule"),
-        tag("text", _fit(name, layout.width), x=0, y=y + 19, cls="group"),
+        tag("text", _fit(name, room), x=0, y=y + 19, cls="group"),
+        *lines,
+        cls="group-head",
     )
 
 
 def _row(entry: Entry, line: Axis, layout: _Layout, top: float, draw: Draw) -> Markup:
     middle = top + layout.row / 2
-    texts = [] if entry.note else list(entry.columns)
-    marks = [] if entry.note else list(draw(entry, line, middle + layout.mark_y, layout.thickness))
+    texts = entry.columns
+    marks = draw(entry, line, middle + layout.mark_y, layout.thickness)
     parts = [tag("title", entry.title or entry.label)]
     if layout.wide:
         parts += [
@@ -283,9 +309,6 @@ def _row(entry: Entry, line: Axis, layout: _Layout, top: float, draw: Draw) -> M
             _values_in_line(texts, layout.width, middle + layout.label_y),
             *marks,
         ]
-    if entry.note:
-        x = line.start + (6 if layout.wide else 2)
-        parts.append(tag("text", entry.note, x=x, y=middle + layout.mark_y + 4.5, cls="note"))
     return tag("g", *parts, cls="row")
 
 
@@ -387,7 +410,7 @@ def lines(
         parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, cls="grid"))
         parts.append(tag("text", tick_label(tick), x=left - 5, y=y + 4, cls="tick end"))
     parts.append(tag("text", "0", x=left, y=height - 7, cls="tick middle"))
-    parts.append(tag("text", f"{x_high:.4g} {x_unit}", x=width - right, y=height - 7, cls="tick end"))
+    parts.append(tag("text", f"{x_high:.3g} {x_unit}", x=width - right, y=height - 7, cls="tick end"))
     for item in series:
         for run in item.runs:
             places = [(across.at(x), up.at(y)) for x, y in thinned(run)]

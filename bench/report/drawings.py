@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bench.report import chart
 from bench.report.answers import deployment, setting_title
 from bench.report.axis import LINEAR, LOG, scale_for
-from bench.report.model import BASELINE, MEASURED, Panel, Report, Row
+from bench.report.model import BASELINE, FAILED, MEASURED, Panel, Report, Row
 from bench.report.numbers import (
     DASH,
     MIB,
@@ -52,7 +52,7 @@ class Small:
 
 def picture(report: Report, panel: Panel) -> Markup:
     """The throughput chart alone, in a width for a page of text."""
-    groups = _groups(report, panel, lambda row: (row.rate,), _rate_columns, _rate_title)
+    groups = _groups(report, panel, lambda row: (row.rate,), _rate_columns, _rate_title, everything=True)
     return chart.bars(
         groups,
         ("requests/s", f"{TIMES} {BASELINE}"),
@@ -65,7 +65,7 @@ def picture(report: Report, panel: Panel) -> Markup:
 
 def throughput(report: Report, panel: Panel) -> list[View]:
     """Requests/s of every row, on the scale that suits the figures first and on the other one second."""
-    groups = _groups(report, panel, lambda row: (row.rate,), _rate_columns, _rate_title)
+    groups = _groups(report, panel, lambda row: (row.rate,), _rate_columns, _rate_title, everything=True)
     rates = [row.rate.median for row in panel.rows if row.rate]
     first = scale_for(rates)
     draw = partial(
@@ -259,9 +259,13 @@ def _groups(
     figures: Callable[[Row], tuple[Spread | None, ...]],
     columns: Callable[[Row], tuple[str, ...]],
     title: Callable[[Row], str],
+    *,
+    everything: bool = False,
 ) -> chart.Groups:
+    """Entries by stack. Cases without trials are named in the first chart (`everything`) and left out of the others."""
+
     def entry(row: Row) -> chart.Entry:
-        note = "" if row.outcome == MEASURED else row.outcome
+        note = _why_not(row)
         found = () if note else figures(row)
         if not note and not any(found):
             note = NOT_MEASURED
@@ -274,12 +278,22 @@ def _groups(
             title=f"{_plain(row)}: {note}" if note else title(row),
         )
 
-    return [(one_line(stack), [entry(row) for row in rows]) for stack, rows in panel.groups]
+    shown = {
+        stack: [entry(row) for row in rows if everything or row.outcome == MEASURED] for stack, rows in panel.groups
+    }
+    return [(one_line(stack), entries) for stack, entries in shown.items() if entries]
+
+
+def _why_not(row: Row) -> str:
+    """Why a row has no figures; empty where it has."""
+    if row.outcome == MEASURED:
+        return ""
+    return "wrong answers" if row.outcome == FAILED and row.wrong else row.outcome
 
 
 def _mark(row: Row) -> str:
     """What the caption under a chart explains: not every round, wrong answers."""
-    return (" *" if row.ok and row.failed else "") + (" †" if row.wrong else "")
+    return (" *" if row.ok and row.failed else "") + (" †" if row.ok and row.wrong else "")
 
 
 def _plain(row: Row) -> str:

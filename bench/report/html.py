@@ -88,7 +88,7 @@ def marks(panel: Panel) -> list[str]:
     found = []
     if any(row.ok and row.failed for row in panel.rows):
         found.append("* not every round succeeded")
-    if any(row.wrong for row in panel.rows):
+    if any(row.ok and row.wrong for row in panel.rows):
         found.append("† gave wrong answers and is not ranked")
     return found
 

@@ -204,12 +204,13 @@ class Report:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Every server and service that was sampled, by its usual place in a deployment."""
-        places: dict[str, list[int]] = {}
+        """Every server and service that was sampled, the one that takes most memory first."""
+        most: dict[str, float] = {}
         for row in self.rows:
-            for place, name in enumerate(row.servers):
-                places.setdefault(name, []).append(place)
-        return tuple(sorted(places, key=lambda name: sum(places[name]) / len(places[name])))
+            for name in row.servers:
+                peak = row.memory_peak(name)
+                most[name] = max(most.get(name, 0.0), peak.median if peak else 0.0)
+        return tuple(sorted(most, key=lambda name: -most[name]))
 
     @property
     def checks(self) -> dict[tuple[str, str], list[Check]]:

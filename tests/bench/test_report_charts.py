@@ -61,12 +61,15 @@ def test_a_whisker_runs_from_the_lowest_to_the_highest_round_and_needs_two():
     assert (high - start) == pytest.approx(2 * (low - start), abs=0.2)
 
 
-def test_a_note_stands_instead_of_any_figure():
-    svg = drawn([("stack", [entry(note="failed"), entry()])])
+@pytest.mark.parametrize("width", [chart.WIDE, chart.NARROW])
+def test_rows_without_figures_are_named_with_the_reason_and_draw_nothing(width):
+    entries = [entry("a", note="failed"), entry("b"), entry("c", note="skipped"), entry("d", note="failed")]
+    svg = drawn([("stack", entries)], width)
     rows = [group for group in svg.iter("g") if group.get("class") == "row"]
-    assert [text.text for text in rows[0].iter("text")] == ["layer", "failed"]
-    assert not list(rows[0].iter("rect"))
-    assert list(rows[1].iter("rect"))
+    assert [row.find("title").text for row in rows] == ["b"]
+    notes = [text.text for text in svg.iter("text") if text.get("class") == "note"]
+    assert "; ".join(notes) == "failed: a, d; skipped: c"
+    assert len(list(svg.iter("rect"))) == 1
 
 
 def test_a_chart_without_any_figure_is_still_drawn():
