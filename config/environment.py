@@ -151,29 +151,26 @@ def secret_key(environment: Mapping[str, str], name: str, file: Path) -> str:
 
 
 def _kept_key(name: str, file: Path) -> str:
-    if not file.exists():
-        _make_key(name, file)
-    mode = file.stat().st_mode
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ImproperlyConfigured(f"{file} is readable by others: chmod 600 it, or set {name}")
     try:
+        if not file.exists():
+            _make_key(file)
+        mode = file.stat().st_mode
         value = file.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise ImproperlyConfigured(f"{file}: {error.strerror}: make it readable, or set {name}") from error
+        raise ImproperlyConfigured(f"{file} cannot be used ({error.strerror}): set {name}") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ImproperlyConfigured(f"{file} is readable by others: chmod 600 it, or set {name}")
     if len(value) < SECRET_KEY_CHARACTERS:
         raise ImproperlyConfigured(f"{file} holds no key: remove it to have a new one made, or set {name}")
     return value
 
 
-def _make_key(name: str, file: Path) -> None:
+def _make_key(file: Path) -> None:
     """Write a new key; of several processes that start together, the first one's key stays for all."""
     new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
-            handle.write(secrets.token_urlsafe(SECRET_KEY_CHARACTERS))
-        with contextlib.suppress(FileExistsError):
-            os.link(new, file)
-        new.unlink()
-    except OSError as error:
-        raise ImproperlyConfigured(f"{file} cannot be written ({error.strerror}): set {name}") from error
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+        handle.write(secrets.token_urlsafe(SECRET_KEY_CHARACTERS))
+    with contextlib.suppress(FileExistsError):
+        os.link(new, file)
+    new.unlink()

@@ -119,6 +119,15 @@ DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 
 # Django's default of 300 entries is 150 pages, since each page takes two.
 LOCMEM_ENTRIES = 10_000
+# A memcached that is down or hangs makes pages slower, not broken; it is asked again soon after it is back.
+MEMCACHED_OPTIONS = {
+    "ignore_exc": True,
+    "connect_timeout": 1,  # seconds, as the others
+    "timeout": 1,
+    "retry_timeout": 1,
+    "dead_timeout": 5,
+    "no_delay": True,
+}
 
 
 def _cache(prefix: str) -> dict:
@@ -129,6 +138,8 @@ def _cache(prefix: str) -> dict:
     if cache["BACKEND"].endswith("LocMemCache"):
         cache["LOCATION"] = f"{cache['LOCATION']}{prefix}"
         cache.setdefault("OPTIONS", {}).setdefault("MAX_ENTRIES", LOCMEM_ENTRIES)
+    elif cache["BACKEND"].endswith("PyMemcacheCache"):
+        cache["OPTIONS"] = MEMCACHED_OPTIONS | cache.get("OPTIONS", {})
     return cache
 
 

@@ -277,7 +277,7 @@ def test_empty_key_is_refused(tmp_path: Path):
 def test_key_that_cannot_be_written_is_one_line(tmp_path: Path):
     blocked = tmp_path / "file"
     blocked.touch()
-    with pytest.raises(ImproperlyConfigured, match=r"cannot be written \(.+\): set SECRET_KEY"):
+    with pytest.raises(ImproperlyConfigured, match=r"cannot be used \(.+\): set SECRET_KEY"):
         environment.secret_key({}, "SECRET_KEY", blocked / "secret_key")
 
 

@@ -1,0 +1,85 @@
+"""Layers kept in memcached: they work, share nothing by accident, and survive its death."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from django.core.cache import caches
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.app.conftest import Rows
+
+Site = Callable[..., AbstractContextManager[None]]
+
+pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached is not installed")
+
+
+@contextmanager
+def memcached(socket: Path) -> Iterator[None]:
+    """A memcached on a Unix socket, ready when the block begins and gone after it."""
+    command = ["memcached", "-u", "nobody", "-U", "0", "-s", str(socket), "-a", "0777", "-m", "16"]
+    with subprocess.Popen(command) as process:
+        try:
+            deadline = time.monotonic() + 10
+            while not socket.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            yield
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where memcached, which runs as nobody, may put its socket."""
+    directory = tmp_path_factory.mktemp("memcached")
+    # The directories that pytest makes are closed to others.
+    short = Path("/tmp") / f"benchapp-{directory.parent.name}-{directory.name}"
+    short.mkdir(mode=0o777)
+    short.chmod(0o777)
+    yield short / "m.sock"
+    shutil.rmtree(short)
+
+
+def queries() -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert Client().get("/").status_code == 200
+    return len(captured)
+
+
+def wait_for_a_hit() -> None:
+    deadline = time.monotonic() + 20
+    while queries() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("layer", ["BENCHAPP_FRAGMENTS", "BENCHAPP_SITE_MIDDLEWARE"])
+def test_hits_stop_while_memcached_is_down_and_return_with_it(rows: Rows, site_with: Site, socket: Path, layer: str):
+    with site_with(**{layer: "1", "CACHE_URL": f"memcache://{socket}"}):
+        with memcached(socket):
+            assert queries() == 14
+            assert queries() == 0
+            bare = Client().get("/").content
+        assert queries() == 14
+        assert Client().get("/").content == bare
+        with memcached(socket):
+            wait_for_a_hit()
+            assert queries() == 0
+
+
+def test_pages_and_fragments_share_one_memcached(rows: Rows, site_with: Site, socket: Path):
+    settings = {"BENCHAPP_FRAGMENTS": "1", "BENCHAPP_SITE_MIDDLEWARE": "1", "CACHE_URL": f"memcache://{socket}"}
+    with site_with(**settings), memcached(socket):
+        caches["default"].set("name", "page")
+        caches["template_fragments"].set("name", "fragment")
+        assert caches["default"].get("name") == "page"
+        Client().get("/")
+        caches["default"].delete("name")
+        assert caches["template_fragments"].get("name") == "fragment"
