@@ -17,7 +17,7 @@ from bench.errors import BenchError, DeploymentError
 from bench.identity import worker
 from bench.up import add_set, environment
 from bench.verify.site import Site, prepare
-from bench.verify.suite import LOAD_S, Outcome, all_checks, verify_url
+from bench.verify.suite import LOAD_S, Outcome, all_checks, must_know, verify_url
 from bench.verify.wire import Target
 
 SUMMARY = "prove that stacks and layers give right answers"
@@ -99,6 +99,7 @@ def main(args: argparse.Namespace) -> int:
     """Verify what is asked for; returns 1 when a check fails or a deployment does not come up."""
     if args.list_checks:
         return _print_checks(args.json)
+    must_know(args.check)
     signal.signal(signal.SIGTERM, _stop)
     if args.target:
         outcomes, skips = _verify_target(args), []
@@ -177,9 +178,16 @@ def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Names
             env=environment(args.env),
             changes=values.parse_changes(args.set),
         ) as running:
-            return verifier.verify(running)
+            found = verifier.verify(running)
+            if died := running.died():
+                found.append(_not_up(stack, layer, died))
+            return found
     except DeploymentError as error:
-        return [Outcome(stack, layer, UP, False, "the deployment comes up and stays up", str(error))]
+        return [_not_up(stack, layer, error)]
+
+
+def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
+    return Outcome(stack, layer, UP, False, "the deployment comes up and stays up", str(error))
 
 
 def plan(stacks: Iterable[str], layers: Iterable[str]) -> tuple[list[tuple[str, str]], list[Skip]]:

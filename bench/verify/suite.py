@@ -197,13 +197,17 @@ def verify_url(
 
 
 def _chosen(only: Iterable[str], declared: Mapping[str, str]) -> list[Check]:
-    checks = all_checks()
     only = list(only)
-    known = [item.name for item in checks]
-    for name in [*only, *declared]:
+    must_know([*only, *declared])
+    return [item for item in all_checks() if not only or item.name in only]
+
+
+def must_know(names: Iterable[str]) -> None:
+    """Raise BenchError for a name that is not a check's."""
+    known = [item.name for item in all_checks()]
+    for name in names:
         if name not in known:
             raise BenchError(f"no check is called {name!r}; the checks are: {', '.join(known)}")
-    return [item for item in checks if not only or item.name in only]
 
 
 def _run(
@@ -247,7 +251,7 @@ def mismatches(item: Check, context: Context) -> list[Mismatch]:
 
 def _outcome(stack: str, layer: str, name: str, found: list[Mismatch], declared: Mapping[str, str]) -> Outcome:
     if name in declared:
-        return Outcome(stack, layer, name, True, got=f"declared: {declared[name]}", declared=declared[name])
+        return Outcome(stack, layer, name, True, declared=declared[name])
     if not found:
         return Outcome(stack, layer, name, True)
     return Outcome(

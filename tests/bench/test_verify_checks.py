@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from bench.verify import all_checks, verify_url, wire
+from bench.errors import BenchError
+from bench.supervise import free_port
+from bench.verify import all_checks, suite, verify_url, wire
 from tests.bench.verify_stub import Stub, commands, serving
 
 # Check -> what a site may get wrong that it must notice. Each is a mistake of the stub.
@@ -30,9 +34,9 @@ MISTAKES = {
     "static-range": ["no-ranges", "wrong-total"],
     "path-escapes": ["escapes", "soft-404"],
     "odd-paths": ["odd-breaks", "odd-injects", "soft-404"],
-    "broken-escapes": ["percent-breaks"],
+    "broken-escapes": ["percent-breaks", "percent-dropped"],
     "unknown-host": ["any-host"],
-    "no-host": ["any-host-without other-home"],
+    "no-host": ["any-host"],
     "forged-headers": ["believes-proto", "believes-host", "believes-script-name"],
     "forged-names": ["believes-underscores"],
     "keep-alive": ["forgets-after-first"],
@@ -162,6 +166,27 @@ def test_a_declared_check_is_not_run_and_its_reason_is_kept(stub, url):
     outcomes = verify_url(
         url, stub.site(), stack="stub", layer="none", declared={"conditional": "no validators"}, only=["conditional"]
     )
-    assert [(item.ok, item.declared, item.got) for item in outcomes] == [
-        (True, "no validators", "declared: no validators")
-    ]
+    assert [(item.ok, item.declared, item.got) for item in outcomes] == [(True, "no validators", None)]
+
+
+def test_a_check_that_does_not_exist_is_named_with_those_that_do(stub, url):
+    with pytest.raises(BenchError, match=r"^no check is called 'heads'; the checks are: status, content, "):
+        verify_url(url, stub.site(), stack="stub", layer="none", only=["heads"])
+
+
+def test_a_server_that_is_not_there_fails_every_check_and_breaks_none(stub):
+    stub.reset()
+    outcomes = verify_url(f"http://127.0.0.1:{free_port()}", stub.site(), stack="stub", layer="none")
+    assert [item.check for item in outcomes if item.ok] == ["hit", "kept-headers"]
+    assert {item.expected for item in outcomes if not item.ok and item.check == "status"} == {"a complete answer"}
+
+
+def test_a_silent_server_is_given_up_after_the_suite_has_taken_too_long(stub, monkeypatch):
+    stub.reset()
+    monkeypatch.setattr(suite, "SUITE_LIMIT_S", 0.5)
+    monkeypatch.setattr(wire, "TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        outcomes = verify_url(url, stub.site(), stack="stub", layer="none", only=["status", "head", "redirects"])
+    assert not any(item.ok for item in outcomes)
+    assert outcomes[-1].got == "not tried: the suite has taken 0.5 s already"

@@ -115,8 +115,6 @@ class Stub:
             body += "".join(f"<p><b>{html.escape(who)}</b> {html.escape(text)}</p>" for who, text in self.comments)
         if "other-content" in self.wrong and path == "/posts/":
             body = body.replace("Some", "Same", 1)
-        if "other-home" in self.wrong and path == "/":
-            body = "<h1>It works!</h1>"
         token = f'<input type="hidden" name="csrfmiddlewaretoken" value="{self.token(cookie)}">'
         if user or ("token-on-pages" in self.wrong and path == "/"):
             body += f"<span>{html.escape(user) if 'nameless' not in self.wrong else 'You'}</span>"
@@ -214,8 +212,6 @@ class Handler(BaseHTTPRequestHandler):
         host = self.headers.get("Host")
         if "any-host" in self.stub.wrong:
             return True
-        if host is None and "any-host-without" in self.stub.wrong:
-            return True
         if host is None:
             return self.request_version == "HTTP/1.0"
         return host.rpartition(":")[0] in HOSTS
@@ -247,6 +243,8 @@ class Handler(BaseHTTPRequestHandler):
             self.redirect(self.target, 301)
         elif ("odd-breaks" in wrong and not path.isascii()) or ("percent-breaks" in wrong and self.raw == "/%"):
             self.html(500, stub.not_found())
+        elif "percent-dropped" in wrong and self.raw == "/%":
+            self.known_page("/")
         elif "odd-injects" in wrong and "\r\n" in path:
             self.send(404, "", "text/plain", [("X-Injected", "yes")])
         elif "escapes" in wrong and path.startswith("/static/") and ".." in path and path.endswith("manage.py"):

@@ -62,7 +62,7 @@ ODD = (
     b"/static/" + b"a" * 300 + b".css",
     b"/" + b"a" * 3000 + b"/",
 )
-# Not percent-encoding at all: a server may refuse them, pass them on or drop what it cannot read.
+# Not percent-encoding at all; a server that drops what it cannot read would answer another page for them.
 BROKEN = (b"/%", b"/%zz/", b"/posts/%", b"/static/%", b"/static/%zz.css")
 # Refused or not found, in the words of the status line.
 REFUSED = range(400, 500)
@@ -93,10 +93,10 @@ def odd_paths(context: Context) -> Iterator[Mismatch]:
 
 @check("broken-escapes")
 def broken_escapes(context: Context) -> Iterator[Mismatch]:
-    """A percent sign that encodes nothing is never a server error."""
+    """A percent sign that encodes nothing is refused or not found, never taken for another path."""
     for path in BROKEN:
-        if (got := context.get(path).status) >= 500:
-            yield Mismatch(f"GET {path.decode()}: status below 500", f"status {got}")
+        if (got := context.get(path).status) not in REFUSED:
+            yield Mismatch(f"GET {path.decode()}: status 400 to 499", f"status {got}")
 
 
 def _leads_to_refusal(context: Context, answer: Answer) -> bool:

@@ -1,0 +1,117 @@
+"""The site's own answers, asked for through its commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.errors import BenchError
+from bench.verify import prepare
+from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH
+
+# Answers as the site's commands do; `broken` names what it does wrong.
+MANAGE = """
+import json, os, pathlib, sys, time
+words = sys.argv[1:]
+broken = os.environ.get("BROKEN", "")
+(pathlib.Path(__file__).parent / f"{words[0]}.json").write_text(json.dumps([words, dict(os.environ)]))
+if broken == f"{words[0]} fails":
+    print("Traceback", file=sys.stderr)
+    sys.exit("CommandError: the tables are empty: run ./manage.py loadfixtures")
+if broken == f"{words[0]} prints":
+    print("Loading...")
+elif words[0] == "siteurls":
+    print(json.dumps({"home": "/", "posts": "/posts/", "css": "/static/site.css"}))
+elif words[0] == "renderpages":
+    status = 500 if broken == "home" else 200
+    page = {"status": status, "content_type": "Text/HTML; charset=utf-8", "body": "a page"}
+    pages = {path: page for path in words[1:]}
+    if broken == "page":
+        del pages["/posts/"]["body"]
+    print(json.dumps(pages))
+elif words[1] == "create":
+    print(json.dumps({"username": "verify-1", "password": "secret"}))
+"""
+
+
+@pytest.fixture
+def manage_py(tmp_path):
+    path = tmp_path / "manage.py"
+    path.write_text(MANAGE)
+    return path
+
+
+def asked(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
+    """The words and the environment that a command was last run with."""
+    return tuple(json.loads((manage_py.parent / f"{command}.json").read_text()))
+
+
+def test_pages_of_every_kind_and_those_not_found_are_rendered_by_two_commands(manage_py):
+    site = prepare("sqlite:////tmp/x.sqlite3", {"LAYER": "no"}, sys.executable, manage_py)
+    words, environment = asked(manage_py, "renderpages")
+    assert words == ["renderpages", "/", "/posts/", UNKNOWN_PATH, *BEYOND_PATHS]
+    assert environment["DATABASE_URL"] == "sqlite:////tmp/x.sqlite3"
+    assert environment["LAYER"] == "no"
+    assert site.pages["/"].body == "a page"
+    assert site.pages["/"].content_type == "text/html;charset=utf-8"
+    assert site.static == manage_py.parent / "static"
+
+
+def test_the_callers_environment_does_not_reach_the_site(manage_py, monkeypatch):
+    monkeypatch.setenv("DEBUG", "1")
+    prepare(None, {}, sys.executable, manage_py)
+    _, environment = asked(manage_py, "siteurls")
+    assert "DEBUG" not in environment
+    assert "DATABASE_URL" not in environment
+
+
+def test_commands_run_in_front_of_their_prefix(manage_py):
+    site = prepare(None, {}, sys.executable, manage_py, prefix=("env", "PREFIXED=1"))
+    site.create_account()
+    assert asked(manage_py, "verifyaccount")[1]["PREFIXED"] == "1"
+
+
+def test_accounts_are_made_and_removed_in_the_environment_of_the_deployment(manage_py):
+    site = prepare(None, {"CACHE": "none"}, sys.executable, manage_py)
+    account = site.create_account({"CACHE": "files"})
+    assert (account.username, account.password) == ("verify-1", "secret")
+    site.remove_account(account, ["7", "9"], {"CACHE": "files"})
+    words, environment = asked(manage_py, "verifyaccount")
+    assert words == ["verifyaccount", "delete", "verify-1", "--post", "7", "--post", "9"]
+    assert environment["CACHE"] == "files"
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (
+            "siteurls fails",
+            "manage.py siteurls exited with status 1: CommandError: the tables are empty: run ./manage.py loadfixtures",
+        ),
+        ("siteurls prints", "manage.py siteurls: printed 'Loading...\\n', not a JSON object"),
+        (
+            "home",
+            "manage.py renderpages /: status 500, not 200; load rows with ./manage.py loadfixtures, then try again",
+        ),
+        ("page", "manage.py renderpages /: no status, content_type and body in its answer"),
+    ],
+)
+def test_a_command_that_goes_wrong_is_told_in_one_line(manage_py, broken, message):
+    with pytest.raises(BenchError) as caught:
+        prepare(None, {"BROKEN": broken}, sys.executable, manage_py)
+    assert str(caught.value) == message
+
+
+def test_an_interpreter_that_is_not_there_is_named(manage_py):
+    with pytest.raises(BenchError, match=r"^manage.py siteurls: cannot start /no/python: No such file or directory$"):
+        prepare(None, {}, "/no/python", manage_py)
+
+
+def test_a_kind_that_the_site_does_not_have_is_named_with_those_it_has(manage_py):
+    site = prepare(None, {}, sys.executable, manage_py)
+    assert site.url("posts_page", "posts") == "/posts/"
+    with pytest.raises(BenchError, match=r"names no URL of the kind login; it names home, posts, css$"):
+        site.url("login")
