@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -75,7 +76,13 @@ def hostile(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module", params=["plain", "hostile"])
 def written(request) -> str:
-    return report.write(request.getfixturevalue(request.param)).read_text(encoding="utf-8")
+    return shown(request.getfixturevalue(request.param))
+
+
+@cache
+def shown(folder: Path) -> str:
+    """The page of a folder that no test changes."""
+    return report.write(folder).read_text(encoding="utf-8")
 
 
 def command(*argv: str) -> int:
@@ -208,7 +215,7 @@ def test_every_number_beside_a_chart_stands_in_a_table(written):
 
 
 def test_hostile_text_is_shown_and_does_nothing(hostile):
-    text = report.write(hostile).read_text(encoding="utf-8")
+    text = shown(hostile)
     page = Page(text)
     assert "\x1b" not in text
     assert "<b>bold</b>" not in text
@@ -219,7 +226,7 @@ def test_hostile_text_is_shown_and_does_nothing(hostile):
 
 
 def test_a_log_is_a_link_beside_the_report(plain):
-    page = Page(report.write(plain).read_text(encoding="utf-8"))
+    page = Page(shown(plain))
     name = "raw/nginx-gunicorn~fragments~session~unlimited~sqlite~c50~r1/server.log"
     assert name in [attributes.get("href") for tag, attributes, _ in page.elements if tag == "a"]
 
@@ -231,16 +238,38 @@ def test_other_paths_are_text(path):
     assert "href" not in html.log_link(path)
 
 
+def browsed(path: Path, profile: Path) -> subprocess.CompletedProcess:
+    """Chromium's own view of a page after its scripts have run, and what it complained about."""
+    argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    argv += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    argv += [f"--user-data-dir={profile}", "--enable-logging=stderr", "--dump-dom", path.as_uri()]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 @pytest.mark.parametrize("name", ["plain", "hostile"])
 def test_a_browser_shows_it_without_complaint(request, tmp_path, name):
-    path = report.write(request.getfixturevalue(name))
-    argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    argv += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    argv += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom", path.as_uri()]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
+    done = browsed(report.write(request.getfixturevalue(name)), tmp_path / "profile")
     assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert '<button type="button">requests/s</button>' in done.stdout  # its own script ran
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.parametrize(("clicks", "ascending"), [(1, False), (2, True), (3, None)])
+def test_a_click_on_a_columns_head_sorts(plain, tmp_path, clicks, ascending):
+    click = 'document.querySelector("table.sortable").tHead.rows[0].cells[3].firstElementChild.click();'
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy".*?>', "", shown(plain))
+    copy = tmp_path / "copy.html"
+    copy.write_text(text.replace("</body>", f"<script>{click * clicks}</script></body>"), encoding="utf-8")
+    done = browsed(copy, tmp_path / "profile")
+    body = re.search(r'class="sortable">.*?<tbody>(.*?)</tbody>', done.stdout, flags=re.S)[1]
+    rates = [Page(row).texts("td", "n")[0] for row in re.findall(r"<tr>.*?</tr>", body, flags=re.S)]
+    known = [float(rate.replace(",", "")) for rate in rates if rate != "\N{EN DASH}"]
+    if ascending is None:
+        assert known[0] == pytest.approx(274, rel=0.05)  # the order of the plan again
+    else:
+        assert known == sorted(known, reverse=not ascending)
+        assert set(rates[len(known) :]) == {"\N{EN DASH}"}  # what was not measured stays last
 
 
 # ------------------------------------------------------------------------------------------ what it says
@@ -256,7 +285,7 @@ def table_row(text: str, stack: str, layer: str, columns: int) -> list[str]:
 
 
 def test_the_first_screen_says_what_where_when_and_by_which_tool(plain):
-    page = Page(report.write(plain).read_text(encoding="utf-8"))
+    page = Page(shown(plain))
     assert page.texts("h1") == ["4 stacks \N{MULTIPLICATION SIGN} 4 layers on 2 workloads"]
     facts = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
     assert facts["Machine"] == "Example 3000 (test data), 2 cores, 8.00 GiB of memory"
@@ -270,7 +299,7 @@ def test_the_first_screen_says_what_where_when_and_by_which_tool(plain):
 
 
 def test_a_fallback_load_tool_is_marked(hostile):
-    page = Page(report.write(hostile).read_text(encoding="utf-8"))
+    page = Page(shown(hostile))
     assert page.texts("span", "badge") == ["fallback"]
     assert any("the fallback that pip installs" in item for item in page.texts("li"))
 
@@ -365,7 +394,7 @@ def test_errors_under_load_are_said(tmp_path):
 
 
 def test_failed_and_skipped_cases_show_no_number(plain):
-    text = report.write(plain).read_text(encoding="utf-8")
+    text = shown(plain)
     cells = table_row(text, "nginx-gunicorn", "fragments", 13)
     assert cells[2:] == ["failed", *["\N{EN DASH}"] * 10]
     cells = table_row(text, "gunicorn", "staticgenerator", 13)
@@ -374,7 +403,7 @@ def test_failed_and_skipped_cases_show_no_number(plain):
 
 
 def test_nulls_are_not_measured_in_words(plain):
-    text = report.write(plain).read_text(encoding="utf-8")
+    text = shown(plain)
     home = text[text.index('id="figures"') :]
     home = home[home.index("<code>home</code>") :]
     cells = table_row(home, "uwsgi", "site-middleware", 13)
@@ -388,7 +417,7 @@ def test_a_round_that_failed_is_marked_and_the_others_count(plain):
         row for row in run.rows if (row.stack, row.layer, row.setting.workload) == ("uwsgi", "fragments", "home")
     )
     assert (row.rate.count, len(row.failed)) == (2, 1)
-    text = report.write(plain).read_text(encoding="utf-8")
+    text = shown(plain)
     assert "2 of 3 *" in Page(text).texts("td")
     assert "not ready after 20 s on its port" in Page(text).texts("td")
 
@@ -405,7 +434,7 @@ def test_a_round_measured_again_after_a_failure_counts(tmp_path):
 
 
 def test_skips_notes_checks_and_configurations_are_there(plain):
-    page = Page(report.write(plain).read_text(encoding="utf-8"))
+    page = Page(shown(plain))
     cells = page.texts("td")
     assert "no web server in front: uwsgi cannot serve the finished pages" in cells
     assert any("memcached is not installed" in item for item in page.texts("li"))
@@ -417,7 +446,7 @@ def test_skips_notes_checks_and_configurations_are_there(plain):
 
 
 def test_what_a_stack_declares_is_said_and_is_no_wrong_answer(plain):
-    page = Page(report.write(plain).read_text(encoding="utf-8"))
+    page = Page(shown(plain))
     assert "\N{CHECK MARK} 8 of 8 (1 declared)" in page.texts("td")
     assert "chunked bodies are refused by design" in page.texts("td")
     home = next(panel for panel in arrange(results.read_run(plain)).panels if panel.setting.workload == "home")
@@ -447,7 +476,7 @@ def test_changed_values_stand_on_the_first_screen_without_secrets(tmp_path):
 
 
 def test_every_metric_has_its_sentence(plain):
-    page = Page(report.write(plain).read_text(encoding="utf-8"))
+    page = Page(shown(plain))
     meanings = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
     assert meanings["p99"] == "99 in 100 answers came within this many milliseconds."
     for name in ("requests/s", "p50", "p90", "max", "errors", "memory", "CPU s / 1,000", "ready", "median", "range"):
@@ -494,7 +523,7 @@ def test_the_published_ratios_stand_beside_the_measured_ones(plain):
     measured = {row.layer: row for row in caching.strategies}
     assert measured["staticgenerator"].ratio.median == pytest.approx(365, rel=0.1)
     assert measured["varnish"].ratio is None
-    text = report.write(plain).read_text(encoding="utf-8")
+    text = shown(plain)
     published_part = text[text.index('<section id="published"') : text.index('<section id="figures"')]
     assert [cell for cell in Page(published_part).texts("td") if "not measured" in cell] == ["not measured here"] * 2
     assert "681.65" in published_part
@@ -542,7 +571,7 @@ def test_the_four_published_benchmarks_are_data_with_source_and_year():
 
 
 def test_secrets_do_not_travel_with_the_report(hostile):
-    text = report.write(hostile).read_text(encoding="utf-8")
+    text = shown(hostile)
     assert "very-private" not in text
     assert "hush" not in text
     assert "SECRET_KEY=(hidden)" in text
@@ -591,7 +620,7 @@ def test_markdown_has_the_same_figures(plain):
     arranged = arrange(results.read_run(plain))
     assert len([row for row in figures if row[0] not in ("stack", "---")]) == len(arranged.rows)
     row = next(row for row in figures if row[:2] == ["`nginx-uwsgi`", "`staticgenerator`"])
-    page = Page(report.write(plain).read_text(encoding="utf-8"))
+    page = Page(shown(plain))
     assert row[3] in page.texts("td")
     assert row[4] in page.texts("td")
     failed = next(row for row in figures if row[:2] == ["`nginx-gunicorn`", "`fragments`"])
