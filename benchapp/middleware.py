@@ -6,7 +6,6 @@ import ipaddress
 import uuid
 from collections.abc import Callable
 
-from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -18,40 +17,28 @@ CONTENT_SECURITY_POLICY = (
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
 
-def length_required(get_response: GetResponse) -> GetResponse:
-    """Refuse a chunked request whose body would be lost, with 411 Length Required.
-
-    Under WSGI Django reads exactly CONTENT_LENGTH bytes. A chunked body has no such length unless a server
-    in front has collected it: the view would see an empty form and answer as if nothing had been sent.
-    Under ASGI the body arrives whole and nothing is refused.
-    """
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        chunked = "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower()
-        if chunked and isinstance(request, WSGIRequest) and not request.META.get("CONTENT_LENGTH"):
-            return HttpResponse(
-                "Length Required: send the body with Content-Length, not chunked.\n",
-                status=411,
-                content_type="text/plain; charset=utf-8",
-            )
-        return get_response(request)
-
-    return middleware
-
-
 def real_address(get_response: GetResponse) -> GetResponse:
-    """Take the client's address from X-Real-IP, behind a web server that overwrites that header.
+    """Take the client's address from X-Real-IP and the port from Host, behind a web server that overwrites them.
 
-    Over a Unix socket there is no other: the application server sees an empty address.
+    Over a Unix socket there is no other source: the application server sees an empty address, and no port or 0.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         address = request.META.get("HTTP_X_REAL_IP", "").strip()
         if _is_address(address):
             request.META["REMOTE_ADDR"] = address
+        request.META["SERVER_PORT"] = _port(request)
         return get_response(request)
 
     return middleware
+
+
+def _port(request: HttpRequest) -> str:
+    """The port that the client used: the one in Host, else the scheme's own."""
+    host, _, port = request.META.get("HTTP_HOST", "").rpartition(":")
+    if host and port.isdecimal():
+        return port
+    return "443" if request.META.get("HTTP_X_FORWARDED_PROTO") == "https" else "80"
 
 
 def _is_address(value: str) -> bool:

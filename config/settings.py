@@ -38,6 +38,8 @@ BENCHAPP_SITE_MIDDLEWARE = environment.flag(env, "BENCHAPP_SITE_MIDDLEWARE", def
 BENCHAPP_STATICGENERATOR_ROOT = environment.directory(env, "BENCHAPP_STATICGENERATOR_ROOT", None, base=BASE_DIR)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
+# Views that show the site from inside a worker, to prove a stack right; never on in production.
+BENCHAPP_PROBES = environment.flag(env, "BENCHAPP_PROBES", default=False)
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -61,7 +63,6 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "benchapp.middleware.length_required",
     *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     "django.middleware.security.SecurityMiddleware",
     *(["whitenoise.middleware.WhiteNoiseMiddleware"] if BENCHAPP_WHITENOISE else []),

@@ -5,12 +5,17 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import include, path
 
+from benchapp import probe
+
 urlpatterns = [
     path("", include("benchapp.urls")),
 ]
 
 handler400 = "benchapp.views.bad_request"
 handler500 = "benchapp.views.server_error"
+
+if settings.BENCHAPP_PROBES:
+    urlpatterns.append(path("probe/inside", probe.inside))
 
 if settings.DEBUG:
     urlpatterns.append(path("__debug__/", include("debug_toolbar.urls")))

@@ -170,7 +170,6 @@ def test_layers_are_where_they_see_everything(settings_from: FromEnvironment):
     ]
     assert names[-2:] == ["FetchAnonymousFromCache", "render_id"]
     assert names.index("StaticGenerator") < names.index("UpdateCacheMiddleware") < names.index("SessionMiddleware")
-    assert names.index("length_required") == 0
     assert names.index("real_address") < names.index("SecurityMiddleware")
 
 

@@ -5,6 +5,7 @@ from bench.verify.checks import pages  # noqa: F401
 from bench.verify.checks import static  # noqa: F401
 from bench.verify.checks import paths  # noqa: F401
 from bench.verify.checks import hosts  # noqa: F401
+from bench.verify.checks import inside  # noqa: F401
 from bench.verify.checks import connections  # noqa: F401
 from bench.verify.checks import accounts  # noqa: F401
 from bench.verify.checks import bodies  # noqa: F401

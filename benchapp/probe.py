@@ -1,0 +1,35 @@
+"""Views that show the site from inside a worker, for those who prove that a stack is right.
+
+They exist only where BENCHAPP_PROBES is 1, which production values never set.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import django
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+
+@never_cache
+@require_safe
+def inside(request: HttpRequest) -> JsonResponse:
+    """The interpreter that runs the site, and the client as Django sees it."""
+    return JsonResponse(
+        {
+            "python": sys.version.split()[0],
+            "prefix": sys.prefix,
+            "base_prefix": sys.base_prefix,
+            "django": django.get_version(),
+            "django_path": django.__path__[0],
+            "user_id": os.geteuid(),
+            "process_id": os.getpid(),
+            "client": request.META.get("REMOTE_ADDR", ""),
+            "scheme": request.scheme,
+            "host": request.get_host(),
+            "port": request.get_port(),
+        }
+    )
