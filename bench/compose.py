@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import manifest, programs
+from bench import manifest, paths, programs
 from bench.errors import BenchError
 from bench.manifest import NO_LAYER, Declaration, Layer, Server, Service, Stack
 
@@ -98,8 +98,7 @@ def misfit(stack: Stack, layer: Layer) -> str:
     """
     if layer.place != "server" or any(layer.snippets(server.name) for server in stack.servers):
         return ""
-    chain = " and ".join(server.name for server in stack.servers)
-    return f"{layer.name} has no snippet for {chain}: it needs {layer_needs(layer)}"
+    return f"{layer.name} needs {layer_needs(layer)}: it has no snippet for another server"
 
 
 def layer_needs(layer: Layer) -> str:
@@ -149,4 +148,11 @@ def server_version(server: Server, program: Path) -> str | None:
     """The version that the server's program prints, or None when it declares no way to ask."""
     if not server.version:
         return None
-    return programs.version(tuple(item.replace("{{ program }}", str(program)) for item in server.version))
+    known = {"{{ program }}": str(program), "{{ venv }}": str(paths.VENV)}
+    return programs.version(tuple(_replaced(item, known) for item in server.version))
+
+
+def _replaced(text: str, known: dict[str, str]) -> str:
+    for name, value in known.items():
+        text = text.replace(name, value)
+    return text

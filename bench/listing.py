@@ -64,6 +64,7 @@ def _servers(stack: manifest.Stack) -> list[dict[str, Any]]:
                 "speaks": server.speaks,
                 "program": str(program) if program else None,
                 "version": compose.server_version(server, program) if program else None,
+                "modules": {name: programs.module(globs) for name, globs in server.modules.items()},
             }
         )
     return servers
@@ -93,8 +94,9 @@ def as_text(listing: dict[str, Any]) -> str:
     lines += ["", "STACKS (innermost server first)"]
     width = max(map(len, listing["stacks"]))
     for name, stack in listing["stacks"].items():
-        chain = " <- ".join(f"{item['name']} {item['version'] or '(not installed)'}" for item in stack["servers"])
+        chain = " <- ".join(f"{item['name']} {_version(item)}" for item in stack["servers"])
         lines.append(f"  {name:{width}}  {chain}")
+    lines += ["", *_chosen(listing)]
     lines += ["", "LAYERS"]
     width = max(map(len, listing["layers"]))
     lines += [f"  {name:{width}}  {layer['about']}" for name, layer in listing["layers"].items()]
@@ -107,6 +109,23 @@ def as_text(listing: dict[str, Any]) -> str:
         )
         lines.append(f"  {name:{width}}  {state}")
     return "\n".join([*lines, "", *_matrix(listing)])
+
+
+def _version(server: dict[str, Any]) -> str:
+    if not server["program"] or None in server["modules"].values():
+        return "(not installed)"
+    return server["version"] or "(version unknown)"
+
+
+def _chosen(listing: dict[str, Any]) -> list[str]:
+    """The programs and modules that would be used, one line each, so that nobody has to guess which was found."""
+    found: dict[str, str] = {}
+    for stack in listing["stacks"].values():
+        for server in stack["servers"]:
+            found[server["name"]] = server["program"] or "not installed"
+            found |= {f"{server['name']} {name}": path or "not installed" for name, path in server["modules"].items()}
+    width = max(map(len, found))
+    return ["FOUND", *(f"  {name:{width}}  {path}" for name, path in sorted(found.items()))]
 
 
 def _matrix(listing: dict[str, Any]) -> list[str]:

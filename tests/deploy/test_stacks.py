@@ -193,7 +193,7 @@ def test_tls_is_a_setting(site_url):
         ),
         (
             ["up", "gunicorn", "--layer", "staticgenerator"],
-            "cannot run here: staticgenerator has no snippet for gunicorn",
+            "cannot run here: staticgenerator needs nginx in the chain",
         ),
         (["up", "gunicorn", "--set", "listener=tls"], "gunicorn: gunicorn has no TLS listener; use listener=plain"),
         (["render", "gunicorn", "--to", "bench"], "/bench: not empty; name a new or empty directory"),
@@ -216,7 +216,7 @@ def test_list_says_what_fits_and_why_not():
     assert listing["stacks"].keys() == set(STACKS)
     assert listing["layers"].keys() == set(LAYERS)
     assert listing["fits"]["gunicorn"]["none"] is None
-    assert "has no snippet for gunicorn" in listing["fits"]["gunicorn"]["staticgenerator"]
+    assert "it has no snippet for another server" in listing["fits"]["gunicorn"]["staticgenerator"]
     text = command("-m", "bench", "list").stdout
     assert all(name in text for name in [*STACKS, *LAYERS])
 
