@@ -12,7 +12,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,9 @@ import psycopg2
 OWNER = "benchapp"
 START_SECONDS = 30
 STOP_SECONDS = 15
+
+# Nothing in a test's cluster outlives the tests, so nothing needs to reach the disk.
+UNSAFE_AND_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=40")
 
 
 def programs() -> Path | None:
@@ -84,8 +87,11 @@ def stop(process: subprocess.Popen) -> None:
 
 
 @contextmanager
-def cluster(binaries: Path) -> Iterator[str]:
-    """A running cluster; yields the URL of its database `benchapp`, whose user may create others."""
+def cluster(binaries: Path, settings: Sequence[str] = UNSAFE_AND_FAST) -> Iterator[str]:
+    """A running cluster; yields the URL of its database `benchapp`, whose user may create others.
+
+    `settings` are parameters of the server, each as name=value.
+    """
     user = ordinary_user()
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PG")} | {"LC_ALL": "C"}
     directory = directory_for(user)
@@ -108,9 +114,7 @@ def cluster(binaries: Path) -> Iterator[str]:
             **user,
         )
         port = free_port()
-        options = [f"port={port}", f"unix_socket_directories={directory}", "listen_addresses=127.0.0.1"]
-        # Nothing here outlives the tests, so nothing needs to reach the disk.
-        options += ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=40"]
+        options = [f"port={port}", f"unix_socket_directories={directory}", "listen_addresses=127.0.0.1", *settings]
         command = [str(binaries / "postgres"), "-D", str(data)]
         for option in options:
             command += ["-c", option]

@@ -85,7 +85,7 @@ class Command(BaseCommand):
 
     def _say_what(self, rows: Rows, found: list[str]) -> None:
         if found:
-            self._say(f"Would delete all {' and '.join(found)} in {_database()}.")
+            self._say(f"Would delete all {', '.join(found)} in {_database()}.")
         self._say(
             f"Would load {rows.total:,} rows of seed {rows.seed} into {_database()}: {_counts(rows)},"
             f" about {_bytes(rows) / 1e6:,.0f} MB with their indexes."
