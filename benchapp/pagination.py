@@ -7,13 +7,13 @@ nobody has told it. It cannot be computed either: ids have gaps where rows were 
 
 It can be looked up. The key of the n-th row is an order statistic, and a tree of counts finds it: the
 database keeps, by triggers, how many rows each range of 256 keys holds, and each 256 of these ranges, and
-so on (`benchapp.counted`). From the root, subtract the counts of the ranges above the wanted row until
-one contains it, and go on inside that one: at most 256 small rows at each of two levels, the few of the
-top level, then at most 255 index entries in the last range. The top level's sum is the length of the
-list, so the number of pages is exact, and each page holds exactly the rows that counting and OFFSET would
-have shown, whatever was deleted or inserted in between. Children of one parent (an author's posts, a
-post's comments) have trees of their own over `number`, their position of writing; the parent's stored
-count is their total.
+so on (`benchapp.counted`). From the root, subtract the counts of the ranges above the wanted row (or below
+it, if the end is nearer) until one contains it, and go on inside that one: at most 256 small rows at each
+of two levels, the few of the top level, then at most 255 index entries in the last range. The top level's
+sum is the length of the list, so the number of pages is exact, and each page holds exactly the rows that
+counting and OFFSET would have shown, whatever was deleted or inserted in between. Children of one parent
+(an author's posts, a post's comments) have trees of their own over `number`, their order of writing; the
+parent's stored count is their total.
 
 What it costs: a few microseconds and three small updates on each insert and delete, which in PostgreSQL
 make writers of the same table wait for each other until they commit. What it needs: list order must be

@@ -15,7 +15,7 @@ from benchapp.counted.trees import BITS, LEVELS, TABLE, Tree
 TOTAL = f"SELECT coalesce(sum(rows), 0) FROM {TABLE} WHERE tree = %s AND scope = 0 AND level = {LEVELS[0]}"
 BUCKETS = (
     f"SELECT bucket, rows FROM {TABLE} WHERE tree = %s AND scope = %s AND level = %s"
-    " AND bucket BETWEEN %s AND %s ORDER BY bucket DESC"
+    " AND bucket BETWEEN %s AND %s ORDER BY bucket "
 )
 EVERY_BUCKET = (-(1 << 63), (1 << 63) - 1)
 
@@ -72,7 +72,7 @@ def locate_in_sqlite(cursor: Any, tree: Tree, scope: int, position: int, ascendi
     if position >= count:
         return count, None
     skip = count - 1 - position if ascending else position
-    bucket, skip = descend(cursor, tree, scope, skip) if descends else (0, skip)
+    bucket, skip = descend(cursor, tree, scope, skip, count) if descends else (0, skip)
     within = f"{tree.scope} = %s AND " if tree.scope else ""
     cursor.execute(
         f"SELECT {tree.key} FROM {tree.table} WHERE {within}{tree.key} BETWEEN %s AND %s"
@@ -83,17 +83,23 @@ def locate_in_sqlite(cursor: Any, tree: Tree, scope: int, position: int, ascendi
     return count, row[0] if row else None
 
 
-def descend(cursor: Any, tree: Tree, scope: int, skip: int) -> tuple[int, int]:
+def descend(cursor: Any, tree: Tree, scope: int, skip: int, count: int) -> tuple[int, int]:
     """The bucket of level 1 with the row that has `skip` rows above it, and how many of these it holds."""
-    keys = EVERY_BUCKET
+    keys, held = EVERY_BUCKET, count
     for level in LEVELS:
-        cursor.execute(BUCKETS, [tree.number, scope, level, *keys])
-        bucket = 0  # if none of those stored: what the parent's count has beyond them
+        # From the nearer end, unless a bucket that is not stored is at the lower one.
+        from_below = not scope and skip > held // 2
+        if from_below:
+            skip = held - 1 - skip
+        cursor.execute(BUCKETS + ("ASC" if from_below else "DESC"), [tree.number, scope, level, *keys])
+        bucket = 0  # if none of those stored: the parent's rows beyond the stored buckets
         for stored, rows in chain.from_iterable(iter(lambda: cursor.fetchmany(BATCH), [])):
             if skip < rows:
-                bucket = stored
+                bucket, held = stored, rows
                 break
             skip -= rows
+        if from_below:
+            skip = held - 1 - skip
         keys = keys_of(bucket)
     return bucket, skip
 

@@ -251,33 +251,46 @@ CREATE OR REPLACE FUNCTION {DESCEND}(
 ) LANGUAGE plpgsql STABLE AS $$
 DECLARE
   k record;
-  here bigint;
+  here bigint; -- the bucket of this level, and its rows
+  held bigint;
 BEGIN
   SELECT coalesce(sum(c.rows), 0) INTO total FROM {TABLE} c
   WHERE c.tree = a_tree AND c.scope = a_scope AND c.level = {LEVELS[0]};
-  rest := skip;
   low := {-(1 << 63)};
   high := {(1 << 63) - 1};
+  held := total;
+  rest := skip;
   FOR depth IN REVERSE {LEVELS[0]}..{LEVELS[-1]} LOOP
     here := NULL;
-    FOR k IN
-      SELECT c.bucket, c.rows FROM {TABLE} c
-      WHERE c.tree = a_tree AND c.scope = a_scope AND c.level = depth AND c.bucket BETWEEN low AND high
-      ORDER BY c.bucket DESC
-    LOOP
-      IF rest < k.rows THEN
-        here := k.bucket;
-        EXIT;
-      END IF;
-      rest := rest - k.rows;
-    END LOOP;
-    IF here IS NULL THEN
-      here := 0; -- not stored: what the parent's count has beyond the stored buckets
+    IF a_scope = 0 AND rest > held / 2 THEN -- nearer to the end: from below, where rows below count
+      rest := held - 1 - rest;
+{walk("ASC")}
+      rest := held - 1 - rest;
+    ELSE
+{walk("DESC")}
     END IF;
+    here := coalesce(here, 0); -- bucket 0 is not stored: the parent's rows beyond the stored buckets
     low := here << {BITS};
     high := low + {(1 << BITS) - 1};
   END LOOP;
 END $$"""
+
+
+def walk(order: str) -> str:
+    """Buckets of one level until the one that holds the row with `rest` rows before it."""
+    return f"""\
+      FOR k IN
+        SELECT c.bucket, c.rows FROM {TABLE} c
+        WHERE c.tree = a_tree AND c.scope = a_scope AND c.level = depth AND c.bucket BETWEEN low AND high
+        ORDER BY c.bucket {order}
+      LOOP
+        IF rest < k.rows THEN
+          here := k.bucket;
+          held := k.rows;
+          EXIT;
+        END IF;
+        rest := rest - k.rows;
+      END LOOP;"""
 
 
 def create_statements() -> list[str]:

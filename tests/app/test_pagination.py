@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from django.core.paginator import Paginator
@@ -233,3 +237,44 @@ def test_pages_of_a_busy_site_are_those_of_offset(busy_site, settings):
             settings.BENCHAPP_PAGINATION = "counted"
             page = LISTS[name](number)
             assert (keys_of(page), page.count) == (keys_of(expected), expected.count), f"page {number} of {name}"
+
+
+# --- The benchmark ------------------------------------------------------------------------------
+
+
+def test_the_benchmark_prints_every_list_mode_and_depth():
+    result = subprocess.run(
+        [sys.executable, "-m", "benchmarks.pagination", "--rows", "5100", "--rounds", "2"],
+        cwd=Path(__file__).resolve().parents[2],
+        env=os.environ | {"PYTHONWARNINGS": "error"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert "sqlite, 5,100 rows; a page of 25 rows as objects, in process, no template" in lines
+    for name in ("posts", "comments", "author's", "post's"):
+        for mode in ("counted", "offset"):
+            assert sum(line.startswith(f"{name} ") and f" {mode} " in line for line in lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--rows", "many"], 2, "argument --rows: not a whole number from 1: 'many'"),
+        (["--rounds", "0"], 2, "argument --rounds: not a whole number from 1: '0'"),
+        (["--database", "postgres://nobody@127.0.0.1:9/x"], 1, "benchmarks.pagination: connection to server at"),
+    ],
+)
+def test_the_benchmark_refuses_what_it_cannot_use(arguments: list[str], status: int, message: str):
+    result = subprocess.run(
+        [sys.executable, "-m", "benchmarks.pagination", *arguments],
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == status
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
