@@ -51,7 +51,7 @@ class LoadTool:
 
     name: Annotated[str, "Name of the load tool, such as wrk."]
     version: Annotated[str | None, "Version the load tool printed."]
-    fallback: Annotated[bool, "True when the tool came from pip because no system load tool was installed."]
+    fallback: Annotated[bool, "True when the tool is the one that pip installs, not a system load tool."]
 
 
 @dataclass(frozen=True)

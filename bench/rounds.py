@@ -166,12 +166,20 @@ class Run:
         )
         with interrupts.released_at_end(), deployed as running:
             try:
+                self._note(running.notes)
                 self._count_rows(running)
                 if self._verify(item, running):
                     self._measure(left, running)
             finally:
                 # Now all is taken down, which no signal may cut short.
                 interrupts.hold()
+
+    def _note(self, notes: list[str]) -> None:
+        """Keep what a deployment says of this machine; what it says of its stack is with its cases."""
+        known = {*self.info.notes, *(note for case in self.info.cases for note in case.notes)}
+        if new := [note for note in notes if note not in known]:
+            self.info = replace(self.info, notes=(*self.info.notes, *new))
+            self.folder.write_info(self.info)
 
     def _count_rows(self, running: Running) -> None:
         """Ask the site how many rows it has, once in a run."""
@@ -242,7 +250,7 @@ class Run:
 def _wrong_answers(checks: list[Check]) -> str:
     """Which checks failed; what was expected and what came is in verify.jsonl."""
     names = ", ".join(check.check for check in checks[:SHOWN]) + (", ..." if len(checks) > SHOWN else "")
-    return f"not measured, it gives wrong answers: {len(checks)} checks failed: {names}"
+    return f"not measured, it gives wrong answers: {len(checks)} check{'s'[: len(checks) > 1]} failed: {names}"
 
 
 def _tidy(directory: Path, configs: Path) -> None:

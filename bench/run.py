@@ -91,8 +91,9 @@ def main(args: argparse.Namespace, host: Host | None = None) -> int:
         try:
             return run.go(interrupts)
         except Stopped as stopped:
-            where = run.folder.directory
-            print(f"bench run: {stopped.name}; go on with: python -m bench run --resume {where}", file=sys.stderr)
+            url = " --database URL" if run.info.plan.database_given else ""
+            command = f"python -m bench run --resume {run.folder.directory}{url}"
+            print(f"bench run: {stopped.name}; go on with: {command}", file=sys.stderr)
             return stopped.exit_status
 
 
@@ -196,8 +197,8 @@ def _notes(tool: Load) -> tuple[str, ...]:
         )
     if tool.tool.fallback:
         notes.append(
-            f"load made by {tool.tool.name} from pip, as no system load tool is installed; it costs more processor "
-            "time than those, and on shared cores the servers have the less"
+            f"load made by {tool.tool.name}, the tool that pip installs; it costs more processor time than a system "
+            "load tool, and on shared cores that is taken from the servers"
         )
     if not tool.tool.can_keep_alive:
         notes.append(f"{tool.tool.name} opens a new connection for each request")

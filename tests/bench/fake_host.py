@@ -81,7 +81,7 @@ class FakeHost(Host):
                     ready_s=0.25,
                     pids={"server": os.getpid()},
                     logs=logs,
-                    notes=[],
+                    notes=[f"{stack} is small", "the machine is odd"],
                     env={},
                     site=site,
                     stack=stack,
