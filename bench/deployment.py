@@ -303,7 +303,7 @@ class _Parts:
             env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
             for number, address in enumerate(self.wiring.listens[server.name], 1):
                 argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
-                name = server.name if number == 1 else f"{server.name}-{number}"
+                name = render.instance_name(server.name, number)
                 self.servers.append(self._start(name, argv, env, cwd=paths.PROJECT))
             for process, address in zip(self.servers[-number:], self.wiring.listens[server.name], strict=True):
                 supervise.wait_accepting(process, address, READY_TIMEOUT_S)

@@ -11,7 +11,7 @@ from typing import Any
 from bench import compose, deployment, identity, manifest, paths, programs, render, supervise, values
 from bench.compose import Composition
 from bench.errors import BenchError
-from bench.render import Places, Wiring
+from bench.render import Places, Wiring, instance_name
 from bench.up import add_set
 from bench.values import Values
 
@@ -108,7 +108,9 @@ def _with_host_programs(composition: Composition, places: Places) -> Composition
 def _write_host_files(
     composition: Composition, places: Places, wiring: Wiring, chosen: Values, target: Path
 ) -> list[Path]:
-    units = [_unit(server, composition, places, wiring, chosen) for server in composition.stack.servers]
+    units = [
+        unit for server in composition.stack.servers for unit in _units(server, composition, places, wiring, chosen)
+    ]
     context = {
         **chosen.names,
         **vars(places),
@@ -136,24 +138,29 @@ def _write_host_files(
     return written
 
 
-def _unit(
+def _units(
     server: manifest.Server, composition: Composition, places: Places, wiring: Wiring, chosen: Values
-) -> dict[str, Any]:
-    """What the unit template needs of one server."""
+) -> list[dict[str, Any]]:
+    """What the unit template needs of each instance of one server."""
     chain = [item.name for item in composition.stack.servers]
     index = chain.index(server.name)
     context = render.context_of(server, composition, places, wiring, chosen)
-    check = render.argv(server.check, context, f"{server.name} check")
-    return {
-        "name": f"benchapp-{server.name}",
+    shared = {
         "about": server.about,
-        "start": " ".join(render.argv(server.start, context, f"{server.name} start")),
-        "check": " ".join(check),
+        "check": " ".join(render.argv(server.check, context, f"{server.name} check")),
         "after": f"benchapp-{chain[index - 1]}.service" if index else "",
         "env": {key: render.text(text, context, server.name) for key, text in server.env.items()},
         # Only the application server learns the site's secrets.
         "environment_files": [f"{places.conf}/site.env", f"{places.conf}/secrets.env"] if index == 0 else [],
     }
+    return [
+        {
+            **shared,
+            "name": f"benchapp-{instance_name(server.name, number)}",
+            "start": " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
+        }
+        for number, address in enumerate(wiring.listens[server.name], 1)
+    ]
 
 
 def _site_env(composition: Composition, places: Places, chosen: Values) -> dict[str, str]:

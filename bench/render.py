@@ -53,6 +53,11 @@ class Wiring:
     listens: dict[str, list[Address]] = field(default_factory=dict)
 
 
+def instance_name(server: str, number: int) -> str:
+    """What the instance of a server is called: by the server's name, the second `name-2`."""
+    return server if number == 1 else f"{server}-{number}"
+
+
 def wire(servers: tuple[Server, ...], places: Places, values: dict[str, Any], ports: Any) -> Wiring:
     """Give each server its addresses: the outermost the front port, the others a Unix socket or a port of `ports()`."""
     listens: dict[str, list[Address]] = {}

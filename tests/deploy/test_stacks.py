@@ -158,7 +158,9 @@ def test_a_port_in_use_is_told(site_url):
 
 @pytest.mark.servers
 def test_processes_and_site_environment_come_from_the_command_line(site_url):
-    with Up("gunicorn", "--database", site_url, "--set", "processes=2", "--env", "ALLOWED_HOSTS=127.0.0.1,other.test") as up:
+    with Up(
+        "gunicorn", "--database", site_url, "--set", "processes=2", "--env", "ALLOWED_HOSTS=127.0.0.1,other.test"
+    ) as up:
         assert httpx.get(up.url, headers={"Host": "other.test"}).status_code == 200
         master = up.tree()[0]
         assert len(master.children()) == 2

@@ -1,0 +1,189 @@
+"""Production's files pass the servers' and systemd's own tests, redirect to HTTPS and refuse what is not ours."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import http.client
+import os
+import shutil
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from bench import checking, compose, manifest, paths, production, programs, render, supervise, values
+from bench.compose import Skip
+from bench.identity import worker
+
+STACKS = list(manifest.stacks())
+NAME = "example.org"
+
+
+class Host:
+    """A host of production's in a directory: the same values and templates, the places moved there."""
+
+    def __init__(self, stack: str, layer: str, folder: Path):
+        composed = compose.compose(manifest.stacks()[stack], compose.layers(layer))
+        if isinstance(composed, Skip):
+            pytest.skip(composed.reason)
+        self.identity = worker(folder)
+        chosen = values.read("production")
+        self.http_port = supervise.free_port()
+        places = {
+            "project": str(paths.PROJECT),
+            "venv": str(paths.VENV),
+            "static_root": str(folder / "static"),
+            "user": "www-data",
+            "group": str(self.identity.gid),
+            "bind": "127.0.0.1",
+            "port": supervise.free_port(),
+        }
+        places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
+        self.values = dataclasses.replace(
+            chosen.changed({"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log")}),
+            places=places,
+        )
+        self.places = production.production_places(self.values)
+        self.stack = composed.stack
+        self.composition = production.composed_for_files(stack, layer)
+        for name in ("run", "logs", "store", "tls", "static"):
+            (folder / name).mkdir()
+        self.written = production.write(self.composition, self.values, Path(self.places.conf))
+        make_certificate(Path(self.places.tls))
+        (Path(self.places.conf) / "secrets.env").write_text("SECRET_KEY=x\nDATABASE_URL=sqlite://:memory:\n")
+        worker().give_tree(folder)
+
+    def environment(self, unit: str) -> dict[str, str]:
+        """What systemd would give the unit."""
+        text = "".join(Path(name).read_text() for name in self.lines(unit, "EnvironmentFile"))
+        pairs = [line for line in text.splitlines() if line and not line.startswith("#")]
+        pairs += self.lines(unit, "Environment")
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": self.places.run,
+            **{line.partition("=")[0]: line.partition("=")[2] for line in pairs},
+        }
+
+    def units(self) -> list[Path]:
+        return sorted((Path(self.places.conf) / "systemd").iterdir())
+
+    def services(self) -> list[str]:
+        """The names of the services, the inner before the outer."""
+        chain = [server.name for server in self.stack.servers]
+        names = [path.stem for path in self.units() if path.suffix == ".service"]
+        return sorted(names, key=lambda name: (chain.index(name.split("-")[1]), name))
+
+    def lines(self, unit: str, key: str) -> list[str]:
+        """The values of a key in a unit."""
+        text = (Path(self.places.conf) / "systemd" / f"{unit}.service").read_text()
+        return [line.partition("=")[2] for line in text.splitlines() if line.startswith(f"{key}=")]
+
+    def command(self, unit: str) -> list[str]:
+        return self.lines(unit, "ExecStart")[0].split()
+
+
+def make_certificate(folder: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("program not installed: openssl")
+    key, certificate = folder / "privkey.pem", folder / "fullchain.pem"
+    argv = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}"]
+    subprocess.run([*argv, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    (folder / "both.pem").write_bytes(certificate.read_bytes() + key.read_bytes())
+
+
+@pytest.fixture
+def host(tmp_path):
+    def make(stack: str, layer: str = "none") -> Host:
+        return Host(stack, layer, tmp_path)
+
+    return make
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_servers_accept_the_files(host, stack):
+    made = host(stack)
+    for server in made.stack.servers:
+        if server.check:
+            settings = render.settings(made.composition, made.values)
+            wiring = render.wire(made.stack.servers, made.places, settings, supervise.free_port)
+            context = render.context_of(server, made.composition, made.places, wiring, made.values)
+            argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
+            assert checking.run_check(argv, made.environment(f"benchapp-{server.name}"), server.bad_output) == ""
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_systemd_accepts_the_units(host, stack):
+    systemd_analyze = programs.find(["systemd-analyze"])
+    if systemd_analyze is None:
+        pytest.skip("program not installed: systemd-analyze")
+    made = host(stack)
+    done = subprocess.run(
+        [str(systemd_analyze), "verify", "--man=no", *map(str, made.units())], capture_output=True, text=True
+    )
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "benchapp" in line]
+    assert (ours, done.returncode) == ([], 0)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("stack", [name for name in STACKS if name not in ("gunicorn", "uwsgi", "granian", "uvicorn")])
+def test_plain_http_redirects_and_https_serves(host, stack):
+    made = host(stack)
+    processes = []
+    try:
+        for name in made.services():
+            log = Path(made.places.logs) / f"{name}.log"
+            processes.append(
+                supervise.start(
+                    name,
+                    made.command(name),
+                    env=made.environment(name),
+                    cwd=paths.PROJECT,
+                    log=log,
+                    identity=made.identity,
+                )
+            )
+        wait_for(lambda: ask(made, "/healthz", NAME)[0], 200, processes)
+        assert ask(made, "/healthz", "other.example")[0] == 400
+        status, location = ask_plain(made, "/posts/?a=b", NAME)
+        assert (status, location) == (301, f"https://{NAME}/posts/?a=b")
+    finally:
+        supervise.stop(processes)
+
+
+def wait_for(question, expected, processes, timeout_s=20):
+    """Return once the answer is the expected one; the front may be up before the application is."""
+    deadline = time.monotonic() + timeout_s
+    got = None
+    while got != expected:
+        for process in processes:
+            if error := process.died():
+                raise error from None
+        assert time.monotonic() < deadline, f"it answers {got}"
+        time.sleep(0.05)
+        with contextlib.suppress(OSError):
+            got = question()
+
+
+def ask(made: Host, path: str, name: str) -> tuple[int, str | None]:
+    context = ssl._create_unverified_context()
+    connection = http.client.HTTPSConnection("127.0.0.1", made.places.port, timeout=10, context=context)
+    return _ask(connection, path, name)
+
+
+def ask_plain(made: Host, path: str, name: str) -> tuple[int, str | None]:
+    return _ask(http.client.HTTPConnection("127.0.0.1", made.http_port, timeout=10), path, name)
+
+
+def _ask(connection, path, name):
+    try:
+        connection.request("GET", path, headers={"Host": name})
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Location")
+    except TimeoutError as error:
+        raise AssertionError("no answer in time") from error
+    finally:
+        connection.close()
