@@ -1,0 +1,331 @@
+"""The rows of the site as their generator makes them: the same for ever, each alone, and believable."""
+
+from __future__ import annotations
+
+import random
+import re
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, date, datetime, time
+from itertools import chain, pairwise
+
+import pytest
+from django.db import models
+
+from benchapp.models import Author, Comment, Post, RangeCount
+from fixtures import generator, load, text
+from fixtures.generator import ROWS_MAX, TABLES, Rows, row
+from fixtures.pageindex import buckets
+from fixtures.popularity import Popularity
+from fixtures.stream import PROJECT, Stream, StreamError
+from fixtures.text import VocabularyError, read
+from fixtures.timeline import END, START
+
+MODELS = {"author": Author, "post": Post, "comment": Comment}
+
+# Of 1,000 rows of seed 1. Whoever changes what the rows are changes these, and says so: databases that were
+# filled before and after no longer have the same rows.
+CHECKSUM = "bfa310d7322501b1419118a529618158316be884bb16ef9b03b364957401c6c7"
+
+
+@pytest.fixture(scope="module")
+def site() -> dict[str, list[dict]]:
+    """All rows of a site of 20,400: 400 authors, 4,000 posts, 16,000 comments."""
+    rows = Rows(seed=5, total=20_400)
+    return {
+        table: [generator.parse(table, line) for line in rows.lines(table, 1, count + 1)]
+        for table, count in rows.counts.items()
+    }
+
+
+# --- How many -----------------------------------------------------------------------------------
+
+
+def test_the_default_is_a_million_and_twenty_thousand_rows():
+    assert Rows().counts == {"author": 20_000, "post": 200_000, "comment": 800_000}
+
+
+@pytest.mark.parametrize("total", [100, 101, 127, 1000, 99_999, 1_020_001, ROWS_MAX])
+def test_the_tables_scale_in_proportion_and_sum_up_exactly(total):
+    counts = Rows(total=total).counts
+    assert sum(counts.values()) == total
+    for table, share in (("author", 1), ("post", 10), ("comment", 40)):
+        assert abs(counts[table] - total * share / 51) <= 1
+
+
+@pytest.mark.parametrize(
+    ("seed", "total", "message"),
+    [
+        (1, 99, "the number of rows must be from 100 to 100,000,000, not 99"),
+        (1, 100_000_001, "the number of rows must be from 100 to 100,000,000, not 100,000,001"),
+        (-1, 1000, "the seed must be a whole number from 0 to 9223372036854775807, not -1"),
+        (1 << 63, 1000, "the seed must be a whole number from 0 to 9223372036854775807, not 9223372036854775808"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(seed, total, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Rows(seed, total)
+
+
+@pytest.mark.parametrize(
+    ("table", "number", "message"),
+    [
+        ("author", 0, "table author has rows 1 to 20, not 0 to 0"),
+        ("post", 197, "table post has rows 1 to 196, not 197 to 197"),
+        ("page", 1, "there is no table 'page', only author, post, comment"),
+    ],
+)
+def test_a_row_that_does_not_exist_is_refused(table, number, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        row(1, table, number, 1000)
+
+
+# --- Determinism --------------------------------------------------------------------------------
+
+
+def test_the_rows_of_a_seed_are_the_same_for_ever():
+    with Stream(Rows(seed=1, total=1000)) as stream:
+        assert sum(frame.rows for frame in stream) == 1000
+    assert stream.checksum == CHECKSUM
+
+
+def test_another_seed_gives_other_rows():
+    one, other = (Rows(seed, 1000).lines("comment", 1, 785) for seed in (1, 2))
+    assert not set(one) & set(other)
+
+
+@pytest.mark.parametrize("total", [100, 131, 5000, 60_000])
+def test_any_row_can_be_made_alone(total):
+    rows = Rows(seed=3, total=total)
+    picked = random.Random(total)
+    for table, count in rows.counts.items():
+        lines = rows.lines(table, 1, count + 1)
+        assert len(lines) == count
+        for number in {1, count, *(picked.randint(1, count) for _ in range(60))}:
+            assert row(3, table, number, total) == generator.parse(table, lines[number - 1])
+        start, stop = sorted(picked.sample(range(1, count + 1), 2))
+        assert rows.lines(table, start, stop) == lines[start - 1 : stop - 1]
+
+
+def test_a_row_of_the_largest_site_is_as_easily_made():
+    comment = row(1, "comment", 77_777_777, ROWS_MAX)
+    post = row(1, "post", comment["post_id"], ROWS_MAX)
+    assert post["published"] <= comment["created"]
+    assert 1 <= comment["number"] <= post["comment_count"]
+
+
+def test_making_rows_needs_nothing_but_python():
+    """The process that makes them runs without site-packages, so without Django."""
+    code = "import fixtures.load, sys; sys.exit('django' in sys.modules or 'bench' in sys.modules)"
+    subprocess.run([sys.executable, "-S", "-c", code], cwd=PROJECT, check=True)
+
+
+# --- Whose it is --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parents", "children", "lanes"),
+    [
+        (2, 1, 1),
+        (2, 90, 1),
+        (3, 20, 1),
+        (20, 78, 1),
+        (200, 801, 4),
+        (1003, 5007, 16),
+        (2000, 300, 3),
+        (3000, 12_000, 4),
+    ],
+)
+def test_children_are_shared_out_alike_one_by_one_and_all_at_once(parents, children, lanes):
+    popularity = Popularity(7, parents, children, lanes)
+    alone = [popularity.owner(child) for child in range(children)]
+    for start in {0, 1, children // 3, children - 1}:
+        assert list(chain.from_iterable(popularity.owners(start, children, int))) == alone[start:]
+    shares = Counter(parent for parent, _ in alone)
+    assert [popularity.share(parent) for parent in range(parents)] == [shares[parent] for parent in range(parents)]
+    for start in {0, parents // 3, parents - 1}:
+        assert list(popularity.shares(start, parents)) == [shares[parent] for parent in range(start, parents)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"parents": 1}, "needs 2 parents and a child, got 1 and 9"),
+        ({"lanes": 3}, "needs 1 to 2 lanes, to have two whole cohorts, got 3"),
+        ({"decay": 1.0}, "decay must lie between 0 and 1, got 1.0"),
+    ],
+)
+def test_what_cannot_be_shared_out_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Popularity(**{"seed": 1, "parents": 4, "children": 9, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "count"), [("author", "post", "post_count"), ("post", "comment", "comment_count")]
+)
+def test_numbers_follow_ids_and_counts_are_right(site, parent, child, count):
+    seen = Counter()
+    for each in site[child]:
+        seen[each[f"{parent}_id"]] += 1
+        assert each["number"] == seen[each[f"{parent}_id"]]
+    assert {each["id"]: each[count] for each in site[parent]} == {each["id"]: seen[each["id"]] for each in site[parent]}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_few_posts_and_authors_are_busy(seed):
+    rows = Rows(seed, 204_000)
+    for popularity, half in ((rows.discussion, 0.05), (rows.authorship, 0.12)):
+        shares = sorted(popularity.shares(0, popularity.parents), reverse=True)
+        mean = popularity.children / popularity.parents
+        assert shares[0] > 40 * mean
+        assert shares[0] < 0.02 * popularity.children + 20 * mean
+        assert sum(shares[: int(half * len(shares))]) > 0.5 * popularity.children
+        assert statistics.median(shares) < mean
+        # A power law is a straight line when both axes are logarithmic: ten times the rank, an equal factor less.
+        assert 2 < shares[len(shares) // 1000] / shares[len(shares) // 100] < 20
+        assert 2 < shares[len(shares) // 100] / shares[len(shares) // 10] < 20
+
+
+# --- When ---------------------------------------------------------------------------------------
+
+
+def test_posts_and_comments_are_in_order_of_time(site):
+    for table, column in (("post", "published"), ("comment", "created")):
+        times = [each[column] for each in site[table]]
+        assert all(one <= other for one, other in pairwise(times))
+        assert datetime.combine(START, time(), UTC) <= times[0]
+        assert times[-1] < datetime.combine(END, time(), UTC)
+
+
+def test_a_site_lasts_twelve_years_whatever_its_size(site):
+    for last in (site["post"][-1]["published"], site["comment"][-1]["created"], row(1, "post", 196, 1000)["published"]):
+        assert last.year == END.year - 1
+    assert END.year - START.year == 12
+    by_year = Counter(each["created"].year for each in site["comment"])
+    assert by_year[END.year - 1] > 2 * by_year[START.year] > 0
+
+
+def test_nights_are_quiet(site):
+    hours = Counter(each["created"].hour for each in site["comment"])
+    assert hours[20] > 10 * hours[3]
+
+
+@pytest.mark.parametrize("total", [100, 3000])
+def test_nothing_is_older_than_what_it_belongs_to(total):
+    for seed in range(4):
+        rows = Rows(seed, total)
+        authors, posts, comments = (
+            [generator.parse(table, line) for line in rows.lines(table, 1, count + 1)]
+            for table, count in rows.counts.items()
+        )
+        for post in posts:
+            assert authors[post["author_id"] - 1]["joined"] <= post["published"].date()
+        for comment in comments:
+            assert posts[comment["post_id"] - 1]["published"] <= comment["created"]
+
+
+# --- What it says -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_values_fit_their_columns(site, table):
+    for field in MODELS[table]._meta.concrete_fields:
+        values = [each[field.column] for each in site[table]]
+        if isinstance(field, models.CharField | models.TextField):
+            assert all(isinstance(value, str) and value == value.strip() and value for value in values)
+            assert max(map(len, values)) <= (field.max_length or 1000)
+        elif isinstance(field, models.DateField):
+            assert all(isinstance(value, date) for value in values)
+        else:
+            assert all(isinstance(value, int) and value >= 0 for value in values)
+
+
+def test_the_columns_are_those_of_the_models():
+    for table, model in MODELS.items():
+        assert TABLES[table] == tuple(field.column for field in model._meta.concrete_fields)
+        assert load.SITE[model._meta.db_table] == TABLES[table]
+    assert load.SITE[RangeCount._meta.db_table] == tuple(
+        field.column for field in RangeCount._meta.concrete_fields if field.column
+    )
+
+
+def test_texts_read_like_a_magazine(site):
+    texts = [value for table in site.values() for each in table for value in each.values() if isinstance(value, str)]
+    assert not [value for value in texts if re.search(r"[{}<>|\t\r\\]|  | [,.;]|[.!?] [a-zà-ÿ]", value)]
+    posts, comments = ([each["body"] for each in site[table]] for table in ("post", "comment"))
+    assert 400 <= statistics.mean(map(len, posts)) <= 700
+    assert 80 <= statistics.mean(map(len, comments)) <= 160
+    assert all(body.count("\n\n") == 2 and body.count("\n") == 4 for body in posts)
+    assert all(body[0].isupper() and body[-1] in ".!?" for body in posts + comments)
+    assert len(set(posts)) > 0.99 * len(posts)
+    assert len(set(comments)) > 0.9 * len(comments)
+    assert len({each["title"] for each in site["post"]}) > 800
+    assert len({each["name"] for each in site["comment"]}) > 5000
+
+
+def test_ratings_lean_to_the_good(site):
+    ratings = Counter(each["rating"] for each in site["comment"])
+    assert sorted(ratings) == [1, 2, 3, 4, 5]
+    assert 3.5 < statistics.mean(ratings.elements()) < 4.2
+
+
+def test_busy_posts_are_seen_more_often(site):
+    posts = sorted(site["post"], key=lambda each: -each["comment_count"])
+    busy, quiet = (statistics.median(each["views"] for each in part) for part in (posts[:40], posts[-2000:]))
+    assert busy > 5 * quiet
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("first = [", "bad.toml: Invalid value (at end of document)"),
+        ("last = ['x']", "bad.toml: the list 'first' is missing"),
+        ("first = []", "bad.toml: 'first' must be a list of 1 to 256 texts"),
+        ("first = 'Anna'", "bad.toml: 'first' must be a list of 1 to 256 texts"),
+        ("first = ['Anna', ' ']", "bad.toml: 'first' has an unusable text: ' '"),
+        (r'first = ["a\tb"]', r"bad.toml: 'first' has an unusable text: 'a\tb'"),
+    ],
+)
+def test_a_bad_vocabulary_file_is_named(tmp_path, content, message):
+    (tmp_path / "bad.toml").write_text(content)
+    with pytest.raises(VocabularyError, match=f"^{re.escape(message)}$"):
+        read(tmp_path / "bad.toml", ("first",))
+
+
+def test_a_gap_without_words_is_named(tmp_path, monkeypatch):
+    for path in text.VOCABULARY.glob("*.toml"):
+        (tmp_path / path.name).write_text(path.read_text("utf-8").replace("See you on {day}.", "See you on {dya}."))
+    monkeypatch.setattr(text, "VOCABULARY", tmp_path)
+    with pytest.raises(VocabularyError, match=r"^words\.toml: no words for \{dya\}$"):
+        _ = text.Texts().endings
+
+
+# --- The stream ---------------------------------------------------------------------------------
+
+
+def test_the_stream_ends_in_one_line_when_its_process_dies():
+    with Stream(Rows(total=200_000)) as stream, pytest.raises(StreamError) as caught:
+        for frame in stream:
+            if frame.table == "post":
+                stream._process.kill()
+    assert str(caught.value) == "the process that makes the rows ended too early, with exit code -9"
+    assert stream.checksum == ""
+
+
+def test_the_process_ends_with_its_reader():
+    with Stream(Rows(total=200_000)) as stream:
+        next(iter(stream))
+        process = stream._process
+    assert process.returncode is not None
+
+
+# --- The page index -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys", [1, 255, 256, 257, 511, 512, 70_000])
+def test_buckets_of_keys_without_gaps_are_known_beforehand(keys):
+    for level in (1, 2, 3):
+        expected = Counter(key >> 8 * level for key in range(1, keys + 1))
+        assert dict(buckets(keys, 8, level)) == expected
