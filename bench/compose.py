@@ -44,6 +44,11 @@ class Composition:
     declares: tuple[Declaration, ...] = ()
 
     @property
+    def beside(self) -> dict[str, tuple[str, ...]]:
+        """The programs that the layers run beside the servers, by name."""
+        return {name: tuple(argv) for layer in self.layers for name, argv in layer.beside.items()}
+
+    @property
     def layer_name(self) -> str:
         return "+".join(layer.name for layer in self.layers)
 

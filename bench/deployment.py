@@ -137,6 +137,7 @@ class _Parts:
         for folder in (self.conf, self.logs, Path(self.places.store), self.sockets):
             folder.mkdir(parents=True, exist_ok=True)
             self.identity.give(folder)
+        self.beside: list[Process] = []
         self.servers: list[Process] = []
         self.services: list[tuple[Process, Service, dict[str, Any]]] = []
         self.env: dict[str, str] = {}
@@ -155,7 +156,7 @@ class _Parts:
         self.env = {**self._site_env(url), **env}
         self.wiring = render.wire(self.composition.stack.servers, self.places, self._all_values(), supervise.free_port)
         render.write_files(self.composition, self.places, self.wiring, self.values, self.conf)
-        self._start_servers(range(len(self.composition.stack.servers)))
+        self._start_all()
         return Running(
             composition=self.composition,
             url=self.url,
@@ -174,7 +175,7 @@ class _Parts:
         return f"{scheme}://{self.places.bind}:{self.places.port}"
 
     def processes(self) -> list[Process]:
-        return [*(item[0] for item in self.services), *self.servers]
+        return [*(item[0] for item in self.services), *self.beside, *self.servers]
 
     def pids(self) -> dict[str, int]:
         return {process.name: process.pid for process in self.processes()}
@@ -187,7 +188,8 @@ class _Parts:
 
     def empty(self) -> None:
         """Stop the servers, empty store and caching services, and start again on the same addresses."""
-        supervise.stop(self.servers)
+        supervise.stop([*self.beside, *self.servers])
+        self.beside.clear()
         self.servers.clear()
         for item in list(self.services):
             process, service, context = item
@@ -197,7 +199,7 @@ class _Parts:
                 self._launch_service(service, context)
         for path in Path(self.places.store).iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        self._start_servers(range(len(self.composition.stack.servers)))
+        self._start_all()
 
     def _check_port(self) -> None:
         if Address(self.places.bind, self.places.port).accepts():
@@ -294,10 +296,16 @@ class _Parts:
     def _all_values(self) -> dict[str, Any]:
         return render.settings(self.composition, self.values)
 
-    def _start_servers(self, indexes: range) -> None:
+    def _start_all(self) -> None:
+        context = {**self._all_values(), **vars(self.places), "python": self.places.python}
+        for name, words in self.composition.beside.items():
+            argv = render.argv(words, context, f"{self.composition.layer_name} beside")
+            self.beside.append(self._start(name, argv, self.env, cwd=paths.PROJECT))
+        self._start_servers()
+
+    def _start_servers(self) -> None:
         servers = self.composition.stack.servers
-        for index in indexes:
-            server = servers[index]
+        for index, server in enumerate(servers):
             context = render.context_of(server, self.composition, self.places, self.wiring, self.values)
             env = self.env if index == 0 else self.clean_env
             env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}

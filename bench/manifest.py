@@ -109,6 +109,7 @@ class Layer:
     services  services it uses; one that is not installed is replaced by `without` when that names it
     without   per service: `note` for people and `env` to use instead
     env       environment of the application server
+    beside    programs that run beside the servers in the environment of the application server: name to argv (templates)
     """
 
     name: str
@@ -119,6 +120,7 @@ class Layer:
     services: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     without: dict[str, dict[str, Any]] = field(default_factory=dict)
+    beside: dict[str, list[str]] = field(default_factory=dict)
     declares: tuple[Declaration, ...] = ()
 
     def __post_init__(self) -> None:

@@ -111,6 +111,7 @@ def _write_host_files(
     units = [
         unit for server in composition.stack.servers for unit in _units(server, composition, places, wiring, chosen)
     ]
+    units += _units_beside(composition, places, chosen)
     context = {
         **chosen.names,
         **vars(places),
@@ -151,7 +152,7 @@ def _units(
         "after": f"benchapp-{chain[index - 1]}.service" if index else "",
         "env": {key: render.text(text, context, server.name) for key, text in server.env.items()},
         # Only the application server learns the site's secrets.
-        "environment_files": [f"{places.conf}/site.env", f"{places.conf}/secrets.env"] if index == 0 else [],
+        "environment_files": _environment_files(places) if index == 0 else [],
     }
     return [
         {
@@ -161,6 +162,26 @@ def _units(
         }
         for number, address in enumerate(wiring.listens[server.name], 1)
     ]
+
+
+def _units_beside(composition: Composition, places: Places, chosen: Values) -> list[dict[str, Any]]:
+    context = {**render.settings(composition, chosen), **vars(places), "python": places.python}
+    return [
+        {
+            "name": f"benchapp-{name}",
+            "about": f"a program of layer {composition.layer_name}, beside the servers",
+            "start": " ".join(render.argv(words, context, f"{composition.layer_name} beside")),
+            "check": "",
+            "after": "",
+            "env": {},
+            "environment_files": _environment_files(places),
+        }
+        for name, words in composition.beside.items()
+    ]
+
+
+def _environment_files(places: Places) -> list[str]:
+    return [f"{places.conf}/site.env", f"{places.conf}/secrets.env"]
 
 
 def _site_env(composition: Composition, places: Places, chosen: Values) -> dict[str, str]:

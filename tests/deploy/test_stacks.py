@@ -244,3 +244,16 @@ def test_rendering_for_this_machine_writes_what_up_uses(tmp_path):
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "out" / "conf" / "nginx.conf") in done.stdout.splitlines()
     assert os.environ.get("HOME", "/root") not in (tmp_path / "out" / "conf" / "nginx.conf").read_text()
+
+
+@pytest.mark.servers
+def test_pages_on_disk_are_no_older_than_the_time_to_live(site_url):
+    runnable("nginx-gunicorn", "staticgenerator")
+    words = ["nginx-gunicorn", "--layer", "staticgenerator", "--database", site_url, "--set", "cache_seconds=1"]
+    with Up(*words) as up, httpx.Client(base_url=up.url) as client:
+        assert "X-Render-Id" in client.get("/posts/").headers
+        assert "X-Render-Id" not in client.get("/posts/").headers, "the second answer is the file"
+        deadline = time.monotonic() + 10
+        while "X-Render-Id" not in client.get("/posts/").headers:
+            assert time.monotonic() < deadline, "the file outlives the time to live"
+            time.sleep(0.1)
