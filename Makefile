@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 RUN_DIR ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
-# A quick look at everything that can run here; a measurement to rely on takes `python -m bench run` with its defaults.
-QUICK := --workload session --workload home --level 16 --rounds 2 --duration 2
+# A quick look at every layer on four stacks; a measurement to rely on takes `python -m bench run` with its defaults.
+# STACKS="granian uvicorn" looks at others.
+STACKS ?= gunicorn uwsgi nginx-gunicorn nginx-uwsgi
+QUICK := $(addprefix --stack ,$(STACKS)) --workload session --workload home --level 16 --rounds 2 --duration 2
 
 # Every system server, service, load tool and browser that the stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate haproxy caddy \

@@ -109,7 +109,7 @@ class Layer:
     services  services it uses; one that is not installed is replaced by `without` when that names it
     without   per service: `note` for people and `env` to use instead
     env       environment of the application server
-    beside    programs that run beside the servers in the environment of the application server: name to argv (templates)
+    beside    programs run beside the servers, in the environment of the application server: argv (templates) by name
     """
 
     name: str
