@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import shutil
 import subprocess
 import tempfile
@@ -287,7 +286,6 @@ class _Parts:
         rendered = {key: render.text(text, context, f"environment {key}") for key, text in templates.items()}
         return {
             **site.site_environment(url, self.sockets),
-            "SECRET_KEY": secrets.token_urlsafe(50),
             "BENCHAPP_CACHE_SECONDS": str(self.values.names["cache_seconds"]),
             **self.env,
             **rendered,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,8 @@ def site_environment(database_url: str, home: Path) -> dict[str, str]:
         **clean_environment(home),
         "DATABASE_URL": database_url,
         "BENCHAPP_STATIC_ROOT": str(static_root()),
+        # A key of its own: nothing that is signed outlives it, and the checkout's key file may be closed to the servers.
+        "SECRET_KEY": secrets.token_urlsafe(50),
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }
 
