@@ -24,7 +24,7 @@ READING, ACCOUNT, AFTER = "reading", "account", "after"
 STAGES = (READING, ACCOUNT, AFTER)
 
 # Seconds of load by many clients at once: enough to show a fault, short enough to verify before each measurement.
-LOAD_S = 0.4
+LOAD_S = 0.3
 AHEAD = 4
 
 # A server that leaves every check waiting is told off after this many seconds instead of after each check's own limit.
@@ -246,6 +246,8 @@ def mismatches(item: Check, context: Context) -> list[Mismatch]:
         found.append(Mismatch("a complete answer", str(error)))
     except OSError as error:
         found.append(Mismatch("a complete answer", f"{type(error).__name__}: {error}"))
+    except (ValueError, LookupError) as error:
+        found.append(Mismatch("an answer that can be read", f"{type(error).__name__}: {error}"))
     return found
 
 

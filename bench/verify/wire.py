@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from bench.errors import BenchError
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 10.0
 MAX_LINE = 65536
 MAX_HEADERS = 200
 # What a slow reader takes at a time.

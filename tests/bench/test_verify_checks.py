@@ -39,6 +39,8 @@ MISTAKES = {
     "no-host": ["any-host"],
     "forged-headers": ["believes-proto", "believes-host", "believes-script-name"],
     "forged-names": ["believes-underscores"],
+    "interpreter": ["other-python", "as-root", "no-probe"],
+    "client": ["no-address", "believes-address", "no-probe", "probe-garbled"],
     "keep-alive": ["forgets-after-first"],
     "pipelining": ["drops-pipelined", "forgets-after-first"],
     "http-1.0": ["chunks-for-1.0", "open-after-1.0"],

@@ -251,6 +251,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send(200, "execute_from_command_line", "text/plain")
         elif path == "/healthz":
             self.send(200, "ok\n", "text/plain")
+        elif path == "/probe/inside" and "no-probe" not in wrong:
+            self.inside()
         elif post:
             self.post(path)
         elif path.startswith("/static/"):
@@ -271,6 +273,25 @@ class Handler(BaseHTTPRequestHandler):
             self.html(200, stub.not_found())
         else:
             self.html(404, stub.not_found())
+
+    def inside(self) -> None:
+        """What a worker says of itself."""
+        wrong, host = self.stub.wrong, self.headers["Host"]
+        client = "" if "no-address" in wrong else "127.0.0.1"
+        if "believes-address" in wrong:
+            client = self.headers.get("X-Forwarded-For", client)
+        found = {
+            "python": "2.7.18" if "other-python" in wrong else sys.version.split()[0],
+            "prefix": sys.prefix,
+            "base_prefix": sys.base_prefix,
+            "django_path": f"{sys.prefix}/lib/django",
+            "user_id": 0 if "as-root" in wrong else 65534,
+            "client": client,
+            "scheme": "http",
+            "host": host,
+            "port": host.rpartition(":")[2],
+        }
+        self.send(200, "<!doctype html>" if "probe-garbled" in wrong else json.dumps(found), "application/json")
 
     def prefix(self) -> str:
         wrong = self.stub.wrong
