@@ -31,7 +31,7 @@ def site_environment(database_url: str, home: Path) -> dict[str, str]:
         **clean_environment(home),
         "DATABASE_URL": database_url,
         "BENCHAPP_STATIC_ROOT": str(static_root()),
-        # A key of its own: nothing that is signed outlives it, and the checkout's key file may be closed to the servers.
+        # A key of its own: nothing signed outlives it, and the key file may be closed to the servers.
         "SECRET_KEY": secrets.token_urlsafe(50),
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }
