@@ -211,6 +211,9 @@ class Run:
                 self.wrong[key] = wrong
             verdict = f"{len(wrong)} of {len(checks)} checks FAILED" if wrong else f"{len(checks)} checks passed"
             say(f"verified {item.stack}, layer {item.layer}: {verdict} in {time.monotonic() - started:.1f} s")
+            if not wrong:
+                # What the checks asked for has grown the workers and filled the layer: the trials begin from new ones.
+                running.empty_layer()
         return key not in self.wrong
 
     def _measure(self, left: list[Measurement], running: Running) -> None:

@@ -92,7 +92,8 @@ def resolve(workload: Workload, page: Callable[[str], str], static: Mapping[str,
         if kind == "page":
             here = _list_page(*rest.split(":"), text)
         elif kind in ("post", "author"):
-            links = _links(f"/{kind}s/", text(here))
+            # An author may have no posts yet; then the visitor goes back to the list.
+            links = _links(f"/{kind}s/", text(here)) or _links(f"/{kind}s/", text(f"/{kind}s/"))
             if not links:
                 raise BenchError(f"workload {workload.name}, step {number}: {here} links to no {kind}")
             here = links[(int(rest) - 1) % len(links)]

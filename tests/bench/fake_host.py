@@ -28,7 +28,7 @@ PAGE = b"""<a href="/posts/7/">a</a> <a href="/posts/8/">b</a> <a href="/authors
 class FakeHost(Host):
     """Stacks `one`, `two`, ... on a tiny site. What shall go wrong is said before.
 
-    log         what was done, in order: up, verify, down with the names
+    log         what was done, in order: up, verify, empty, down with the names
     misfits     (stack, layer) -> why it cannot run here
     refuses     stacks that do not come up
     wrong       stacks whose answers are wrong
@@ -87,6 +87,7 @@ class FakeHost(Host):
                     stack=stack,
                     layer=layer,
                     how=how,
+                    empty_layer=lambda: self.note(f"empty {stack} {layer}"),
                     died=lambda: (
                         DeploymentError("server was killed by SIGKILL", logs / "server.log") if dying else None
                     ),
