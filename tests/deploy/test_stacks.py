@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from bench import checking, compose, manifest, paths, production, values
+from bench import checking, compose, deployment, manifest, paths, production, values
 from bench.compose import Skip
 from bench.supervise import Address
 from tests.deploy.conftest import command
@@ -257,3 +257,18 @@ def test_pages_on_disk_are_no_older_than_the_time_to_live(site_url):
         while "X-Render-Id" not in client.get("/posts/").headers:
             assert time.monotonic() < deadline, "the file outlives the time to live"
             time.sleep(0.1)
+
+
+@pytest.mark.servers
+def test_an_emptied_layer_begins_anew_on_the_same_address(site_url, tmp_path):
+    runnable("nginx-uwsgi", "site-middleware+staticgenerator")
+    how = {"database": site_url, "run_dir": tmp_path / "run"}
+    with deployment.deployed("nginx-uwsgi", "site-middleware+staticgenerator", **how) as running:
+        before = {name: psutil.Process(pid) for name, pid in running.pids.items()}
+        url = running.url
+        assert "X-Render-Id" not in [httpx.get(url + "/posts/") for _ in range(2)][1].headers, "served from a file"
+        running.empty_layer()
+        assert running.url == url
+        assert running.pids.keys() == before.keys()
+        assert alive(before.values()) == []
+        assert "X-Render-Id" in httpx.get(url + "/posts/").headers, "rendered anew"
