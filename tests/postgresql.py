@@ -25,6 +25,9 @@ STOP_SECONDS = 15
 # Nothing in a test's cluster outlives the tests, so nothing needs to reach the disk.
 UNSAFE_AND_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=40")
 
+# A test that waits for another connection of its own fails, rather than wait for ever.
+IMPATIENT = ("lock_timeout=60s", "idle_in_transaction_session_timeout=120s")
+
 
 def programs() -> Path | None:
     """The directory with initdb and postgres of the newest version installed, if any."""
@@ -62,6 +65,11 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def end_with_parent() -> list[str]:
+    """A command to begin another with, which shuts down PostgreSQL even if the tests are killed."""
+    return ["setpriv", "--pdeathsig", "INT"] if shutil.which("setpriv") else []
+
+
 def wait_until_ready(process: subprocess.Popen, log: Path, **connection: object) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
@@ -87,7 +95,7 @@ def stop(process: subprocess.Popen) -> None:
 
 
 @contextmanager
-def cluster(binaries: Path, settings: Sequence[str] = UNSAFE_AND_FAST) -> Iterator[str]:
+def cluster(binaries: Path, settings: Sequence[str] = UNSAFE_AND_FAST + IMPATIENT) -> Iterator[str]:
     """A running cluster; yields the URL of its database `benchapp`, whose user may create others.
 
     `settings` are parameters of the server, each as name=value.
@@ -115,7 +123,7 @@ def cluster(binaries: Path, settings: Sequence[str] = UNSAFE_AND_FAST) -> Iterat
         )
         port = free_port()
         options = [f"port={port}", f"unix_socket_directories={directory}", "listen_addresses=127.0.0.1", *settings]
-        command = [str(binaries / "postgres"), "-D", str(data)]
+        command = [*end_with_parent(), str(binaries / "postgres"), "-D", str(data)]
         for option in options:
             command += ["-c", option]
         with log.open("wb") as output:
