@@ -1,0 +1,98 @@
+"""What README.md says is so: its commands exist, its tables are the folders', its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+
+import pytest
+from django.core.management import get_commands, load_command_class
+
+from bench import cli, compose, manifest, paths
+
+TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
+BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
+LINES = [line.partition("#")[0].strip() for line in BLOCKS.splitlines()]
+
+
+def rows(header: str) -> list[list[str]]:
+    """The cells of the table under a header line."""
+    lines = TEXT[TEXT.index(header) :].splitlines()
+    table = []
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        table.append([cell.strip() for cell in line.strip("|").split("|")])
+    return table
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])
+def test_a_make_command_is_a_target(line):
+    done = subprocess.run([*shlex.split(line), "-n"], cwd=paths.PROJECT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.startswith("python -m bench")])
+def test_a_bench_command_is_understood(line):
+    words = shlex.split(line)[3:]
+    args = cli.parser().parse_args(words)
+    stacks = args.stack if isinstance(getattr(args, "stack", None), list) else [getattr(args, "stack", None)]
+    for stack in [*stacks, *getattr(args, "stacks", [])]:
+        assert stack in {None, "mine", *manifest.stacks()}
+    layers = getattr(args, "layer", None) or "none"
+    for layer in layers if isinstance(layers, list) else [layers]:
+        assert compose.layers(layer)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if "manage.py" in line])
+def test_a_manage_command_is_understood(line):
+    words = [word for word in shlex.split(line) if not re.fullmatch(r"[A-Z_]+=.*", word)]
+    assert words[0] == "./manage.py"
+    command = load_command_class(get_commands()[words[1]], words[1])
+    command.create_parser("manage.py", words[1]).parse_args(words[2:])
+
+
+def test_the_matrix_is_what_fits():
+    layers = manifest.layers()
+    header = next(line for line in TEXT.splitlines() if line.startswith("| stack |"))
+    named = [cell.strip() for cell in header.strip("|").split("|")][2:]
+    assert named == list(layers)
+    expected = [
+        [
+            f"`{stack.name}`",
+            " ← ".join(server.name for server in stack.servers),
+            *("·" if compose.misfit(stack, layer) else "yes" for layer in layers.values()),
+        ]
+        for stack in manifest.stacks().values()
+    ]
+    assert rows("| stack |") == expected
+
+
+def test_every_layer_has_its_row():
+    assert [cells[0].strip("`") for cells in rows("| layer |")] == list(manifest.layers())
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", *(f"docs/{path.name}" for path in (paths.PROJECT / "docs").glob("*.md"))]
+)
+def test_links_lead_somewhere(document):
+    source = paths.PROJECT / document
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", source.read_text("utf-8")):
+        assert (source.parent / target).exists(), f"{document} links to {target}"
+
+
+def test_the_options_it_names_exist():
+    known = {option for action in _actions(cli.parser()) for option in action.option_strings}
+    manage = load_command_class(get_commands()["loadfixtures"], "loadfixtures").create_parser(
+        "manage.py", "loadfixtures"
+    )
+    known |= {option for action in manage._actions for option in action.option_strings}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT)) <= known
+
+
+def _actions(parser):
+    for action in parser._actions:
+        yield action
+        for child in (getattr(action, "choices", None) or {}).values() if hasattr(action, "_name_parser_map") else ():
+            yield from _actions(child)
