@@ -34,4 +34,4 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(rows))
         else:
-            self.stdout.writelines(f"{table:<10} {count:,}" for table, count in rows.items())
+            self.stdout.write("\n".join(f"{table:<10} {count:,}" for table, count in rows.items()))

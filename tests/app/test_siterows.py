@@ -1,0 +1,42 @@
+"""`manage.py siterows`: the instrument writes the number of rows into its results."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from benchapp.models import Author, Comment, Post
+
+
+def rows() -> dict[str, int]:
+    out = StringIO()
+    call_command("siterows", "--json", stdout=out)
+    return json.loads(out.getvalue())
+
+
+def test_it_counts_every_table(site_database: str) -> None:
+    assert rows() == {"authors": 0, "posts": 0, "comments": 0}
+    author = Author.objects.create(name="Ada", city="London")
+    posts = [Post.objects.create(author=author, title="One", body="Text") for _ in range(2)]
+    for _ in range(3):
+        Comment.objects.create(post=posts[0], name="Bo", body="Yes", rating=4)
+    assert rows() == {"authors": 1, "posts": 2, "comments": 3}
+    posts[0].delete()
+    assert rows() == {"authors": 1, "posts": 1, "comments": 0}
+
+
+def test_without_json_it_is_for_people(sqlite_site: str) -> None:
+    out = StringIO()
+    call_command("siterows", stdout=out)
+    assert out.getvalue().splitlines() == ["authors    0", "posts      0", "comments   0"]
+
+
+def test_tables_that_are_not_there_are_told_in_one_line(sqlite_site: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE benchapp_rangecount")
+    with pytest.raises(CommandError, match=r"cannot be read .*: run \./manage\.py migrate"):
+        rows()
