@@ -153,7 +153,7 @@ def _reading() -> Iterator[Any]:
     path = _sqlite_file()
     if path is None or connection.in_atomic_block:
         connection.ensure_connection()
-        with closing(connection.connection.cursor()) as cursor:
+        with transaction.atomic(), closing(connection.connection.cursor()) as cursor:
             yield cursor
     elif not path.exists():
         raise load.Refused("there is no such file: run ./manage.py migrate first")
