@@ -79,7 +79,7 @@ class Stack:
 
     env      environment of the application server
     values   values that must differ from deploy/values for this stack
-    reason   why they must, printed in the report
+    reason   why they must, or what else cannot be as in the other stacks; printed in the report
     """
 
     name: str
@@ -97,8 +97,8 @@ class Stack:
             raise ValueError("it has no [[server]]")
         if len({server.name for server in self.servers}) != len(self.servers):
             raise ValueError("two servers have the same name")
-        if bool(self.values) != bool(self.reason):
-            raise ValueError("[values] that differ need a `reason`, and a `reason` needs [values]")
+        if self.values and not self.reason:
+            raise ValueError("[values] that differ need a `reason`")
 
 
 @dataclass(frozen=True)
