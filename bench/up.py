@@ -39,7 +39,9 @@ def add_set(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Serve until a signal comes; returns 0 when stopped by it."""
-    signal.signal(signal.SIGTERM, _stop)
+    # Both are said: a shell starts what it puts in the background with SIGINT ignored.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
     try:
         with deployment.deployed(
             args.stack,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ from django.db import connections
 from django.db.utils import load_backend
 
 from tests import postgresql
+
+# Where the tests run in the background, SIGINT is ignored, and so it would be in every program they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NewSite = Callable[[str], AbstractContextManager[str]]
 
