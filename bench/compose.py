@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench import manifest, paths, programs
+from bench import manifest, paths, programs, values
 from bench.errors import BenchError
 from bench.manifest import NO_LAYER, Declaration, Layer, Server, Service, Stack
 
@@ -54,8 +54,19 @@ class Composition:
 
 
 def stack(name: str) -> Stack:
-    """The stack called `name`; raises BenchError with the nearest name when there is none."""
-    return _named(manifest.stacks(), name, "stack")
+    """The stack called `name`, or a variant of it, `name@processes=25` or `name@processes=5,threads=2`.
+
+    A variant is a stack of its own in plans and results, so that one command compares several. Raises BenchError with
+    the nearest name when there is no such stack, and for a value that does not exist.
+    """
+    plain, at, words = name.partition("@")
+    found = _named(manifest.stacks(), plain, "stack")
+    if not at:
+        return found
+    changes = values.parse_changes(words.split(","), f"stack {name}:")
+    values.read("bench").changed(changes, f"stack {name}:")
+    reason = "; ".join(filter(None, (found.reason, f"asked for with {words}")))
+    return replace(found, name=name, values={**found.values, **changes}, reason=reason)
 
 
 def layers(names: str) -> tuple[Layer, ...]:

@@ -65,7 +65,8 @@ class Host:
         found: dict[str, str | None] = {}
         services = {database_label}
         for stack, layer in dict.fromkeys((case.stack, case.layer) for case in cases):
-            found |= {server["name"]: server["version"] for server in survey["stacks"][stack]["servers"]}
+            plain = stack.partition("@")[0]
+            found |= {server["name"]: server["version"] for server in survey["stacks"][plain]["servers"]}
             services |= {service.name for service in self.compose(stack, layer).services}
         found |= {name: about["version"] for name, about in survey["services"].items() if name in services}
         return {name: version for name, version in found.items() if version}

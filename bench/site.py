@@ -22,7 +22,9 @@ STATIC_SOURCE = paths.PROJECT / "static"
 def clean_environment(home: Path) -> dict[str, str]:
     """The environment that every program starts from, with `home` as its home directory."""
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return {"LANG": "C.UTF-8", **kept, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    # Temporary files go the way of the deployment, also where a server leaves them behind.
+    places = {"HOME": str(home), "TMPDIR": str(home)}
+    return {"LANG": "C.UTF-8", **kept, **places, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def site_environment(database_url: str, home: Path) -> dict[str, str]:

@@ -26,12 +26,12 @@ class Values:
     places: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
 
-    def changed(self, changes: dict[str, Any]) -> Values:
-        """These values with some names changed; raises BenchError for a name that no template knows."""
+    def changed(self, changes: dict[str, Any], where: str = "--set") -> Values:
+        """These values with some names changed; raises BenchError, naming `where`, for a name that does not exist."""
         for name in changes:
             if name not in self.names:
                 raise BenchError(
-                    f"--set {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}"
+                    f"{where} {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}"
                 )
         return replace(self, names={**self.names, **changes}, changes={**self.changes, **changes})
 
@@ -48,12 +48,15 @@ def read(name: str = "bench") -> Values:
     return Values(name, table, env, places)
 
 
-def parse_changes(texts: list[str]) -> dict[str, Any]:
-    """`["processes=5"]` as `{"processes": 5}`: whole numbers become numbers, all else stays text."""
+def parse_changes(texts: list[str], where: str = "--set") -> dict[str, Any]:
+    """`["processes=5"]` as `{"processes": 5}`: whole numbers become numbers, all else stays text.
+
+    Raises BenchError, naming `where`, for a text of another form.
+    """
     changes: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise BenchError(f"--set {text}: write it as NAME=VALUE, for example --set processes=5")
+            raise BenchError(f"{where} {text}: write it as NAME=VALUE, for example processes=5")
         changes[name] = int(value) if value.isdecimal() else value
     return changes

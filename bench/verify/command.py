@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a site of this project that runs already, on the database that --database names; --layer says its layer",
     )
     parser.add_argument(
-        "--load", type=seconds, default=1.5, metavar="SEC", help="how long 100 clients ask at once (default: 1.5)"
+        "--load", type=seconds, default=2.5, metavar="SEC", help="how long 100 clients ask at once (default: 2.5)"
     )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     add_set(parser)

@@ -127,3 +127,25 @@ def test_no_template_holds_logic_beyond_a_loop_over_addresses():
     for path in (paths.DEPLOY / "stacks").rglob("*"):
         if path.is_file():
             assert "{% if" not in path.read_text("utf-8"), path
+
+
+def test_a_variant_is_a_stack_of_its_own_with_other_values():
+    variant = compose.stack("nginx-cherrypy@processes=25,threads=2")
+    assert variant.name == "nginx-cherrypy@processes=25,threads=2"
+    assert variant.values == {"processes": 25, "threads": 2}
+    assert variant.reason.endswith("; asked for with processes=25,threads=2")
+    assert variant.folder == manifest.stacks()["nginx-cherrypy"].folder
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("uwsgi@workers=3", "stack uwsgi@workers=3: workers: no such value; deploy/values/bench.toml has processes, "),
+        ("uwsgi@processes", "stack uwsgi@processes: processes: write it as NAME=VALUE, for example processes=5"),
+        ("uwsgy@processes=3", "no stack called 'uwsgy'; did you mean uwsgi?"),
+    ],
+)
+def test_a_wrong_variant_is_told(name, says):
+    with pytest.raises(BenchError) as caught:
+        compose.stack(name)
+    assert str(caught.value).startswith(says)
