@@ -108,6 +108,7 @@ def context_of(
     if index > 0:
         context["upstreams"] = wiring.listens[chain[index - 1]]
         context["upstream"] = context["upstreams"][0]
+        context["upstream_speaks"] = composition.stack.servers[index - 1].speaks
     return context
 
 

@@ -34,6 +34,7 @@ BENCHAPP_PAGINATION = environment.choice(env, "BENCHAPP_PAGINATION", ("counted",
 BENCHAPP_CACHE_SECONDS = environment.whole_number(env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 BENCHAPP_FRAGMENTS = environment.flag(env, "BENCHAPP_FRAGMENTS", default=False)
 BENCHAPP_SITE_MIDDLEWARE = environment.flag(env, "BENCHAPP_SITE_MIDDLEWARE", default=False)
+BENCHAPP_VIEW_CACHE = environment.flag(env, "BENCHAPP_VIEW_CACHE", default=False)
 # Finished pages are written below this directory for a web server to serve; None turns the layer off.
 BENCHAPP_STATICGENERATOR_ROOT = environment.directory(env, "BENCHAPP_STATICGENERATOR_ROOT", None, base=BASE_DIR)
 # Static files from the application server; off where a web server serves /static/.
@@ -69,7 +70,7 @@ MIDDLEWARE = [
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # The caching layers wrap all that may set a cookie or a Vary header, and so see it.
     *(["benchapp.caching.staticgenerator.StaticGenerator"] if BENCHAPP_STATICGENERATOR_ROOT else []),
-    *(["django.middleware.cache.UpdateCacheMiddleware"] if BENCHAPP_SITE_MIDDLEWARE else []),
+    *(["benchapp.caching.sitemiddleware.StoreAnonymousInCache"] if BENCHAPP_SITE_MIDDLEWARE else []),
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

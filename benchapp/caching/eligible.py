@@ -24,6 +24,19 @@ def request_may_be_stored(request: HttpRequest) -> bool:
     )
 
 
+def request_may_be_answered(request: HttpRequest) -> bool:
+    """Whether a stored page may answer this request: it may also come from somebody with a CSRF cookie, or be a HEAD.
+
+    A stored page holds no CSRF token, so it suits them; a page rendered for them might hold one, so it is not stored.
+    """
+    return (
+        request.method in ("GET", "HEAD")
+        and not request.META.get("QUERY_STRING")
+        and "HTTP_AUTHORIZATION" not in request.META
+        and settings.SESSION_COOKIE_NAME not in request.COOKIES
+    )
+
+
 def response_may_be_stored(response: HttpResponse) -> bool:
     """Whether this response is a finished HTML page that says nothing against being shared."""
     return (

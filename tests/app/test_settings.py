@@ -169,7 +169,7 @@ def test_layers_are_where_they_see_everything(settings_from: FromEnvironment):
         )["MIDDLEWARE"]
     ]
     assert names[-2:] == ["FetchAnonymousFromCache", "render_id"]
-    assert names.index("StaticGenerator") < names.index("UpdateCacheMiddleware") < names.index("SessionMiddleware")
+    assert names.index("StaticGenerator") < names.index("StoreAnonymousInCache") < names.index("SessionMiddleware")
     assert names.index("real_address") < names.index("SecurityMiddleware")
 
 
