@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.db.backends.signals import connection_created
 
 
@@ -24,9 +25,15 @@ class BenchappConfig(AppConfig):
 
     def ready(self) -> None:
         """Complete new database connections; let writes tell the caching layers what they made stale."""
-        from benchapp.caching import fragments, staleness, staticgenerator
+        from benchapp.caching import fragments, staleness, staticgenerator, uwsgipages
 
         connection_created.connect(see_replaced_rows, dispatch_uid="benchapp.see_replaced_rows")
         staleness.connect()
         fragments.connect()
         staticgenerator.connect()
+        uwsgipages.connect()
+        if settings.BENCHAPP_MEMCACHED_PAGES:
+            # Its client is a package that only this layer needs.
+            from benchapp.caching import memcachedpages
+
+            memcachedpages.connect()

@@ -144,6 +144,17 @@ def cache(env: environ.Env, name: str, default: str) -> dict:
     return settings
 
 
+def memcached(env: environ.Env, name: str) -> str:
+    """The address of a memcached, `unix:/path` or `host:port`; empty when unset. It needs pymemcache."""
+    value = env.str(name, default="").strip()
+    host, _, port = value.rpartition(":")
+    if value and not (value.startswith("unix:/") or (host and port.isascii() and port.isdecimal())):
+        raise ImproperlyConfigured(f"{name}={value!r} is no address: write unix:/path or host:port")
+    if value and not find_spec("pymemcache"):
+        raise ImproperlyConfigured(f"{name} needs a package: pip install pymemcache")
+    return value
+
+
 def secret_key(environment: Mapping[str, str], name: str, file: Path) -> str:
     """The key of the environment or else a random one, made once and kept in a file only its owner reads."""
     value = environment.get(name, "").strip()

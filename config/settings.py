@@ -37,6 +37,10 @@ BENCHAPP_SITE_MIDDLEWARE = environment.flag(env, "BENCHAPP_SITE_MIDDLEWARE", def
 BENCHAPP_VIEW_CACHE = environment.flag(env, "BENCHAPP_VIEW_CACHE", default=False)
 # Finished pages are written below this directory for a web server to serve; None turns the layer off.
 BENCHAPP_STATICGENERATOR_ROOT = environment.directory(env, "BENCHAPP_STATICGENERATOR_ROOT", None, base=BASE_DIR)
+# The memcached that finished pages are put into for a web server to read, as `unix:/path` or `host:port`; empty: off.
+BENCHAPP_MEMCACHED_PAGES = environment.memcached(env, "BENCHAPP_MEMCACHED_PAGES")
+# Finished pages are put into uWSGI's cache `pages`, from which it answers before Python runs.
+BENCHAPP_UWSGI_PAGES = environment.flag(env, "BENCHAPP_UWSGI_PAGES", default=False)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
 # Views that show the site from inside a worker, to prove a stack right; never on in production.
@@ -70,6 +74,8 @@ MIDDLEWARE = [
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # The caching layers wrap all that may set a cookie or a Vary header, and so see it.
     *(["benchapp.caching.staticgenerator.StaticGenerator"] if BENCHAPP_STATICGENERATOR_ROOT else []),
+    *(["benchapp.caching.memcachedpages.KeepInMemcached"] if BENCHAPP_MEMCACHED_PAGES else []),
+    *(["benchapp.caching.uwsgipages.KeepInUwsgi"] if BENCHAPP_UWSGI_PAGES else []),
     *(["benchapp.caching.sitemiddleware.StoreAnonymousInCache"] if BENCHAPP_SITE_MIDDLEWARE else []),
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

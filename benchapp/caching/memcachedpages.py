@@ -1,0 +1,128 @@
+"""Finished pages in memcached, for Nginx to read.
+
+The page of `/posts/page/2/` is kept as bytes under `page:/posts/page/2/`. memcached cannot list its keys, so beside the
+pages there is an index of those below each directory: a text that grows by a line a page, cut into slots of time, so
+that a page that can still be there is named in this slot's text or in the one before.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterator
+from functools import cache
+
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
+from pymemcache.client.base import PooledClient
+from pymemcache.exceptions import MemcacheError
+
+from benchapp.caching.finishedpages import KeepFinishedPages, Store, has_key
+from benchapp.caching.staleness import Stale, pages_stale
+
+GENERATION = "pages:generation"
+# Prefixes with fewer segments (`/posts/`) cover most of the site: all is removed, since no index is that wide.
+NARROW = 2
+
+logger = logging.getLogger(__name__)
+
+
+class MemcachedPages:
+    """The pages in one memcached; errors of the connection are logged and keep no visitor waiting long."""
+
+    def __init__(self, address: str, seconds: int) -> None:
+        self.seconds = seconds
+        self.client = PooledClient(
+            address, max_pool_size=8, connect_timeout=1, timeout=1, no_delay=not address.startswith("unix:")
+        )
+
+    def generation(self) -> str | None:
+        try:
+            if (current := self.client.get(GENERATION)) is None:
+                # Of several that begin at once, the first one's word stays for all.
+                self.client.add(GENERATION, secrets.token_hex(16), noreply=False)
+                current = self.client.get(GENERATION)
+        except (OSError, MemcacheError) as error:
+            logger.warning("memcached: %s", error)
+            return None
+        return current.decode("ascii") if current else None
+
+    def put(self, path: str, body: bytes, generation: str) -> None:
+        try:
+            self._note(path)
+            if self.generation() == generation:
+                self.client.set(_key(path), body, expire=self.seconds, noreply=False)
+                # A purge between the two lines above has not seen the page.
+                if self.generation() != generation:
+                    self.client.delete(_key(path), noreply=False)
+        except (OSError, MemcacheError) as error:
+            logger.warning("memcached: page %s not kept: %s", path, error)
+
+    def purge(self, stale: Stale) -> None:
+        try:
+            self.client.set(GENERATION, secrets.token_hex(16), noreply=False)
+            if any(prefix.count("/") <= NARROW for prefix in stale.prefixes):
+                self.client.flush_all(noreply=False)
+                return
+            below = [path for prefix in stale.prefixes for path in self._below(prefix)]
+            self.client.delete_many([_key(path) for path in {*stale.paths, *stale.prefixes, *below} if has_key(path)])
+        except (OSError, MemcacheError) as error:
+            logger.warning("memcached: %s not purged: %s", stale, error)
+
+    def _note(self, path: str) -> None:
+        """Add a page to the index of each directory above it that a narrow prefix can name."""
+        line = f"{path}\n".encode("ascii")
+        for directory in _directories(path):
+            key = _index(directory, self._slot())
+            if not self.client.append(key, line, noreply=False):
+                # Three slots: none is gone while a page that it names can be there.
+                added = self.client.add(key, line, expire=3 * self.seconds, noreply=False)
+                if not added:
+                    self.client.append(key, line, noreply=False)
+
+    def _below(self, prefix: str) -> Iterator[str]:
+        slot = self._slot()
+        for text in self.client.get_many([_index(prefix, slot), _index(prefix, slot - 1)]).values():
+            yield from text.decode("ascii").split()
+
+    def _slot(self) -> int:
+        return int(time.time()) // self.seconds
+
+
+class KeepInMemcached(KeepFinishedPages):
+    """Middleware of the layer nginx-memcached."""
+
+    def open_store(self) -> Store:
+        if not settings.BENCHAPP_MEMCACHED_PAGES:
+            raise MiddlewareNotUsed("BENCHAPP_MEMCACHED_PAGES is empty")
+        return _store(settings.BENCHAPP_MEMCACHED_PAGES, settings.BENCHAPP_CACHE_SECONDS)
+
+
+def connect() -> None:
+    """Purge on every write, if the layer is on; called once, when the application is ready."""
+    pages_stale.connect(_purge, dispatch_uid="memcachedpages")
+
+
+def _purge(stale: Stale, **kwargs: object) -> None:
+    if settings.BENCHAPP_MEMCACHED_PAGES:
+        _store(settings.BENCHAPP_MEMCACHED_PAGES, settings.BENCHAPP_CACHE_SECONDS).purge(stale)
+
+
+@cache
+def _store(address: str, seconds: int) -> MemcachedPages:
+    return MemcachedPages(address, seconds)
+
+
+def _directories(path: str) -> list[str]:
+    """The directories above a page, itself among them, from two segments on: `/posts/5/page/2/` has three."""
+    segments = path.split("/")[1:-1]
+    return ["/" + "".join(f"{segment}/" for segment in segments[:count]) for count in range(2, len(segments) + 1)]
+
+
+def _key(path: str) -> str:
+    return f"page:{path}"
+
+
+def _index(directory: str, slot: int) -> str:
+    return f"pages:{slot}:{directory}"
