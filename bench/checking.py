@@ -68,8 +68,8 @@ def check(stack: manifest.Stack, layer: manifest.Layer) -> list[Finding]:
         folder = Path(tempfile.mkdtemp(prefix="benchapp-check-"))
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         findings = []
-        for server in stack.servers:
-            if server.check and (layer.name == NO_LAYER or layer.snippets(server.name)):
+        for server in composed.servers:
+            if server.check and (layer.name == NO_LAYER or server in layer.servers or layer.snippets(server.name)):
                 findings.append(Finding(stack.name, layer.name, server.name, _problem(composed, server, folder)))
         return findings
 
@@ -83,7 +83,7 @@ def _problem(composed: Composition, server: manifest.Server, folder: Path) -> st
     for place in (places.conf, places.logs, places.store):
         Path(place).mkdir(exist_ok=True)
     who.give_tree(folder)
-    wiring = render.wire(composed.stack.servers, places, render.settings(composed, chosen), supervise.free_port)
+    wiring = render.wire(composed.servers, places, render.settings(composed, chosen), supervise.free_port)
     render.write_files(composed, places, wiring, chosen, Path(places.conf))
     context = render.context_of(server, composed, places, wiring, chosen)
     argv = render.argv(server.check, context, f"{server.name} check")

@@ -49,6 +49,11 @@ class Composition:
         return {name: tuple(argv) for layer in self.layers for name, argv in layer.beside.items()}
 
     @property
+    def servers(self) -> tuple[Server, ...]:
+        """The chain: the servers of the stack, then those that layers put before it, the outermost last."""
+        return chain(self.stack, self.layers)
+
+    @property
     def layer_name(self) -> str:
         return "+".join(layer.name for layer in self.layers)
 
@@ -88,6 +93,11 @@ def _named(known: dict[str, Any], name: str, kind: str) -> Any:
     raise BenchError(f"no {kind} called {name!r}; {hint}")
 
 
+def chain(stack: Stack, layers: Iterable[Layer]) -> tuple[Server, ...]:
+    """The servers of the stack with those that layers put before it, the outermost last."""
+    return (*stack.servers, *(server for layer in layers for server in layer.servers))
+
+
 def compose(stack: Stack, layers: Iterable[Layer]) -> Composition | Skip:
     """The stack with the layers laid over it, or the reason why it cannot run here."""
     layers = tuple(layers)
@@ -95,7 +105,7 @@ def compose(stack: Stack, layers: Iterable[Layer]) -> Composition | Skip:
         if reason := misfit(stack, layer):
             return Skip(reason)
     found, modules = {}, {}
-    for server in stack.servers:
+    for server in chain(stack, layers):
         program = programs.find(server.programs, server.search)
         if program is None:
             return Skip(f"program not installed: {' or '.join(server.programs)}; {server.hint or INSTALL}")

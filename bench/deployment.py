@@ -153,7 +153,7 @@ class _Parts:
         database.prepare(chosen, url, self.identity)
         started = time.monotonic()
         self.env = {**self._site_env(url), **env}
-        self.wiring = render.wire(self.composition.stack.servers, self.places, self._all_values(), supervise.free_port)
+        self.wiring = render.wire(self.composition.servers, self.places, self._all_values(), supervise.free_port)
         render.write_files(self.composition, self.places, self.wiring, self.values, self.conf)
         self._start_all()
         return Running(
@@ -205,7 +205,7 @@ class _Parts:
             raise BenchError(f"port {self.places.port} is in use; name another with --port or leave it out")
 
     def _make_certificate(self) -> None:
-        front = self.composition.stack.servers[-1]
+        front = self.composition.servers[-1]
         if not any("listen.tls." in name for name in render.server_files(front, self.composition)):
             raise BenchError(f"{self.composition.stack.name}: {front.name} has no TLS listener; use listener=plain")
         openssl = programs.find(["openssl"])
@@ -302,7 +302,7 @@ class _Parts:
         self._start_servers()
 
     def _start_servers(self) -> None:
-        servers = self.composition.stack.servers
+        servers = self.composition.servers
         for index, server in enumerate(servers):
             context = render.context_of(server, self.composition, self.places, self.wiring, self.values)
             env = self.env if index == 0 else self.clean_env

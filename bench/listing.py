@@ -38,11 +38,17 @@ def survey() -> dict[str, Any]:
         "servers_run_as": identity.worker().user,
         "notice": identity.worker().notice or None,
         "stacks": {
-            name: {"title": stack.title, "about": stack.about, "servers": _servers(stack)}
+            name: {"title": stack.title, "about": stack.about, "servers": _servers(stack.servers)}
             for name, stack in stacks.items()
         },
         "layers": {
-            name: {"title": layer.title, "about": layer.about, "place": layer.place, "services": list(layer.services)}
+            name: {
+                "title": layer.title,
+                "about": layer.about,
+                "place": layer.place,
+                "services": list(layer.services),
+                "servers": _servers(layer.servers),
+            }
             for name, layer in layers.items()
         },
         "services": {name: _service(service) for name, service in services.items()},
@@ -54,9 +60,9 @@ def _reason(composed: compose.Composition | compose.Skip) -> str | None:
     return composed.reason if isinstance(composed, compose.Skip) else None
 
 
-def _servers(stack: manifest.Stack) -> list[dict[str, Any]]:
+def _servers(chain: tuple[manifest.Server, ...]) -> list[dict[str, Any]]:
     servers = []
-    for server in stack.servers:
+    for server in chain:
         program = programs.find(server.programs, server.search)
         servers.append(
             {
@@ -120,8 +126,8 @@ def _version(server: dict[str, Any]) -> str:
 def _chosen(listing: dict[str, Any]) -> list[str]:
     """The programs and modules that would be used, one line each, so that nobody has to guess which was found."""
     found: dict[str, str] = {}
-    for stack in listing["stacks"].values():
-        for server in stack["servers"]:
+    for chain in [*listing["stacks"].values(), *listing["layers"].values()]:
+        for server in chain["servers"]:
             found[server["name"]] = server["program"] or "not installed"
             found |= {f"{server['name']} {name}": path or "not installed" for name, path in server["modules"].items()}
     width = max(map(len, found))

@@ -17,7 +17,8 @@ from bench import paths
 from bench.errors import BenchError
 
 NO_LAYER = "none"
-PLACES = ("app", "server", "front")
+FRONT = "front"
+PLACES = ("app", "server", FRONT)
 LISTENS = ("tcp", "unix")
 
 
@@ -110,6 +111,7 @@ class Layer:
     without   per service: `note` for people and `env` to use instead
     env       environment of the application server
     beside    programs run beside the servers, in the environment of the application server: argv (templates) by name
+    servers   of place front only: the servers put before the chain, the outermost last
     """
 
     name: str
@@ -121,11 +123,14 @@ class Layer:
     env: dict[str, str] = field(default_factory=dict)
     without: dict[str, dict[str, Any]] = field(default_factory=dict)
     beside: dict[str, list[str]] = field(default_factory=dict)
+    servers: tuple[Server, ...] = ()
     declares: tuple[Declaration, ...] = ()
 
     def __post_init__(self) -> None:
         if self.place not in PLACES:
             raise ValueError(f"place is {self.place!r}; use one of {', '.join(PLACES)}")
+        if bool(self.servers) != (self.place == FRONT):
+            raise ValueError("a layer of place front has a [[server]], and no other layer has")
 
     def snippets(self, server: str) -> dict[str, Path]:
         """Template files for that server by name; each fills the point it is named after: `<server>.pages.conf`."""
@@ -186,15 +191,10 @@ def read_stack(path: Path) -> Stack:
     Raises BenchError naming the file for anything missing, unknown or of the wrong type.
     """
     table = read_toml(path)
-    servers = []
-    for entry in table.pop("server", []):
-        common = paths.DEPLOY / "common" / str(entry.get("name", "")) / "server.toml"
-        defaults = read_toml(common) if entry.get("name") and common.is_file() else {}
-        servers.append(build(Server, {**defaults, **entry}, path))
-    declares = _declarations(table, path)
+    servers, declares = _servers(table, path), _declarations(table, path)
     return build(
         Stack,
-        {**table, "name": path.parent.name, "folder": path.parent, "servers": tuple(servers), "declares": declares},
+        {**table, "name": path.parent.name, "folder": path.parent, "servers": servers, "declares": declares},
         path,
     )
 
@@ -202,8 +202,12 @@ def read_stack(path: Path) -> Stack:
 def read_layer(path: Path) -> Layer:
     """The layer that `path` (a layer.toml) declares; raises BenchError naming the file when it is wrong."""
     table = read_toml(path)
-    declares = _declarations(table, path)
-    return build(Layer, {**table, "name": path.parent.name, "folder": path.parent, "declares": declares}, path)
+    servers, declares = _servers(table, path), _declarations(table, path)
+    return build(
+        Layer,
+        {**table, "name": path.parent.name, "folder": path.parent, "servers": servers, "declares": declares},
+        path,
+    )
 
 
 def read_service(path: Path) -> Service:
@@ -259,6 +263,16 @@ def _words(type_name: str) -> str:
     if type_name.startswith("dict"):
         return "a table"
     return {"str": "a string", "bool": "true or false"}.get(type_name, type_name)
+
+
+def _servers(table: dict[str, Any], path: Path) -> tuple[Server, ...]:
+    """The [[server]] entries, each over what its server.toml in deploy/common says."""
+    servers = []
+    for entry in table.pop("server", []):
+        common = paths.DEPLOY / "common" / str(entry.get("name", "")) / "server.toml"
+        defaults = read_toml(common) if entry.get("name") and common.is_file() else {}
+        servers.append(build(Server, {**defaults, **entry}, path))
+    return tuple(servers)
 
 
 def _declarations(table: dict[str, Any], path: Path) -> tuple[Declaration, ...]:

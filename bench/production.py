@@ -48,15 +48,16 @@ def composed_for_files(stack_name: str, layer_names: str) -> Composition:
         if reason := compose.misfit(stack, layer):
             raise BenchError(f"{stack_name} with layer {layer_names}: {reason}")
     known = manifest.services()
+    chain = compose.chain(stack, layers)
     found = {
         server.name: programs.find(server.programs, server.search) or Path("/usr/sbin") / server.programs[0]
-        for server in stack.servers
+        for server in chain
     }
     services = tuple(known[name] for layer in layers for name in layer.services)
     env = dict(stack.env)
     for layer in layers:
         env |= layer.env
-    modules = {server.name: _modules(server) for server in stack.servers}
+    modules = {server.name: _modules(server) for server in chain}
     return Composition(stack, layers, found, modules, services, env)
 
 
@@ -77,7 +78,7 @@ def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
         conf = target
         composition = _with_host_programs(composition, places)
     ports = iter(range(8001, 8999)).__next__
-    wiring = render.wire(composition.stack.servers, places, render.settings(composition, chosen), ports)
+    wiring = render.wire(composition.servers, places, render.settings(composition, chosen), ports)
     written = render.write_files(composition, places, wiring, chosen, conf)
     if chosen.places:
         written += _write_host_files(composition, places, wiring, chosen, target)
@@ -109,7 +110,7 @@ def _write_host_files(
     composition: Composition, places: Places, wiring: Wiring, chosen: Values, target: Path
 ) -> list[Path]:
     units = [
-        unit for server in composition.stack.servers for unit in _units(server, composition, places, wiring, chosen)
+        unit for server in composition.servers for unit in _units(server, composition, places, wiring, chosen)
     ]
     units += _units_beside(composition, places, chosen)
     context = {
@@ -143,7 +144,7 @@ def _units(
     server: manifest.Server, composition: Composition, places: Places, wiring: Wiring, chosen: Values
 ) -> list[dict[str, Any]]:
     """What the unit template needs of each instance of one server."""
-    chain = [item.name for item in composition.stack.servers]
+    chain = [item.name for item in composition.servers]
     index = chain.index(server.name)
     context = render.context_of(server, composition, places, wiring, chosen)
     shared = {

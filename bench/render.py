@@ -93,7 +93,7 @@ def context_of(
     server: Server, composition: Composition, places: Places, wiring: Wiring, values: Values
 ) -> dict[str, Any]:
     """The names that the templates of one server can use."""
-    chain = [item.name for item in composition.stack.servers]
+    chain = [item.name for item in composition.servers]
     index = chain.index(server.name)
     context: dict[str, Any] = {
         **settings(composition, values),
@@ -105,17 +105,20 @@ def context_of(
         "listens": wiring.listens[server.name],
         "listen": wiring.listens[server.name][0],
     }
+    if context["listen"].port:
+        # The front address is that of the outermost server alone, which a layer may have put before this one.
+        context |= {"bind": context["listen"].host, "port": context["listen"].port}
     if index > 0:
         context["upstreams"] = wiring.listens[chain[index - 1]]
         context["upstream"] = context["upstreams"][0]
-        context["upstream_speaks"] = composition.stack.servers[index - 1].speaks
+        context["upstream_speaks"] = composition.servers[index - 1].speaks
     return context
 
 
 def write_files(composition: Composition, places: Places, wiring: Wiring, values: Values, conf: Path) -> list[Path]:
     """Render every file that the servers of the chain read into `conf`; returns the files written."""
     written = []
-    for server in composition.stack.servers:
+    for server in composition.servers:
         context = context_of(server, composition, places, wiring, values)
         for name, source in server_files(server, composition).items():
             target = conf / name
@@ -127,14 +130,21 @@ def write_files(composition: Composition, places: Places, wiring: Wiring, values
 
 def server_files(server: Server, composition: Composition) -> dict[str, Path]:
     """The templates of one server, by the name they are rendered to."""
-    files = {path.name: path for path in sorted(composition.stack.folder.glob(f"{server.name}.*"))}
+    files = {path.name: path for path in sorted(_home(server, composition).glob(f"{server.name}.*"))}
     common = paths.DEPLOY / "common" / server.name
     if common.is_dir():
         names = [path for path in sorted(common.iterdir()) if path.name != "server.toml"]
         files |= {f"{server.name}/{path.name}": path for path in names}
     for layer in (manifest.layers()[NO_LAYER], *composition.layers):
+        if server in layer.servers:
+            continue
         files |= {f"layer/{point}": path for point, path in layer.snippets(server.name).items()}
     return files
+
+
+def _home(server: Server, composition: Composition) -> Path:
+    """The folder of the layer that brings the server, or else the stack's."""
+    return next((layer.folder for layer in composition.layers if server in layer.servers), composition.stack.folder)
 
 
 def service_context(

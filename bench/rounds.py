@@ -66,7 +66,9 @@ class Host:
         services = {database_label}
         for stack, layer in dict.fromkeys((case.stack, case.layer) for case in cases):
             plain = stack.partition("@")[0]
-            found |= {server["name"]: server["version"] for server in survey["stacks"][plain]["servers"]}
+            chain = survey["stacks"][plain]["servers"]
+            chain = chain + [server for name in layer.split("+") for server in survey["layers"][name]["servers"]]
+            found |= {server["name"]: server["version"] for server in chain}
             services |= {service.name for service in self.compose(stack, layer).services}
         found |= {name: about["version"] for name, about in survey["services"].items() if name in services}
         return {name: version for name, version in found.items() if version}

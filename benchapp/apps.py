@@ -25,13 +25,14 @@ class BenchappConfig(AppConfig):
 
     def ready(self) -> None:
         """Complete new database connections; let writes tell the caching layers what they made stale."""
-        from benchapp.caching import fragments, staleness, staticgenerator, uwsgipages
+        from benchapp.caching import fragments, purge, staleness, staticgenerator, uwsgipages
 
         connection_created.connect(see_replaced_rows, dispatch_uid="benchapp.see_replaced_rows")
         staleness.connect()
         fragments.connect()
         staticgenerator.connect()
         uwsgipages.connect()
+        purge.connect()
         if settings.BENCHAPP_MEMCACHED_PAGES:
             # Its client is a package that only this layer needs.
             from benchapp.caching import memcachedpages

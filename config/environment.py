@@ -81,6 +81,32 @@ def directory(env: environ.Env, name: str, default: Path | None, base: Path) -> 
     return path
 
 
+def file(env: environ.Env, name: str, base: Path) -> Path | None:
+    """The absolute path of a file that need not exist, relative ones counted from base; None when unset."""
+    value = env.str(name, default="").strip()
+    if not value:
+        return None
+    path = (base / value).resolve()
+    if path.is_dir():
+        raise ImproperlyConfigured(f"{name}={value!r} is a directory: use a file in it")
+    return path
+
+
+def plain_url(env: environ.Env, name: str) -> str:
+    """The address of a server as http://host:port/; empty when unset."""
+    value = env.str(name, default="").strip()
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme == "http" and parts.hostname and parts.path in ("", "/") and (parts.port or 80)
+    except ValueError:
+        good = False
+    if not good:
+        raise ImproperlyConfigured(f"{name}={value!r} is no address of a cache: write http://127.0.0.1:8080/")
+    return value
+
+
 def hosts(env: environ.Env, name: str, default: list[str]) -> list[str]:
     """A comma-separated list of host names, without scheme, port or path, for Django's ALLOWED_HOSTS."""
     values = [value.strip() for value in env.list(name, default=default) if value.strip()]

@@ -41,6 +41,10 @@ BENCHAPP_STATICGENERATOR_ROOT = environment.directory(env, "BENCHAPP_STATICGENER
 BENCHAPP_MEMCACHED_PAGES = environment.memcached(env, "BENCHAPP_MEMCACHED_PAGES")
 # Finished pages are put into uWSGI's cache `pages`, from which it answers before Python runs.
 BENCHAPP_UWSGI_PAGES = environment.flag(env, "BENCHAPP_UWSGI_PAGES", default=False)
+# A cache in front that takes PURGE and BAN for pages that a write made stale; empty: there is none to tell.
+BENCHAPP_PURGE_URL = environment.plain_url(env, "BENCHAPP_PURGE_URL")
+# A file that all workers share: it changes with each purge, by which a rendering knows that it is out of date.
+BENCHAPP_PURGE_GENERATION = environment.file(env, "BENCHAPP_PURGE_GENERATION", base=BASE_DIR)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
 # Views that show the site from inside a worker, to prove a stack right; never on in production.
@@ -74,6 +78,7 @@ MIDDLEWARE = [
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # The caching layers wrap all that may set a cookie or a Vary header, and so see it.
     *(["benchapp.caching.staticgenerator.StaticGenerator"] if BENCHAPP_STATICGENERATOR_ROOT else []),
+    *(["benchapp.caching.purge.MarkOutdated"] if BENCHAPP_PURGE_GENERATION else []),
     *(["benchapp.caching.memcachedpages.KeepInMemcached"] if BENCHAPP_MEMCACHED_PAGES else []),
     *(["benchapp.caching.uwsgipages.KeepInUwsgi"] if BENCHAPP_UWSGI_PAGES else []),
     *(["benchapp.caching.sitemiddleware.StoreAnonymousInCache"] if BENCHAPP_SITE_MIDDLEWARE else []),

@@ -1,0 +1,147 @@
+# Varnish in front of the chain. Language: https://varnish-cache.org/docs/7.1/reference/vcl.html
+# What is not said in a subroutine is done by the built-in one of that name; each below returns, so that it says all.
+vcl 4.1;
+
+import std;
+
+backend chain {
+    .host = "{{ upstream.host }}";
+    .port = "{{ upstream.port }}";
+    .connect_timeout = 5s;
+    .first_byte_timeout = {{ request_timeout_s }}s;
+    .between_bytes_timeout = {{ request_timeout_s }}s;
+}
+
+# Who may say that a page is stale: the site, from this machine.
+acl this_machine {
+    "127.0.0.1";
+    "::1";
+}
+
+sub vcl_recv {
+    # The names by which a proxy speaks of the client are overwritten, so that a client cannot forge them.
+    set req.http.X-Real-IP = client.ip;
+    set req.http.X-Forwarded-For = client.ip;
+    set req.http.X-Forwarded-Proto = "http";
+    unset req.http.X-Forwarded-Host;
+    unset req.http.X-Forwarded-Port;
+    unset req.http.X-Forwarded-Ssl;
+    unset req.http.Forwarded;
+    unset req.http.X-Token-Cookie;
+
+    # One page (PURGE), or all whose path begins so (BAN).
+    if (req.method == "PURGE" || req.method == "BAN") {
+        if (client.ip !~ this_machine) {
+            return (synth(403, "Forbidden"));
+        }
+        if (req.method == "PURGE") {
+            return (purge);
+        }
+        if (req.url !~ "^/[A-Za-z0-9/_-]*$") {
+            return (synth(400, "Bad Request"));
+        }
+        ban("obj.http.X-Path ~ ^" + req.url);
+        return (synth(200, "Banned"));
+    }
+
+    # Varnish would put a name of its own in place of the missing one.
+    if (!req.http.Host && req.proto != "HTTP/1.0") {
+        return (synth(400, "Bad Request"));
+    }
+
+    # Only pages are kept: a plain path in its one spelling, without a query string. Static files come from behind.
+    if (req.method != "GET" && req.method != "HEAD") {
+        return (pass);
+    }
+    if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/(static|login)/") {
+        return (pass);
+    }
+    # Only for the hosts that are ours; the chain refuses others.
+    if (req.http.Host !~ "(?i)^({{ server_names.replace(".", "\.").split() | join("|") }})(:[0-9]+)?$") {
+        return (pass);
+    }
+    # Who has a session is passed by, whatever the cookie looks like.
+    if (req.http.Authorization || req.http.Cookie ~ "sessionid") {
+        return (pass);
+    }
+
+    # Other cookies do not matter to a page. Who has a CSRF cookie may read what is kept; a page made for them might hold
+    # their token and is not kept (vcl_miss).
+    if (req.http.Cookie ~ "csrftoken") {
+        set req.http.X-Token-Cookie = req.http.Cookie;
+    }
+    unset req.http.Cookie;
+    return (hash);
+}
+
+sub vcl_hash {
+    # A page is the same under each of our hosts.
+    hash_data(req.url);
+    return (lookup);
+}
+
+sub vcl_miss {
+    if (req.http.X-Token-Cookie) {
+        return (pass);
+    }
+    return (fetch);
+}
+
+sub vcl_pass {
+    if (req.http.X-Token-Cookie) {
+        set req.http.Cookie = req.http.X-Token-Cookie;
+        unset req.http.X-Token-Cookie;
+    }
+    return (fetch);
+}
+
+sub vcl_backend_fetch {
+    unset bereq.http.X-Token-Cookie;
+    # Varnish would ask for gzip in every visitor's name; the pages are not compressed, which keeps the work equal.
+    if (!bereq.uncacheable) {
+        unset bereq.http.Accept-Encoding;
+    }
+    return (fetch);
+}
+
+sub vcl_backend_response {
+    if (bereq.uncacheable) {
+        return (deliver);
+    }
+    # Kept: a whole page that nothing speaks against. What is not, is not waited for by others for some seconds.
+    if (beresp.status != 200
+        || beresp.http.Content-Type !~ "(?i)^text/html; *charset=utf-8$"
+        || beresp.http.Set-Cookie
+        || beresp.http.Content-Encoding
+        || beresp.http.X-Outdated
+        || beresp.http.Cache-Control ~ "(?i)(private|no-store|no-cache|(max-age|s-maxage) *= *\x22?0+\x22? *(,|$))"
+        || beresp.http.Vary !~ "(?i)^(cookie|accept-encoding|[, ])*$") {
+        set beresp.uncacheable = true;
+        set beresp.ttl = 10s;
+        set beresp.grace = 0s;
+        unset beresp.http.X-Outdated;
+        return (deliver);
+    }
+    # One time to live for all layers, {{ cache_seconds }} s: for its first half a page is fresh; in the second, whoever asks gets it at once
+    # while one request in the background renders it anew.
+    set beresp.ttl = {{ (cache_seconds + 1) // 2 }}s;
+    set beresp.grace = {{ cache_seconds // 2 }}s;
+    set beresp.keep = 0s;
+    # For visitors the page still varies with the cookie (their browsers keep it), for Varnish it does not (see vcl_recv).
+    set beresp.http.X-Vary = beresp.http.Vary;
+    unset beresp.http.Vary;
+    set beresp.http.X-Path = bereq.url;
+    return (deliver);
+}
+
+sub vcl_deliver {
+    if (resp.http.X-Vary) {
+        set resp.http.Vary = resp.http.X-Vary;
+        unset resp.http.X-Vary;
+    }
+    unset resp.http.X-Path;
+    unset resp.http.X-Outdated;
+    unset resp.http.X-Varnish;
+    unset resp.http.Via;
+    return (deliver);
+}
