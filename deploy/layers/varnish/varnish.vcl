@@ -51,6 +51,10 @@ sub vcl_recv {
 
     # Only pages are kept: a plain path in its one spelling, without a query string. Static files come from behind.
     if (req.method != "GET" && req.method != "HEAD") {
+        # The whole body is taken before the chain is bothered, and sent on with its length.
+        if (!std.cache_req_body({{ max_body_mb }}MB)) {
+            return (synth(413, "Content Too Large"));
+        }
         return (pass);
     }
     if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/(static|login)/") {
