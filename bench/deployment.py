@@ -206,7 +206,7 @@ class _Parts:
 
     def _make_certificate(self) -> None:
         front = self.composition.servers[-1]
-        if not any("listen.tls." in name for name in render.server_files(front, self.composition)):
+        if not render.has_tls(front, self.composition):
             raise BenchError(f"{self.composition.stack.name}: {front.name} has no TLS listener; use listener=plain")
         openssl = programs.find(["openssl"])
         if openssl is None:

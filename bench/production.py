@@ -69,6 +69,16 @@ def _modules(server: manifest.Server) -> dict[str, str]:
 def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
     """Write the files into `target`; returns them, sorted."""
     target = target.absolute()
+    front = composition.servers[-1]
+    if (
+        front not in composition.stack.servers
+        and chosen.names["listener"] == "tls"
+        and not render.has_tls(front, composition)
+    ):
+        raise BenchError(
+            f"layer {composition.layer_name}: {front.name} has no TLS listener; put a server that ends TLS before it "
+            "and add --set listener=plain --set redirect=off"
+        )
     render.fresh_directory(target)
     if not chosen.places:
         places = deployment.bench_places(target, target / "run", identity.worker(), supervise.free_port())
@@ -109,9 +119,7 @@ def _with_host_programs(composition: Composition, places: Places) -> Composition
 def _write_host_files(
     composition: Composition, places: Places, wiring: Wiring, chosen: Values, target: Path
 ) -> list[Path]:
-    units = [
-        unit for server in composition.servers for unit in _units(server, composition, places, wiring, chosen)
-    ]
+    units = [unit for server in composition.servers for unit in _units(server, composition, places, wiring, chosen)]
     units += _units_beside(composition, places, chosen)
     context = {
         **chosen.names,

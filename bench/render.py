@@ -142,6 +142,11 @@ def server_files(server: Server, composition: Composition) -> dict[str, Path]:
     return files
 
 
+def has_tls(server: Server, composition: Composition) -> bool:
+    """Whether the server has a file to listen with TLS."""
+    return any("listen.tls." in name for name in server_files(server, composition))
+
+
 def _home(server: Server, composition: Composition) -> Path:
     """The folder of the layer that brings the server, or else the stack's."""
     return next((layer.folder for layer in composition.layers if server in layer.servers), composition.stack.folder)

@@ -8,7 +8,6 @@ the word has changed meanwhile.
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException
@@ -85,6 +84,6 @@ def _renew(file: Path) -> None:
     new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         new.write_bytes(secrets.token_hex(16).encode("ascii"))
-        os.replace(new, file)
+        new.replace(file)
     except OSError as error:
         logger.error("%s cannot be written: %s", file, error)

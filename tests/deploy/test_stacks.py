@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import httpx
 import psutil
 import pytest
 
-from bench import checking, compose, deployment, manifest, paths, production, values
+from bench import checking, compose, deployment, manifest, paths, production, site, values
 from bench.compose import Skip
+from bench.identity import worker
 from bench.supervise import Address
 from tests.deploy.conftest import command
 
@@ -26,6 +28,13 @@ PAIRS = [
     for layer in LAYERS
     if not compose.misfit(manifest.stacks()[stack], manifest.layers()[layer])
 ]
+
+# Each layer once on a stack that it fits, the usual one if it can be, and layers that are laid over each other.
+LAYERED = list({layer: (stack, layer) for stack, layer in PAIRS if layer != "none"}.values())
+LAYERED = [("nginx-uwsgi", layer) if ("nginx-uwsgi", layer) in PAIRS else (stack, layer) for stack, layer in LAYERED]
+LAYERED += [("nginx-uwsgi", "fragments+varnish"), ("nginx-uwsgi", "fragments+nginx-microcache")]
+# Layers that are told what a write makes stale.
+TOLD = [pair for pair in LAYERED if pair[1] in ("staticgenerator", "nginx-memcached", "uwsgi-cache", "varnish")]
 
 
 def runnable(stack: str, layer: str = "none") -> None:
@@ -52,12 +61,37 @@ def test_a_stack_gives_the_right_answers(stack, site_url):
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize(("stack", "layer"), [pair for pair in PAIRS if pair[0] == "nginx-uwsgi" and pair[1] != "none"])
+@pytest.mark.parametrize(("stack", "layer"), LAYERED)
 def test_a_layer_gives_the_right_answers(stack, layer, site_url):
     runnable(stack, layer)
     done = command("-m", "bench", "verify", stack, "--layer", layer, "--database", site_url, "--json")
     problems = [item for item in json.loads(done.stdout or "{}").get("outcomes", []) if not item["ok"]]
     assert (problems, done.returncode) == ([], 0), done.stderr
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("stack", "layer"), TOLD)
+def test_a_layer_that_is_told_shows_a_comment_at_once(stack, layer, site_url):
+    runnable(stack, layer)
+    with deployment.deployed(stack, layer, database=site_url) as running:
+        account = json.loads(site.manage(["verifyaccount", "create"], site_url, worker()).splitlines()[-1])
+        try:
+            with httpx.Client(base_url=running.url) as visitor:
+                values = {**account, "csrfmiddlewaretoken": token(visitor.get("/login/"))}
+                assert visitor.post("/login/", data=values).status_code == 302
+                for path in ("/", "/comments/", "/comments/page/2/"):
+                    kept = [httpx.get(running.url + path) for _ in range(2)][1]
+                    assert "fresh words" not in kept.text
+                values = {"csrfmiddlewaretoken": token(visitor.get("/posts/1/")), "body": "fresh words", "rating": "3"}
+                assert visitor.post("/posts/1/comment/", data=values).status_code == 302
+            for path in ("/", "/comments/"):
+                assert "fresh words" in httpx.get(running.url + path).text
+        finally:
+            site.manage(["verifyaccount", "delete", account["username"], "--post", "1"], site_url, worker())
+
+
+def token(answer: httpx.Response) -> str:
+    return re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', answer.text)[1]
 
 
 class Up:
@@ -195,7 +229,7 @@ def test_tls_is_a_setting(site_url):
         ),
         (
             ["up", "gunicorn", "--layer", "staticgenerator"],
-            "cannot run here: staticgenerator needs nginx in the chain",
+            "cannot run here: staticgenerator needs apache or cherokee or nginx in the chain",
         ),
         (["up", "gunicorn", "--set", "listener=tls"], "gunicorn: gunicorn has no TLS listener; use listener=plain"),
         (["render", "gunicorn", "--to", "bench"], "/bench: not empty; name a new or empty directory"),

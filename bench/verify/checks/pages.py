@@ -142,7 +142,7 @@ def hit(context: Context) -> Iterator[Mismatch]:
 
 
 def is_hit(answer: Answer, earlier: list[Answer]) -> bool:
-    """Whether an answer was kept: it has the X-Render-Id of an earlier one, or none, which a rendered one always has."""
+    """Whether an answer was kept: it has the X-Render-Id of an earlier one, or none, unlike a rendering."""
     if answer.render_id is None:
         return answer.status == 200
     return any(answer.render_id == item.render_id for item in earlier)

@@ -1,0 +1,76 @@
+"""A cache in front is told what is stale, and what is rendered across a purge is marked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from benchapp import views
+from benchapp.caching import purge
+from benchapp.caching.staleness import Stale
+from tests.app.conftest import Rows
+
+STALE = Stale(frozenset({"/", "/posts/"}), frozenset({"/posts/5/"}))
+
+
+@pytest.fixture
+def told() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """A server that notes what it is told, with its URL."""
+    heard: list[tuple[str, str]] = []
+
+    class Cache(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def note(self) -> None:
+            heard.append((self.command, self.path))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_PURGE = do_BAN = note
+
+        def log_message(self, *args: object) -> None:
+            """Nothing to standard error."""
+
+    with HTTPServer(("127.0.0.1", 0), Cache) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/", heard
+        server.shutdown()
+        thread.join()
+
+
+def test_paths_are_purged_and_prefixes_banned(told: tuple[str, list[tuple[str, str]]]):
+    url, heard = told
+    purge.send(url, STALE)
+    assert heard == [("PURGE", "/"), ("PURGE", "/posts/"), ("BAN", "/posts/5/")]
+
+
+def test_a_cache_that_is_down_is_logged(caplog: pytest.LogCaptureFixture):
+    purge.send("http://127.0.0.1:9/", STALE)
+    assert "http://127.0.0.1:9/ not told of" in caplog.text
+
+
+def test_a_rendering_across_a_purge_is_marked(
+    rows: Rows,
+    site_with: Callable[..., AbstractContextManager[None]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    file = tmp_path / "purged"
+    with site_with(BENCHAPP_PURGE_GENERATION=str(file)):
+        assert "X-Outdated" not in Client().get("/")
+        slow = views.Home
+
+        def written_meanwhile() -> views.Home:
+            purge._renew(file)
+            return slow()
+
+        monkeypatch.setattr(views, "Home", written_meanwhile)
+        assert Client().get("/")["X-Outdated"] == "1"
