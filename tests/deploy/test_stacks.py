@@ -71,7 +71,7 @@ def test_a_layer_gives_the_right_answers(stack, layer, site_url):
 
 @pytest.mark.servers
 @pytest.mark.parametrize(("stack", "layer"), TOLD)
-def test_a_layer_that_is_told_shows_a_comment_at_once(stack, layer, site_url):
+def test_a_layer_that_is_told_shows_a_comment_soon(stack, layer, site_url):
     runnable(stack, layer)
     with deployment.deployed(stack, layer, database=site_url) as running:
         account = json.loads(site.manage(["verifyaccount", "create"], site_url, worker()).splitlines()[-1])
@@ -84,8 +84,12 @@ def test_a_layer_that_is_told_shows_a_comment_at_once(stack, layer, site_url):
                     assert "fresh words" not in kept.text
                 values = {"csrfmiddlewaretoken": token(visitor.get("/posts/1/")), "body": "fresh words", "rating": "3"}
                 assert visitor.post("/posts/1/comment/", data=values).status_code == 302
+            # Long before the time to live is up; a web server may keep a file open for a second.
+            deadline = time.monotonic() + 5
             for path in ("/", "/comments/"):
-                assert "fresh words" in httpx.get(running.url + path).text
+                while "fresh words" not in httpx.get(running.url + path).text:
+                    assert time.monotonic() < deadline, f"{path} is stale"
+                    time.sleep(0.05)
         finally:
             site.manage(["verifyaccount", "delete", account["username"], "--post", "1"], site_url, worker())
 
