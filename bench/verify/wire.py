@@ -12,6 +12,7 @@ import io
 import select
 import socket
 import ssl
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -156,6 +157,10 @@ def build(
     return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")
 
 
+# How much is shown of an answer that came too early.
+EARLY_BYTES = 80
+
+
 class Connection:
     """One connection to the target; closed by `with`."""
 
@@ -193,10 +198,29 @@ class Connection:
 
     def quiet_for(self, seconds: float) -> bool:
         """Wait, and tell whether the other side sent nothing and closed nothing meanwhile."""
-        if self.target.scheme == "https" and self.socket.pending():  # type: ignore[attr-defined]
+        deadline = time.monotonic() + seconds
+        while select.select([self.socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if self.target.scheme != "https" or self._says_something():
+                return False
+        return True
+
+    def _says_something(self) -> bool:
+        """Whether what has come over TLS is data or the end, and not a session ticket, which is the protocol's own."""
+        timeout = self.socket.gettimeout()
+        self.socket.settimeout(0)
+        try:
+            self.reader.peek(1)
+        except ssl.SSLWantReadError:
             return False
-        readable, _, _ = select.select([self.socket], [], [], seconds)
-        return not readable
+        except OSError:
+            return True
+        finally:
+            self.socket.settimeout(timeout)
+        return True
+
+    def said(self) -> bytes:
+        """The beginning of what came while it should have been quiet."""
+        return self.reader.peek(1)[:EARLY_BYTES]
 
     def exchange(
         self, method: str, path: str | bytes, headers: Headers = (), body: bytes | None = None, **more

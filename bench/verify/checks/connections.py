@@ -104,7 +104,7 @@ def _send_slowly(context: Context, request: bytes) -> Answer:
             connection.send(request[start : start + size])
             last = start + size >= len(request)
             if not last and not connection.quiet_for(SLOW_PAUSE_S):
-                early = connection.socket.recv(80)
+                early = connection.said()
                 raise BadAnswer(f"an answer before the request was whole: {early[:60]!r}")
         return connection.read()
 
