@@ -151,3 +151,22 @@ def test_a_wrong_variant_is_told(name, says):
     with pytest.raises(BenchError) as caught:
         compose.stack(name)
     assert str(caught.value).startswith(says)
+
+
+LAYER = '\ntitle = "T"\nplace = "{place}"\nabout = "A"\n'
+
+
+@pytest.mark.parametrize(("place", "servers"), [("front", ""), ("app", GOOD[GOOD.index("[[server]]") :])])
+def test_a_layer_has_servers_just_when_it_is_a_front(tmp_path, place, servers):
+    path = tmp_path / "layer.toml"
+    path.write_text(LAYER.format(place=place) + servers)
+    with pytest.raises(BenchError, match="a layer of place front has a \\[\\[server\\]\\], and no other layer has"):
+        manifest.read_layer(path)
+
+
+def test_a_server_in_front_takes_the_front_address():
+    composition = compose.Composition(compose.stack("nginx-gunicorn"), compose.layers("varnish"), {})
+    assert [server.name for server in composition.servers] == ["gunicorn", "nginx", "varnish"]
+    places = render.Places(*[""] * 10, bind="192.0.2.1", port=80)
+    wiring = render.wire(composition.servers, places, {}, iter([8001]).__next__)
+    assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
