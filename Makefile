@@ -5,14 +5,15 @@ PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 RUN_DIR ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
-# A quick look at every layer on four stacks; a measurement to rely on takes `python -m bench run` with its defaults.
-# STACKS="granian uvicorn" looks at others.
+# A quick look at four layers on four stacks; a measurement to rely on takes `python -m bench run` with its defaults.
+# STACKS="granian uvicorn" LAYERS="none varnish" looks at others.
 STACKS ?= gunicorn uwsgi nginx-gunicorn nginx-uwsgi
-QUICK := $(addprefix --stack ,$(STACKS)) --workload session --workload home --level 16 --rounds 2 --duration 2
+LAYERS ?= none fragments site-middleware staticgenerator
+QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --workload home --level 16 --rounds 2 --duration 2
 
 # Every system server, service, load tool and browser that the stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate haproxy caddy \
-	memcached postgresql wrk apache2-utils siege sqlite3 openssl chromium
+	varnish memcached postgresql wrk apache2-utils siege sqlite3 openssl chromium
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PIP_MODWSGI := $(PIP) 'mod_wsgi>=5,<7'
@@ -25,7 +26,7 @@ help:  ## list the targets
 
 bench: venv  ## everything from a fresh clone to a report: environment, a million rows, a quick comparison
 	@$(BIN)/python -m bench run $(QUICK) --to $(RUN_DIR); status=$$?; \
-	test -e $(RUN_DIR)/run.json && $(BIN)/python -m bench report $(RUN_DIR) || exit $$status; exit $$status
+	if test -e $(RUN_DIR)/run.json; then $(BIN)/python -m bench report $(RUN_DIR) || exit; fi; exit $$status
 
 test: venv  ## everything from a fresh clone to a green test run
 	$(BIN)/python -m pytest
