@@ -76,7 +76,7 @@ def load(contest: Contest, rows: int) -> None:
     for line in process.stdout:
         now = time.perf_counter()
         contest.phases_s.setdefault(phase, []).append(now - since)
-        phase, since = line.strip().partition(":")[0] if line.startswith(("loading", "b", "c", "g")) else "end", now
+        phase, since = line.strip() if line.split()[0].endswith("ing") else "end", now
     finish(process)
     contest.command_s.append(time.perf_counter() - start)
 

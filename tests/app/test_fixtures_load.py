@@ -196,9 +196,12 @@ def test_the_command_as_a_user_runs_it(site_database):
     assert (code, errors) == (0, "")
     assert output.splitlines() == [
         "loading authors",
+        "indexing authors",
         "loading posts",
+        "indexing posts",
         "loading comments",
-        "building indexes",
+        "indexing comments",
+        "building page index",
         "committing",
         "gathering statistics",
         f"{loadfixtures._database()} has 1,000 rows of seed 1: 20 authors, 196 posts, 784 comments.",
@@ -401,7 +404,7 @@ def old_rows(site_database: str) -> Iterator[tuple[str, Callable[[], None]]]:
     yield site_database, unchanged
 
 
-@pytest.mark.parametrize("moment", ["loading authors", "loading posts", "loading comments", "building indexes"])
+@pytest.mark.parametrize("moment", ["loading authors", "loading posts", "indexing comments", "building page index"])
 def test_killed_at_any_moment_it_leaves_the_earlier_rows(old_rows, moment):
     url, unchanged = old_rows
     process = start(url, "--rows", "60000", "--force")
@@ -543,7 +546,7 @@ def test_the_site_goes_on_reading_while_sqlite_loads(sqlite_site):
         assert other.execute("SELECT count(*) FROM benchapp_author").fetchone() == (20,)
         process = start(sqlite_site, "--rows", "60000", "--force")
         for line in process.stdout:
-            if line.strip() == "building indexes":
+            if line.strip() == "building page index":
                 assert other.execute("SELECT count(*) FROM benchapp_author").fetchone() == (20,)
         assert process.wait() == 0
         process.communicate()

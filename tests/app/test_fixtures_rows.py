@@ -27,7 +27,7 @@ MODELS = {"author": Author, "post": Post, "comment": Comment}
 
 # Of 1,000 rows of seed 1. Whoever changes what the rows are changes these, and says so: databases that were
 # filled before and after no longer have the same rows.
-CHECKSUM = "bfa310d7322501b1419118a529618158316be884bb16ef9b03b364957401c6c7"
+CHECKSUM = "f10aff47bb85ead12a5a17e50d757fbb9138f63e2e2a4816e5b23b11912a2fc1"
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_children_are_shared_out_alike_one_by_one_and_all_at_once(parents, child
     popularity = Popularity(7, parents, children, lanes)
     alone = [popularity.owner(child) for child in range(children)]
     for start in {0, 1, children // 3, children - 1}:
-        assert list(chain.from_iterable(popularity.owners(start, children, int))) == alone[start:]
+        assert list(chain.from_iterable(popularity.owners(start, children, range))) == alone[start:]
     shares = Counter(parent for parent, _ in alone)
     assert [popularity.share(parent) for parent in range(parents)] == [shares[parent] for parent in range(parents)]
     for start in {0, parents // 3, parents - 1}:
@@ -253,7 +253,9 @@ def test_the_columns_are_those_of_the_models():
 
 def test_texts_read_like_a_magazine(site):
     texts = [value for table in site.values() for each in table for value in each.values() if isinstance(value, str)]
-    assert not [value for value in texts if re.search(r"[{}<>|\t\r\\]|  | [,.;]|[.!?] [a-zà-ÿ]", value)]
+    assert not [
+        value for value in texts if re.search(r"[{}<>|\t\r\\]|  | [,.;]|[.!?] [a-zà-ÿ]|\b[Aa] (?!eu)[aeio]", value)
+    ]
     posts, comments = ([each["body"] for each in site[table]] for table in ("post", "comment"))
     assert 400 <= statistics.mean(map(len, posts)) <= 700
     assert 80 <= statistics.mean(map(len, comments)) <= 160

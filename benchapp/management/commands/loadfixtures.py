@@ -16,8 +16,8 @@ from django.db import Error, connection, transaction
 from benchapp import counted
 from benchapp.caching import staleness
 from fixtures import load
+from fixtures.database import Busy
 from fixtures.generator import ROWS_DEFAULT, ROWS_MAX, ROWS_MIN, SEED_DEFAULT, Rows
-from fixtures.postgresql import Busy
 from fixtures.progress import Progress
 from fixtures.stream import Stream, StreamError
 from fixtures.text import VocabularyError
@@ -59,20 +59,27 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         self.verbosity, self.committed = options["verbosity"], False
         with self._one_line():
-            with _reading() as cursor:
-                load.inspect(cursor, connection.vendor, counted)
-                if options["verify"]:
-                    return self._verify(cursor, wanted)
-                found = load.filled(cursor)
-                if found and not force:
-                    load.refuse_filled(cursor)
-            _check_space(wanted)
             if options["dry_run"]:
-                return self._say_what(wanted, found)
-            return self._load(wanted, force)
+                self._say_what(wanted, self._inspect(wanted, force))
+            elif options["verify"]:
+                self._verify(wanted)
+            else:
+                self._load(wanted, force)
 
-    def _verify(self, cursor: Any, rows: Rows) -> None:
-        there = load.checksum(cursor, connection.vendor)
+    def _inspect(self, rows: Rows, force: bool) -> list[str]:
+        """Refuse what must not be loaded into; returns which tables have rows to be deleted."""
+        with _reading() as cursor:
+            load.inspect(cursor, connection.vendor, counted)
+            found = load.filled(cursor)
+        if found and not force:
+            load.refuse(found)
+        _check_space(rows)
+        return found
+
+    def _verify(self, rows: Rows) -> None:
+        with _reading() as cursor:
+            load.inspect(cursor, connection.vendor, counted)
+            there = load.checksum(cursor, connection.vendor)
         with Stream(rows) as stream:
             for _ in stream:
                 pass
@@ -93,7 +100,9 @@ class Command(BaseCommand):
 
     def _load(self, rows: Rows, force: bool) -> None:
         progress = Progress(rows.total, self._write, self.stdout.isatty())
+        # The process that makes the rows gets ready meanwhile.
         with Stream(rows) as stream:
+            self._inspect(rows, force)
             connection.ensure_connection()
             with closing(connection.connection.cursor()) as cursor:
                 try:
