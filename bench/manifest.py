@@ -33,6 +33,8 @@ class Server:
     config     its main configuration file, in the stack's folder, a template; empty when its command line says all
     modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
     hint       how to install what is missing, where `make servers` is not the whole answer
+    packages   the Debian packages it comes in, for production's install note
+    host       commands to run once on a production host (templates)
     speaks     the protocol it serves: http or one of the gateway protocols
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
     start      argv that runs it in the foreground, a template an item
@@ -50,6 +52,8 @@ class Server:
     config: str = ""
     modules: dict[str, list[str]] = field(default_factory=dict)
     hint: str = ""
+    packages: tuple[str, ...] = ()
+    host: tuple[str, ...] = ()
     listen: str = "tcp"
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
@@ -149,6 +153,7 @@ class Service:
     probe     argv that exits 0 when it serves; without one, its socket accepting a connection is enough
     env       environment it gives to the application server
     keeps     True when its data directory under var/ is reused
+    packages  the Debian packages it comes in, for production's install note
     stop      the signal that stops it soon and cleanly
     """
 
@@ -165,6 +170,7 @@ class Service:
     probe: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     keeps: bool = False
+    packages: tuple[str, ...] = ()
     stop: str = "TERM"
 
 

@@ -15,6 +15,9 @@ from bench.render import Places, Wiring, instance_name
 from bench.up import add_set
 from bench.values import Values
 
+# Where a stack that speaks no TLS listens in production.
+LOOPBACK, PLAIN_PORT = "127.0.0.1", 8000
+
 SUMMARY = "write a stack's configuration files, for production with systemd units"
 UNITS = paths.DEPLOY / "common" / "systemd"
 HOST = paths.DEPLOY / "common" / "production"
@@ -87,12 +90,20 @@ def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
         places = production_places(chosen)
         conf = target
         composition = _with_host_programs(composition, places)
+        if chosen.names["listener"] == "tls" and not render.has_tls(front, composition):
+            composition, places = _behind_a_terminator(composition, places)
     ports = iter(range(8001, 8999)).__next__
     wiring = render.wire(composition.servers, places, render.settings(composition, chosen), ports)
     written = render.write_files(composition, places, wiring, chosen, conf)
     if chosen.places:
         written += _write_host_files(composition, places, wiring, chosen, target)
     return sorted(written)
+
+
+def _behind_a_terminator(composition: Composition, places: Places) -> tuple[Composition, Places]:
+    """The same for a stack that speaks no TLS: on loopback, for a server in front of it that ends TLS."""
+    env = {**composition.env, "BENCHAPP_BEHIND_PROXY": "1"}
+    return dataclasses.replace(composition, env=env), dataclasses.replace(places, bind=LOOPBACK, port=PLAIN_PORT)
 
 
 def production_places(chosen: Values) -> Places:
@@ -131,6 +142,9 @@ def _write_host_files(
         "layer_title": " and ".join(layer.title for layer in composition.layers),
         "units": units,
         "services": [service.title for service in composition.services],
+        "packages": _packages(composition),
+        "host_commands": _host_commands(composition, places, wiring, chosen),
+        "ends_tls": chosen.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition),
         "env": _site_env(composition, places, chosen),
     }
     written = []
@@ -170,6 +184,21 @@ def _units(
             "start": " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
         }
         for number, address in enumerate(wiring.listens[server.name], 1)
+    ]
+
+
+def _packages(composition: Composition) -> list[str]:
+    """The Debian packages of servers and services, each once."""
+    named = [*composition.servers, *composition.services]
+    return list(dict.fromkeys(package for item in named for package in item.packages))
+
+
+def _host_commands(composition: Composition, places: Places, wiring: Wiring, chosen: Values) -> list[str]:
+    """What else has to be run on the host, once, for the servers."""
+    return [
+        render.text(words, render.context_of(server, composition, places, wiring, chosen), server.name)
+        for server in composition.servers
+        for words in server.host
     ]
 
 

@@ -28,12 +28,28 @@ class Values:
 
     def changed(self, changes: dict[str, Any], where: str = "--set") -> Values:
         """These values with some names changed; raises BenchError, naming `where`, for a name that does not exist."""
-        for name in changes:
+        for name, value in changes.items():
             if name not in self.names:
                 raise BenchError(
                     f"{where} {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}"
                 )
+            if problem := _problem(name, value, self.names[name]):
+                raise BenchError(f"{where} {name}={value}: {problem}")
         return replace(self, names={**self.names, **changes}, changes={**self.changes, **changes})
+
+
+# Names whose value is one of a few words, and numbers that may be zero.
+CHOICES = {"listener": ("plain", "tls"), "redirect": ("off", "on")}
+MAY_BE_ZERO = ("io_cache", "upstream_keepalive")
+
+
+def _problem(name: str, value: Any, usual: Any) -> str:
+    """What is wrong with a new value of a name that is usually `usual`, or an empty string."""
+    if name in CHOICES and value not in CHOICES[name]:
+        return f"use {' or '.join(CHOICES[name])}"
+    if isinstance(usual, int) and (not isinstance(value, int) or value < (0 if name in MAY_BE_ZERO else 1)):
+        return f"use a whole number, {'0' if name in MAY_BE_ZERO else '1'} or more"
+    return ""
 
 
 def read(name: str = "bench") -> Values:

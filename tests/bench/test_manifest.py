@@ -144,6 +144,9 @@ def test_a_variant_is_a_stack_of_its_own_with_other_values():
     [
         ("uwsgi@workers=3", "stack uwsgi@workers=3: workers: no such value; deploy/values/bench.toml has processes, "),
         ("uwsgi@processes", "stack uwsgi@processes: processes: write it as NAME=VALUE, for example processes=5"),
+        ("uwsgi@processes=0", "stack uwsgi@processes=0: processes=0: use a whole number, 1 or more"),
+        ("uwsgi@processes=abc", "stack uwsgi@processes=abc: processes=abc: use a whole number, 1 or more"),
+        ("uwsgi@listener=foo", "stack uwsgi@listener=foo: listener=foo: use plain or tls"),
         ("uwsgy@processes=3", "no stack called 'uwsgy'; did you mean uwsgi?"),
     ],
 )

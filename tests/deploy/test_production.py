@@ -193,3 +193,19 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
     made = host("nginx-uwsgi", "staticgenerator")
     assert made.command("benchapp-expirepages")[-2:] == [f"{paths.PROJECT}/manage.py", "expirepages"]
     assert "BENCHAPP_STATICGENERATOR_ROOT" in made.environment("benchapp-expirepages")
+
+
+def test_the_install_note_names_packages_and_who_ends_tls(host):
+    note = (Path(host("nginx-gunicorn", "fragments").places.conf) / "INSTALL.md").read_text()
+    assert "apt-get install git python3-venv nginx memcached\n" in note
+    assert "privkey.pem" in note
+
+
+@pytest.mark.parametrize("stack", ["gunicorn", "uwsgi", "granian", "uvicorn"])
+def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, stack):
+    made = host(stack)
+    note = (Path(made.places.conf) / "INSTALL.md").read_text()
+    assert "This stack speaks plain HTTP on 127.0.0.1:8000." in note
+    assert made.environment(f"benchapp-{stack}")["BENCHAPP_BEHIND_PROXY"] == "1"
+    files = [path.read_text() for path in made.written if path.suffix in (".service", ".py", ".ini")]
+    assert any("8000" in text for text in files)
