@@ -2,7 +2,12 @@
 
 import sys
 
-from bench.cli import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        from bench.cli import main
+
+        status = main()
+    except KeyboardInterrupt:
+        # So early that nothing was started.
+        status = 130
+    sys.exit(status)

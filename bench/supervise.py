@@ -19,6 +19,8 @@ from bench.errors import DeploymentError
 from bench.identity import Identity
 
 POLL_S = 0.02
+# How long a program has to end before it is told again.
+AGAIN_S = 1.2
 
 
 @dataclass(frozen=True)
@@ -158,8 +160,7 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
             process.popen.send_signal(process.stop_signal)
     deadline = time.monotonic() + timeout_s
     for process in reversed(processes):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.popen.wait(max(0.0, deadline - time.monotonic()))
+        _wait_stopped(process, deadline)
     for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -168,6 +169,15 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
     deadline = time.monotonic() + 1
     while any(_group_lives(process.pid) for process in processes) and time.monotonic() < deadline:
         time.sleep(POLL_S)
+
+
+def _wait_stopped(process: Process, deadline: float) -> None:
+    """Wait until it has ended, saying it again now and then: a server that is still starting may not have heard."""
+    while process.popen.poll() is None and (left := deadline - time.monotonic()) > 0:
+        try:
+            process.popen.wait(min(AGAIN_S, left))
+        except subprocess.TimeoutExpired:
+            process.popen.send_signal(process.stop_signal)
 
 
 def _group_lives(group: int) -> bool:

@@ -381,7 +381,8 @@ def test_wrong_arguments_get_one_clear_line(tmp_path, arguments, message):
     code, output, errors = run(f"sqlite:///{tmp_path / 'none.sqlite3'}", *arguments)
     assert code != 0
     assert output == ""
-    assert errors.splitlines()[-1].endswith(message)
+    assert errors.count("\n") == 1
+    assert message in errors
     assert "Traceback" not in errors
 
 

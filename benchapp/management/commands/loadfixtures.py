@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection, transaction
 
 from benchapp import counted
@@ -30,6 +30,13 @@ class Command(BaseCommand):
         " database, which the checksum proves. Accounts and sessions are left alone."
     )
     requires_system_checks = []
+
+    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
+        """The parser of the command line, whose errors are one line without the usage."""
+        parser = super().create_parser(prog_name, subcommand, **options)
+        if parser.called_from_command_line:
+            parser.error = lambda message: parser.exit(2, f"{parser.prog}: {message}; see {parser.prog} --help\n")
+        return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
