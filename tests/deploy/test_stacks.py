@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import httpx
 import psutil
@@ -128,6 +129,14 @@ def alive(processes) -> list[psutil.Process]:
     return [item for item in processes if item.is_running() and item.status() != psutil.STATUS_ZOMBIE]
 
 
+def until(holds: Callable[[], bool], what: str, limit_s: float = 20) -> None:
+    """Wait until it holds; fails, saying what was waited for, when it does not within the limit."""
+    deadline = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not so after {limit_s:g} s: {what}"
+        time.sleep(0.05)
+
+
 def closed(url: str) -> bool:
     parts = httpx.URL(url)
     return not Address(parts.host, parts.port).accepts()
@@ -167,10 +176,7 @@ def test_what_a_killed_up_leaves_is_cleaned_up_by_the_next(site_url):
         up.process.wait()
         with Up("gunicorn", "--database", site_url) as other:
             assert httpx.get(other.url).status_code == 200
-        deadline = time.monotonic() + 10
-        while alive(tree) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert alive(tree) == []
+        until(lambda: alive(tree) == [], "all that the killed one left is gone")
         assert closed(up.url)
 
 
@@ -200,8 +206,9 @@ def test_processes_and_site_environment_come_from_the_command_line(site_url):
         "gunicorn", "--database", site_url, "--set", "processes=2", "--env", "ALLOWED_HOSTS=127.0.0.1,other.test"
     ) as up:
         assert httpx.get(up.url, headers={"Host": "other.test"}).status_code == 200
+        # The first worker answers before the second one is there.
         master = up.tree()[0]
-        assert len(master.children()) == 2
+        until(lambda: len(master.children()) == 2, "gunicorn has two workers")
 
 
 @pytest.mark.servers
@@ -291,10 +298,7 @@ def test_pages_on_disk_are_no_older_than_the_time_to_live(site_url):
     with Up(*words) as up, httpx.Client(base_url=up.url) as client:
         assert "X-Render-Id" in client.get("/posts/").headers
         assert "X-Render-Id" not in client.get("/posts/").headers, "the second answer is the file"
-        deadline = time.monotonic() + 10
-        while "X-Render-Id" not in client.get("/posts/").headers:
-            assert time.monotonic() < deadline, "the file outlives the time to live"
-            time.sleep(0.1)
+        until(lambda: "X-Render-Id" in client.get("/posts/").headers, "the file is gone after its time to live")
 
 
 @pytest.mark.servers
