@@ -5,7 +5,8 @@ A run is a folder: ``run.json`` (what was asked), ``environment.json`` (on what 
 ``configs/`` (rendered files) and ``raw/`` (what the load tool and the servers printed). Reports and comparisons read
 it through `read_run` alone.
 
-``None`` means "not measured". A failed trial has a reason and no figures, never a zero.
+``None`` means "not measured". A failed trial has a reason and no figures, never a zero. A voided trial has its figures
+and the reason why they are not to be trusted: no median, interval or ratio may use them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from typing import Annotated
 
 from bench.errors import BenchError
 
-FORMAT = 1
+FORMAT = 2
+# Format 1 lacks fields that later ones added; they are read as not measured.
+READABLE = (1, 2)
 
 RUN_FILE = "run.json"
 ENVIRONMENT_FILE = "environment.json"
@@ -70,6 +73,19 @@ class Environment:
     load_tool: Annotated[LoadTool, "The program that made the load."]
     commit: Annotated[str | None, "Git commit of the working tree."]
     dirty: Annotated[bool | None, "True when the working tree had changes that are not in that commit."]
+    governor: Annotated[str | None, "Frequency governor of the processor, such as performance."] = None
+    limits: Annotated[dict[str, str] | None, "Kernel or process limit -> its value, of those that bound load."] = None
+    configs: Annotated[
+        dict[str, str] | None,
+        "Rendered configuration file, by deployment -> SHA-256 of it with the run's own paths and ports left out.",
+    ] = None
+    rows_seed: Annotated[int | None, "Seed of the site's rows."] = None
+    affinity: Annotated[
+        dict[str, tuple[int, ...]] | None, "load, stack, services -> processor cores it was kept on; null: any core."
+    ] = None
+
+
+MODES = ("closed", "open")
 
 
 @dataclass(frozen=True)
@@ -79,7 +95,7 @@ class Plan:
     stacks: Annotated[tuple[str, ...], "Stacks asked for."]
     layers: Annotated[tuple[str, ...], "Layers asked for."]
     workloads: Annotated[tuple[str, ...], "Workloads asked for."]
-    levels: Annotated[tuple[int, ...], "Levels: concurrent connections of a closed loop."]
+    levels: Annotated[tuple[int, ...], "Levels: connections of a closed loop, or requests a second of an open one."]
     rounds: Annotated[int, "How often each case is measured at each level."]
     duration_s: Annotated[float, "Seconds of load in a trial."]
     warmup_s: Annotated[float, "Seconds of unmeasured load before each trial."]
@@ -90,6 +106,15 @@ class Plan:
     database_given: Annotated[bool, "True when the database was named by its URL, which is not recorded."] = False
     changes: Annotated[tuple[str, ...], "Values changed for every stack, as NAME=VALUE."] = ()
     env: Annotated[tuple[str, ...], "Variables added to the site's environment, as NAME=VALUE."] = ()
+    mode: Annotated[
+        str, "closed: connections, as fast as answers come; open: requests leave on a schedule whatever comes back."
+    ] = "closed"
+    margin: Annotated[float, "Share by which a figure must differ to be called faster or slower."] = 0.05
+    guards: Annotated[dict[str, float] | None, "Guard's setting -> the bound beyond which it voids a trial."] = None
+
+    def __post_init__(self):
+        if self.mode not in MODES:
+            raise ResultsError(f"plan: mode is {self.mode!r}, not closed or open")
 
 
 @dataclass(frozen=True)
@@ -138,7 +163,10 @@ FIGURES = (
     "latency_p50_ms",
     "latency_p90_ms",
     "latency_p99_ms",
+    "latency_p999_ms",
     "latency_max_ms",
+    "histogram",
+    "thirds",
     "memory",
     "memory_peak_bytes",
     "cpu_seconds",
@@ -159,11 +187,13 @@ class Trial:
     workload: Annotated[str, "Name of the workload."]
     size: Annotated[str, "Name of the resource limit."]
     database: Annotated[str, "Database behind the site."]
-    level_connections: Annotated[int, "Connections the load tool kept busy, each waiting for its answer."]
+    level_connections: Annotated[
+        int | None, "Connections the load tool kept busy, each waiting for its answer; null in an open loop."
+    ]
     round: Annotated[int, "Round of the run, from 1."]
     state: Annotated[str, "cold: the layer was emptied before the trial; warm: it was filled."]
-    status: Annotated[str, "ok, or failed."]
-    reason: Annotated[str | None, "Why the trial failed."]
+    status: Annotated[str, "ok; failed: it has no figures; voided: it has figures that a guard says not to trust."]
+    reason: Annotated[str | None, "Why the trial failed or is voided."]
     log: Annotated[str | None, "Log that tells more about a failure, relative to the run's folder."]
     started_at: Annotated[str, "When the timed load began, ISO 8601 with offset."]
     duration_s: Annotated[float | None, "Seconds the timed load lasted."]
@@ -172,7 +202,10 @@ class Trial:
     requests_per_second: Annotated[float | None, "Answers received a second."]
     bytes_per_second: Annotated[float | None, "Bytes received a second, as the load tool counts them."]
     latency_mean_ms: Annotated[float | None, "Mean time of an answer, in milliseconds."]
-    latency_p50_ms: Annotated[float | None, "Half of the answers came within this many milliseconds."]
+    latency_p50_ms: Annotated[
+        float | None,
+        "Half of the answers came within this many milliseconds; in an open loop counted from the intended start.",
+    ]
     latency_p90_ms: Annotated[float | None, "90 in 100 answers came within this many milliseconds."]
     latency_p99_ms: Annotated[float | None, "99 in 100 answers came within this many milliseconds."]
     latency_max_ms: Annotated[float | None, "The longest request, in milliseconds."]
@@ -195,16 +228,74 @@ class Trial:
     keep_alive: Annotated[
         bool | None, "True when the load tool asked to reuse its connections; a server may close them all the same."
     ] = None
+    rate_requested: Annotated[float | None, "Requests a second due by the schedule; null in a closed loop."] = None
+    latency_p999_ms: Annotated[float | None, "999 in 1,000 answers came within this many milliseconds."] = None
+    histogram: Annotated[
+        str | None, "HDR histogram of the latency in microseconds, compressed (V2), in base64; for merging rounds."
+    ] = None
+    statuses: Annotated[dict[str, int] | None, "Status -> answers that had it."] = None
+    thirds: Annotated[
+        tuple[float, ...] | None, "Answers a second in the first, second and last third of the timed load."
+    ] = None
+    requests_dropped: Annotated[
+        int | None, "Requests due by the schedule that the load tool did not send; null in a closed loop."
+    ] = None
+    send_delay_p99_ms: Annotated[
+        float | None, "99 in 100 requests were sent within this many milliseconds of their intended start."
+    ] = None
+    guards: Annotated[
+        dict[str, str] | None, "Guard -> ok, or not measured and why, or what it found that voids the trial."
+    ] = None
+    body_bytes: Annotated[float | None, "Mean bytes of the workload's bodies, as visited before the load."] = None
+    bodies_checked: Annotated[int | None, "Pages fetched and compared with what is right during the load."] = None
+    requests_served: Annotated[int | None, "Requests of the load as the front server counted them."] = None
+    tool_ceiling_per_second: Annotated[
+        float | None, "Requests a second that the load tool reached on a plain file in the same run."
+    ] = None
+    tool_cpu_share: Annotated[
+        float | None, "Processor time of the load tool as a share of what its threads could use."
+    ] = None
+    other_cpu_share: Annotated[
+        float | None, "Share of the machine's processor time that went to processes outside the trial."
+    ] = None
+    threads: Annotated[dict[str, int | None] | None, "Server or service -> most threads seen in its tree."] = None
+    close_wait: Annotated[
+        dict[str, int | None] | None, "Server or service -> connections left in CLOSE_WAIT after the load."
+    ] = None
+    queries_per_request: Annotated[float | None, "Database queries of a request, on average."] = None
+    requests_per_worker: Annotated[dict[str, int] | None, "Worker process -> requests of the load it answered."] = None
+    observer_cpu_seconds: Annotated[float | None, "Processor seconds the instrument itself used in the load."] = None
+    observer_share: Annotated[float | None, "Those seconds as a share of the machine's in the same time."] = None
+    oom_kills: Annotated[int | None, "Processes of the deployment killed for want of memory during the trial."] = None
+    restarts: Annotated[int | None, "Worker processes that ended and were replaced during the trial."] = None
+    came_back: Annotated[bool | None, "True when the site answered again by itself after the trial."] = None
+    memory_slope_bytes_per_s: Annotated[
+        dict[str, float | None] | None, "Server or service -> how fast its PSS grew in the timed load, in bytes/s."
+    ] = None
+
+    @property
+    def level(self) -> int:
+        """Connections of a closed loop or requests a second of an open one: the level as the plan names it."""
+        return self.level_connections if self.level_connections is not None else round(self.rate_requested or 0)
+
+    @property
+    def mode(self) -> str:
+        """`closed` or `open`."""
+        return "closed" if self.level_connections is not None else "open"
 
     def __post_init__(self):
+        if (self.level_connections is None) == (self.rate_requested is None):
+            raise ResultsError(f"trial {self.trial_id}: needs level_connections or rate_requested, and not both")
+        if self.thirds is not None and len(self.thirds) != 3:
+            raise ResultsError(f"trial {self.trial_id}: thirds are {len(self.thirds)} numbers, not 3")
         if self.state not in ("cold", "warm"):
             raise ResultsError(f"trial {self.trial_id}: state is {self.state!r}, not cold or warm")
-        if self.status not in ("ok", "failed"):
-            raise ResultsError(f"trial {self.trial_id}: status is {self.status!r}, not ok or failed")
-        if self.status == "ok" and self.requests_per_second is None:
-            raise ResultsError(f"trial {self.trial_id}: status is ok without requests_per_second")
-        if self.status == "failed" and not self.reason:
-            raise ResultsError(f"trial {self.trial_id}: status is failed without a reason")
+        if self.status not in ("ok", "failed", "voided"):
+            raise ResultsError(f"trial {self.trial_id}: status is {self.status!r}, not ok, failed or voided")
+        if self.status != "failed" and self.requests_per_second is None:
+            raise ResultsError(f"trial {self.trial_id}: status is {self.status} without requests_per_second")
+        if self.status != "ok" and not self.reason:
+            raise ResultsError(f"trial {self.trial_id}: status is {self.status} without a reason")
         if self.status == "failed" and (kept := [name for name in FIGURES if getattr(self, name) is not None]):
             raise ResultsError(f"trial {self.trial_id}: status is failed and yet it has {kept[0]}")
 
@@ -258,9 +349,9 @@ def read_info(directory: Path) -> RunInfo:
     """The run.json of `directory`."""
     path = directory / RUN_FILE
     content = _json_object(path)
-    if content.get("format") != FORMAT:
+    if content.get("format") not in READABLE:
         raise ResultsError(
-            f"{path}: format is {content.get('format')!r} and this program reads {FORMAT}; "
+            f"{path}: format is {content.get('format')!r} and this program reads up to {FORMAT}; "
             "use the version of the instrument that made the run"
         )
     return parse(RunInfo, content, path)

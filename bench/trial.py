@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Protocol
 
-from bench import visit
+from bench import visit, workload
 from bench.load import Command, Figures, Job, LoadError, Tool
 from bench.results import Case, Folder, Trial
 from bench.sample import Sampler, Usage
@@ -74,7 +74,8 @@ def measure(
     name = trial_id(case, level, round_number)
     directory = folder.raw / name
     directory.mkdir(parents=True, exist_ok=True)
-    job = Job(running.url, paths, level, load.duration_s, load.threads, keep_alive=load.tool.can_keep_alive)
+    keep_alive = load.tool.can_keep_alive and workload.named(case.workload).keep_alive
+    job = Job(running.url, paths, level, load.duration_s, load.threads, keep_alive=keep_alive)
     started_at = now()
     try:
         _visit("before the load", running, paths)

@@ -11,7 +11,7 @@ import difflib
 import html
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench import paths
 from bench.errors import BenchError
@@ -19,15 +19,21 @@ from bench.errors import BenchError
 SESSIONS = paths.PROJECT / "fixtures" / "sessions"
 LISTS = ("authors", "posts", "comments")
 DEFAULT = "session"
+# Ends the names of workloads that open a connection for each request.
+CLOSE = "-close"
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A named list of steps, requested over and over in this order."""
+    """A named list of steps, requested over and over in this order.
+
+    keep_alive  whether connections are reused; without, each request opens one and closes it
+    """
 
     name: str
     title: str
     steps: tuple[str, ...]
+    keep_alive: bool = True
 
     def __post_init__(self):
         if not self.steps:
@@ -49,7 +55,8 @@ def workloads() -> dict[str, Workload]:
         Workload("static-small", "a static file of 99 bytes", ("/static/small.txt",)),
         Workload("static-large", "a static file of 1.5 MB", ("/static/large.txt",)),
     )
-    return {workload.name: workload for workload in found}
+    closing = (replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection") for each in found)
+    return {each.name: each for each in (*found, *(replace(each, keep_alive=False) for each in closing))}
 
 
 def named(name: str) -> Workload:

@@ -120,9 +120,29 @@ def test_every_field_is_explained_in_a_sentence(record):
 
 
 def test_a_field_of_a_newer_program_is_left_out(folder):
-    line = json.dumps({**asdict(TRIAL), "latency_p999_ms": 1.0})
+    line = json.dumps({**asdict(TRIAL), "something_new": 1.0})
     (folder.directory / "trials.jsonl").write_text(line + "\n")
     assert results.read_run(folder.directory).trials == (TRIAL,)
+
+
+def test_a_folder_of_the_first_format_is_read_with_nulls(folder):
+    since = [field.name for field in fields(results.Trial)].index("rate_requested")
+    old = dict(list(asdict(TRIAL).items())[:since])
+    (folder.directory / "trials.jsonl").write_text(json.dumps(old))
+    info = asdict(INFO) | {"format": 1}
+    for name in ("mode", "margin", "guards"):
+        del info["plan"][name]
+    (folder.directory / "run.json").write_text(json.dumps(info))
+    run = results.read_run(folder.directory)
+    assert (run.info.plan.mode, run.info.plan.margin) == ("closed", 0.05)
+    assert (run.trials[0].histogram, run.trials[0].level, run.trials[0].mode) == (None, 16, "closed")
+
+
+def test_a_voided_trial_keeps_its_figures_and_an_open_loop_has_a_rate(folder):
+    voided = replace(TRIAL, status="voided", reason="drift", level_connections=None, rate_requested=200.0)
+    folder.append_trial(voided)
+    assert results.read_run(folder.directory).trials[-1] == voided
+    assert (voided.level, voided.mode) == (200, "open")
 
 
 @pytest.mark.parametrize("torn", ['{"trial_id": "one', '{"trial_id": "one\n', "\0\0\0\n"])
@@ -162,7 +182,7 @@ def test_a_directory_that_is_not_a_run(tmp_path):
     [
         ("run.json", "{", "run.json: cannot be read as JSON"),
         ("run.json", "[]", "run.json: holds list, not a JSON object"),
-        ("run.json", '{"format": 2}', "run.json: format is 2 and this program reads 1"),
+        ("run.json", '{"format": 99}', "run.json: format is 99 and this program reads up to 2"),
         ("run.json", '{"format": 1}', "run.json: command is missing (Command line of the run.)"),
         ("environment.json", '{"cpu_model": 7}', "environment.json: cpu_model: 7 is not what belongs there"),
         ("trials.jsonl", "[]\n", "trials.jsonl line 1: not a JSON object"),
@@ -217,9 +237,14 @@ def test_paths_in_records_are_relative_to_the_folder(folder, tmp_path):
     "changes, message",
     [
         ({"state": "hot"}, "not cold or warm"),
-        ({"status": "good"}, "not ok or failed"),
+        ({"status": "good"}, "not ok, failed or voided"),
         ({"requests_per_second": None}, "ok without requests_per_second"),
         ({"status": "failed"}, "failed without a reason"),
+        ({"status": "voided"}, "voided without a reason"),
+        ({"status": "voided", "reason": "x", "requests_per_second": None}, "voided without requests_per_second"),
+        ({"rate_requested": 100.0}, "level_connections or rate_requested, and not both"),
+        ({"level_connections": None}, "level_connections or rate_requested, and not both"),
+        ({"thirds": (1.0, 2.0)}, "thirds are 2 numbers, not 3"),
         ({"status": "failed", "reason": "x"}, "failed and yet it has requests_total"),
     ],
 )

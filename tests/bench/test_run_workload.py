@@ -111,7 +111,13 @@ def test_a_workload_has_steps():
 
 def test_the_default_is_the_recorded_session():
     assert next(iter(workload.workloads())) == workload.DEFAULT == "session"
-    assert list(workload.workloads()) == ["session", "home", "login", "static-small", "static-large"]
+    names = ["session", "home", "login", "static-small", "static-large"]
+    assert list(workload.workloads()) == [*names, *(f"{name}-close" for name in names)]
+
+
+def test_every_workload_can_be_asked_for_on_new_connections():
+    assert workload.named("home").keep_alive and not workload.named("home-close").keep_alive
+    assert workload.named("home-close").steps == workload.named("home").steps
 
 
 def test_in_the_session_each_page_is_followed_by_its_three_static_files():
