@@ -146,7 +146,7 @@ class _Parts:
         """Start services and servers, the inner before the outer, and wait until the site answers."""
         chosen = database.parse(asked, manifest.services())
         self._check_port()
-        if self.values.names["listener"] == "tls":
+        if self._all_values()["listener"] == "tls":
             self._make_certificate()
         site.collect_static(self.identity)
         url = self._start_services(chosen)
@@ -170,7 +170,7 @@ class _Parts:
 
     @property
     def url(self) -> str:
-        scheme = "https" if self.values.names["listener"] == "tls" else "http"
+        scheme = "https" if self._all_values()["listener"] == "tls" else "http"
         return f"{scheme}://{self.places.bind}:{self.places.port}"
 
     def processes(self) -> list[Process]:
@@ -314,7 +314,7 @@ class _Parts:
             for process, address in zip(self.servers[-number:], self.wiring.listens[server.name], strict=True):
                 supervise.wait_accepting(process, address, READY_TIMEOUT_S)
         front = self.wiring.listens[servers[-1].name][0]
-        tls = self.values.names["listener"] == "tls"
+        tls = self._all_values()["listener"] == "tls"
         supervise.wait_healthy(self.servers, front, HEALTH, READY_TIMEOUT_S, tls)
 
     def _start(

@@ -212,9 +212,10 @@ def test_processes_and_site_environment_come_from_the_command_line(site_url):
 
 
 @pytest.mark.servers
-def test_tls_is_a_setting(site_url):
+@pytest.mark.parametrize("words", [["nginx-uwsgi", "--set", "listener=tls"], ["nginx-uwsgi@listener=tls"]], ids=str)
+def test_tls_is_a_setting_and_a_variant(site_url, words):
     runnable("nginx-uwsgi")
-    with Up("nginx-uwsgi", "--database", site_url, "--set", "listener=tls") as up:
+    with Up(*words, "--database", site_url) as up:
         assert up.url.startswith("https://127.0.0.1:")
         answer = httpx.get(up.url + "posts", verify=False)
         assert answer.headers["Location"] == "/posts/"
