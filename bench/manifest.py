@@ -19,6 +19,7 @@ from bench.errors import BenchError
 NO_LAYER = "none"
 FRONT = "front"
 PLACES = ("app", "server", FRONT)
+KEEPS = ("nothing", "parts", "pages")
 LISTENS = ("tcp", "unix")
 
 
@@ -116,6 +117,9 @@ class Layer:
     env       environment of the application server
     beside    programs run beside the servers, in the environment of the application server: argv (templates) by name
     servers   of place front only: the servers put before the chain, the outermost last
+    keeps     what it keeps: `pages`, `parts` of them, which are put together anew for each visitor, or `nothing`
+    told      how it learns what a write made stale; empty when it cannot, and only the time to live ends an old page
+    coalesces by what, of many who ask at once for what is not there, one makes it and the others wait; empty: nothing
     """
 
     name: str
@@ -128,11 +132,16 @@ class Layer:
     without: dict[str, dict[str, Any]] = field(default_factory=dict)
     beside: dict[str, list[str]] = field(default_factory=dict)
     servers: tuple[Server, ...] = ()
+    keeps: str = "pages"
+    told: str = ""
+    coalesces: str = ""
     declares: tuple[Declaration, ...] = ()
 
     def __post_init__(self) -> None:
         if self.place not in PLACES:
             raise ValueError(f"place is {self.place!r}; use one of {', '.join(PLACES)}")
+        if self.keeps not in KEEPS:
+            raise ValueError(f"keeps is {self.keeps!r}; use one of {', '.join(KEEPS)}")
         if bool(self.servers) != (self.place == FRONT):
             raise ValueError("a layer of place front has a [[server]], and no other layer has")
 
