@@ -153,8 +153,14 @@ def _with_services(
                 return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
-    declares = stack.declares + tuple(item for layer in layers for item in layer.declares)
+    declares = declared(stack.declares, layers)
     return Composition(stack, layers, found, modules, tuple(services.values()), env, tuple(notes), declares)
+
+
+def declared(of_stack: Iterable[Declaration], layers: tuple[Layer, ...]) -> tuple[Declaration, ...]:
+    """What stack and layers declare they do not support; what a layer declares `alone` holds only without another."""
+    of_layers = (item for layer in layers for item in layer.declares if not (item.alone and len(layers) > 1))
+    return (*of_stack, *of_layers)
 
 
 def missing_programs(service: Service) -> list[str]:

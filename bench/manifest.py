@@ -73,10 +73,14 @@ class Server:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A check that a stack or layer does not support, and why; printed wherever results are."""
+    """A check that a stack or layer does not support, and why; printed wherever results are.
+
+    alone  of a layer: only where it is not joined with another, which may well support it
+    """
 
     check: str
     reason: str
+    alone: bool = False
 
 
 @dataclass(frozen=True)

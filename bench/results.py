@@ -311,6 +311,9 @@ class Check:
     expected: Annotated[str | None, "The right answer."]
     got: Annotated[str | None, "The answer received."]
     declared: Annotated[str | None, "Why the stack or layer is known not to support it; null when it is."] = None
+    group: Annotated[str, "What the check belongs to: behaviour, caching, privacy, ..."] = "behaviour"
+    figures: Annotated[dict[str, float | None] | None, "What was measured on the way, the unit in the name."] = None
+    not_tried: Annotated[str | None, "Why the check was not made, which is not to pass it; null when it was."] = None
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,13 @@ SHOWN = 3
 
 
 class Host:
-    """What a run needs of the rest of the instrument."""
+    """What a run needs of the rest of the instrument.
 
-    def __init__(self) -> None:
-        self._verifier = Verifier()
+    thorough  whether deployments are verified with the checks that take seconds too
+    """
+
+    def __init__(self, thorough: bool = False) -> None:
+        self._verifier = Verifier(thorough=thorough)
 
     def compose(self, stack: str, layer: str) -> Composition | compose.Skip:
         """The stack with the layer, or why it cannot run here; raises BenchError for a name that does not exist."""
@@ -44,11 +47,8 @@ class Host:
         return deployment.deployed(stack, layer, **how)
 
     def verify(self, running: Running) -> list[Check]:
-        """Every check of the behaviour suite."""
-        return [
-            Check(item.stack, item.layer, item.check, item.ok, item.expected, item.got, item.declared)
-            for item in self._verifier.verify(running)
-        ]
+        """Every check of the suite; those left out are named as such."""
+        return [Check(**vars(item)) for item in self._verifier.verify(running)]
 
     def static_names(self) -> dict[str, str]:
         """Collected names of the static files by their plain ones."""
@@ -212,7 +212,9 @@ class Run:
             wrong = [check for check in checks if not check.ok]
             if wrong:
                 self.wrong[key] = wrong
-            verdict = f"{len(wrong)} of {len(checks)} checks FAILED" if wrong else f"{len(checks)} checks passed"
+            left = sum(check.not_tried is not None for check in checks)
+            verdict = f"{len(wrong)} of {len(checks)} checks FAILED" if wrong else f"{len(checks) - left} checks passed"
+            verdict += f", {left} not tried" if left else ""
             say(f"verified {item.stack}, layer {item.layer}: {verdict} in {time.monotonic() - started:.1f} s")
             if not wrong:
                 # What the checks asked for has grown the workers and filled the layer: the trials begin from new ones.

@@ -80,12 +80,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--env", action="append", metavar="K=V", help="a variable of the site's environment (kept with the results)"
     )
+    parser.add_argument(
+        "--verify",
+        choices=("quick", "full"),
+        default="quick",
+        help="full: before a deployment is measured, also the checks of its layer that take seconds (default: quick)",
+    )
     add_set(parser)
 
 
 def main(args: argparse.Namespace, host: Host | None = None) -> int:
     """Measure; returns 0, 1 when a case failed, 130 or 143 when stopped by Ctrl-C or SIGTERM."""
-    host = host or Host()
+    host = host or Host(thorough=args.verify == "full")
     run = _resumed(args, host) if args.resume else _begun(args, host)
     with Interrupts() as interrupts:
         try:

@@ -5,15 +5,20 @@ small function a check.
 """
 
 from bench.verify.command import SUMMARY, Verifier, add_arguments, main
+from bench.verify.outcome import GROUPS, Figure, Mismatch, NotAsked, NotTried, Outcome
 from bench.verify.site import Account, Site, prepare
-from bench.verify.suite import Check, Context, Mismatch, Outcome, all_checks, check, verify_url
+from bench.verify.suite import Check, Context, all_checks, check, verify_url
 
 __all__ = [
+    "GROUPS",
     "SUMMARY",
     "Account",
     "Check",
     "Context",
+    "Figure",
     "Mismatch",
+    "NotAsked",
+    "NotTried",
     "Outcome",
     "Site",
     "Verifier",

@@ -9,15 +9,19 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 
 from bench import compose, database, deployment, manifest, paths, site, values
 from bench.deployment import Running
 from bench.errors import BenchError, DeploymentError
 from bench.identity import worker
 from bench.up import add_set, environment
+from bench.verify import table
+from bench.verify.line import Line
+from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import Site, prepare
-from bench.verify.suite import LOAD_S, Outcome, all_checks, must_know, verify_url
+from bench.verify.suite import LOAD_S, Progress, all_checks, must_know, verify_url
+from bench.verify.table import Skip
+from bench.verify.unknown import must_answer, unknown_site
 from bench.verify.wire import Target
 
 SUMMARY = "prove that stacks and layers give right answers"
@@ -25,24 +29,19 @@ UP = "up"
 TARGET = "target"
 
 
-@dataclass(frozen=True)
-class Skip:
-    """A deployment that cannot run here, and why."""
-
-    stack: str
-    layer: str
-    reason: str
-
-
 class Verifier:
     """Verifies one deployment after another of the same database; the site is asked for its answers once."""
 
-    def __init__(self, only: Iterable[str] = (), load_s: float = LOAD_S):
+    def __init__(
+        self, only: Iterable[str] = (), load_s: float = LOAD_S, *, groups: Iterable[str] = (), thorough: bool = False
+    ):
         self.only = tuple(only)
+        self.groups = tuple(groups)
         self.load_s = load_s
+        self.thorough = thorough
         self._site: Site | None = None
 
-    def verify(self, running: Running) -> list[Outcome]:
+    def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
         """One Outcome a check; raises BenchError when the site's own commands fail."""
         if self._site is None:
             url = running.env["DATABASE_URL"]
@@ -57,7 +56,11 @@ class Verifier:
             env=running.env,
             declared={item.check: item.reason for item in composition.declares},
             only=self.only,
+            groups=self.groups,
             load_s=self.load_s,
+            thorough=self.thorough,
+            running=running,
+            progress=progress,
         )
 
 
@@ -68,6 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--layer", action="append", metavar="L", help="a layer, or several joined with + (repeatable; default: all)"
     )
     parser.add_argument("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
+    parser.add_argument(
+        "--group", action="append", default=[], choices=GROUPS, metavar="G", help=f"run only these: {', '.join(GROUPS)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="leave out the checks that take seconds, as `run` does")
     parser.add_argument("--list-checks", action="store_true", help="print the checks with what each proves, and stop")
     parser.add_argument(
         "--database", metavar="URL|postgresql", help="sqlite (default), postgresql (a private cluster) or a URL"
@@ -78,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="URL",
-        help="a site of this project that runs already, on the database that --database names; --layer says its layer",
+        help="a site of this project that runs already; --layer says its layer, --database its database. Without "
+        "--database, what needs the site's own answers or an account is not tried",
     )
     parser.add_argument(
         "--load", type=seconds, default=2.5, metavar="SEC", help="how long 100 clients ask at once (default: 2.5)"
@@ -96,26 +104,20 @@ def seconds(text: str) -> float:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Verify what is asked for; returns 1 when a check fails or a deployment does not come up."""
+    """Verify what is asked for; returns 1 when a check fails or a deployment does not come up, 2 for nothing to do."""
     if args.list_checks:
         return _print_checks(args.json)
     must_know(args.check)
     signal.signal(signal.SIGTERM, _stop)
-    if args.target:
-        outcomes, skips = _verify_target(args), []
-    else:
-        outcomes, skips = _verify_deployments(args)
-    failed = [item for item in outcomes if not item.ok]
+    outcomes, skips = (_verify_target(args), []) if args.target else _verify_deployments(args)
     if args.json:
-        document = {
-            "ok": not failed,
-            "outcomes": [asdict(item) for item in outcomes],
-            "skips": [asdict(s) for s in skips],
-        }
-        print(json.dumps(document, indent=2))
-    else:
-        print(as_text(outcomes, skips))
-    return 1 if failed else 0
+        print(json.dumps(table.as_document(outcomes, skips), indent=2))
+    elif outcomes:
+        print(table.as_text(outcomes, skips))
+    if not outcomes:
+        print(f"bench verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
+        return 2
+    return 0 if all(item.ok for item in outcomes) else 1
 
 
 def _stop(signum: int, frame: object) -> None:
@@ -123,12 +125,12 @@ def _stop(signum: int, frame: object) -> None:
 
 
 def _print_checks(as_json: bool) -> int:
-    checks = [{"check": item.name, "proves": item.title} for item in all_checks()]
+    checks = [{"check": item.name, "group": item.group, "proves": item.title} for item in all_checks()]
     if as_json:
         print(json.dumps(checks, indent=2))
     else:
-        width = max(len(item["check"]) for item in checks)
-        print("\n".join(f"{item['check']:{width}}  {item['proves']}" for item in checks))
+        wide, group = (max(len(item[key]) for item in checks) for key in ("check", "group"))
+        print("\n".join(f"{item['check']:{wide}}  {item['group']:{group}}  {item['proves']}" for item in checks))
     return 0
 
 
@@ -139,37 +141,57 @@ def _verify_target(args: argparse.Namespace) -> list[Outcome]:
     if args.layer and len(args.layer) > 1:
         raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
     target = Target.parse(args.target)
+    layer = args.layer[0] if args.layer else manifest.NO_LAYER
+    declared = {item.check: item.reason for item in compose.declared((), compose.layers(layer))}
+    must_answer(target)
+    asked, env = _site_of(target, args)
+    with Line(f"{target.origin} with layer {layer}") as line:
+        return verify_url(
+            target,
+            asked,
+            stack=TARGET,
+            layer=layer,
+            env=env,
+            declared=declared,
+            only=args.check,
+            groups=args.group,
+            load_s=args.load,
+            thorough=not args.quick,
+            progress=line.check,
+        )
+
+
+def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
+    """The site's own answers, from its database where that is named, and the environment of its commands."""
+    if not args.database:
+        return unknown_site(target, paths.PROJECT / "static"), {}
     chosen = database.parse(args.database, manifest.services())
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
     env = {**site.site_environment(chosen.url, paths.VAR), **environment(args.env)}
-    asked = prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix)
-    layer = args.layer[0] if args.layer else manifest.NO_LAYER
-    return verify_url(target, asked, stack=TARGET, layer=layer, only=args.check, load_s=args.load)
+    return prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix), environment(args.env)
 
 
 def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[Skip]]:
     """Bring up each deployment asked for that can run here, one after another, and verify it."""
     pairs, skips = plan(args.stacks, args.layer or [])
-    if not pairs:
-        raise BenchError("nothing to verify here: " + "; ".join(f"{s.stack} with {s.layer}: {s.reason}" for s in skips))
-    verifier, outcomes = Verifier(args.check, args.load), []
-    for stack, layer in pairs:
+    verifier, outcomes = Verifier(args.check, args.load, groups=args.group, thorough=not args.quick), []
+    for number, (stack, layer) in enumerate(pairs, 1):
         started = time.monotonic()
-        found = _verify_one(verifier, stack, layer, args)
+        with Line(f"{number} of {len(pairs)}, {stack} with layer {layer}") as line:
+            found = _verify_one(verifier, stack, layer, args, line)
         outcomes += found
-        wrong = sum(not item.ok for item in found)
-        result = f"{wrong} of {len(found)} checks failed" if wrong else f"{len(found)} checks passed"
         took = time.monotonic() - started
         print(
-            f"{stack} with layer {layer}: {result} ({took:.1f} s with starting and stopping)",
+            f"{stack} with layer {layer}: {table.count(found)} ({took:.1f} s with starting and stopping)",
             file=sys.stderr,
             flush=True,
         )
     return outcomes, skips
 
 
-def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Namespace) -> list[Outcome]:
+def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Namespace, line: Line) -> list[Outcome]:
+    line.say("starting")
     try:
         with deployment.deployed(
             stack,
@@ -178,7 +200,7 @@ def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Names
             env=environment(args.env),
             changes=values.parse_changes(args.set),
         ) as running:
-            found = verifier.verify(running)
+            found = verifier.verify(running, line.check)
             if died := running.died():
                 found.append(_not_up(stack, layer, died))
             return found
@@ -202,43 +224,3 @@ def plan(stacks: Iterable[str], layers: Iterable[str]) -> tuple[list[tuple[str, 
             else:
                 pairs.append((name, layer))
     return pairs, skips
-
-
-def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
-    """The table of checks by deployment, then each failure in detail, what is declared, and what was skipped."""
-    deployments = list(dict.fromkeys((item.stack, item.layer) for item in outcomes))
-    cells = {(item.stack, item.layer, item.check): _word(item) for item in outcomes}
-    names = list(dict.fromkeys(item.check for item in outcomes))
-    lines = ["DEPLOYMENTS"]
-    for number, (stack, layer) in enumerate(deployments, 1):
-        words = [cells[key] for key in cells if key[:2] == (stack, layer)]
-        lines.append(f"  {number:>2}  {stack} with layer {layer}: {_count(words)}")
-    width = max(map(len, names), default=0)
-    lines += ["", f"{'CHECK':{width}}  " + " ".join(f"{number:>8}" for number in range(1, len(deployments) + 1))]
-    for name in names:
-        row = [cells.get((*key, name), "-") for key in deployments]
-        lines.append(f"{name:{width}}  " + " ".join(f"{word:>8}" for word in row))
-    for item in outcomes:
-        if not item.ok:
-            lines += ["", f"FAIL {item.stack} with layer {item.layer}, {item.check}"]
-            lines += [f"  expected  {item.expected}", f"  got       {item.got}"]
-    if any(item.declared for item in outcomes):
-        lines += ["", "DECLARED"]
-        lines += [f"  {i.stack} with layer {i.layer}, {i.check}: {i.declared}" for i in outcomes if i.declared]
-    if skips:
-        lines += ["", "SKIPPED"]
-        lines += [f"  {skip.stack} with layer {skip.layer}: {skip.reason}" for skip in skips]
-    return "\n".join(lines)
-
-
-def _word(item: Outcome) -> str:
-    if item.declared:
-        return "declared"
-    return "pass" if item.ok else "FAIL"
-
-
-def _count(words: list[str]) -> str:
-    failed, declared = words.count("FAIL"), words.count("declared")
-    if failed:
-        return f"{failed} of {len(words)} checks failed"
-    return f"{len(words)} checks passed" + (f", {declared} of them declared" if declared else "")

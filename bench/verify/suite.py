@@ -1,7 +1,8 @@
 """The suite: checks in their order, and running them all through one front port.
 
 A check is one small function: it is given a Context and yields a Mismatch for each wrong answer, none when all is
-right. Adding a check is writing that function in a module of `bench.verify.checks` under `@check("its-name")`.
+right; also a Figure for what it measured, and NotTried when this kind of target cannot be asked. Adding a check is
+writing that function in a module of `bench.verify.checks` under `@check("its-name")`.
 """
 
 from __future__ import annotations
@@ -10,61 +11,54 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from bench.deployment import Running
 from bench.errors import BenchError
 from bench.verify import wire
 from bench.verify.browser import Browser
+from bench.verify.outcome import BEHAVIOUR, GROUPS, Figure, Finding, Mismatch, NotAsked, NotTried, Outcome
 from bench.verify.site import Account, Site
 from bench.verify.wire import Answer, BadAnswer, Target
 
 # Stages in their order: while the database is as the expected answers were made from; with an account that reads and
-# writes; after it, when nothing may be compared with the expected pages any more.
-READING, ACCOUNT, AFTER = "reading", "account", "after"
-STAGES = (READING, ACCOUNT, AFTER)
+# writes; after it, when nothing may be compared with the expected pages any more; last what asks the layer, when the
+# account is removed again and nothing but the check itself makes pages stale.
+READING, ACCOUNT, AFTER, LAYER = "reading", "account", "after", "layer"
+STAGES = (READING, ACCOUNT, AFTER, LAYER)
 
 # Seconds of load by many clients at once: enough to show a fault, short enough to verify before each measurement.
 LOAD_S = 0.3
 AHEAD = 4
 
 # A server that leaves every check waiting is told off after this many seconds instead of after each check's own limit.
+# The checks of the layer begin to count anew.
 SUITE_LIMIT_S = 60.0
+LAYER_LIMIT_S = 180.0
 SHOWN = 3
 LONGEST = 400
-
-
-@dataclass(frozen=True)
-class Mismatch:
-    """One wrong answer, in words."""
-
-    expected: str
-    got: str
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one check found on one deployment; a line of verify.jsonl.
-
-    declared  the reason why the stack or layer does not support it, or None
-    """
-
-    stack: str
-    layer: str
-    check: str
-    ok: bool
-    expected: str | None = None
-    got: str | None = None
-    declared: str | None = None
+LEFT_OUT = "a thorough check, left out here; `python -m bench verify` makes it"
 
 
 @dataclass(frozen=True)
 class Check:
-    """`run` yields what is wrong; `aside` checks spend their time waiting and run beside the others of the suite."""
+    """One check.
+
+    run       yields what is wrong
+    group     one of GROUPS; all but `behaviour` are made only of deployments with a layer
+    stage     one of STAGES
+    aside     it spends its time waiting and runs beside the others of the suite
+    thorough  it takes seconds, so that a run leaves it out unless asked for
+    accounts  how many accounts it logs in with; see Context.member
+    """
 
     name: str
-    run: Callable[[Context], Iterable[Mismatch]]
+    run: Callable[[Context], Iterable[Finding]]
+    group: str = BEHAVIOUR
     stage: str = READING
     aside: bool = False
+    thorough: bool = False
+    accounts: int = 0
 
     @property
     def title(self) -> str:
@@ -75,15 +69,24 @@ class Check:
 CHECKS: list[Check] = []
 
 
-def check(name: str, *, stage: str = READING, aside: bool = False) -> Callable[[Callable], Callable]:
-    """Register the function as the next check of its stage."""
+def check(
+    name: str,
+    *,
+    group: str = BEHAVIOUR,
+    stage: str | None = None,
+    aside: bool = False,
+    thorough: bool = False,
+    accounts: int = 0,
+) -> Callable[[Callable], Callable]:
+    """Register the function as the next check of its group; see Check. What asks the layer is made last."""
+    stage = stage or (READING if group == BEHAVIOUR else LAYER)
 
     def register(function: Callable) -> Callable:
         if any(known.name == name for known in CHECKS):
             raise ValueError(f"two checks are called {name}")
-        if stage not in STAGES or (aside and stage != READING):
-            raise ValueError(f"check {name}: stage {stage!r}, aside {aside}")
-        CHECKS.append(Check(name, function, stage, aside))
+        if group not in GROUPS or stage not in STAGES or (aside and stage != READING):
+            raise ValueError(f"check {name}: group {group!r}, stage {stage!r}, aside {aside}")
+        CHECKS.append(Check(name, function, group, stage, aside, thorough, accounts))
         return function
 
     return register
@@ -93,7 +96,8 @@ def all_checks() -> list[Check]:
     """Every check in the order it is run in."""
     import bench.verify.checks  # noqa: F401 - its modules register their checks
 
-    return sorted(CHECKS, key=lambda item: STAGES.index(item.stage))
+    groups = list(GROUPS)
+    return sorted(CHECKS, key=lambda item: (STAGES.index(item.stage), groups.index(item.group)))
 
 
 @dataclass
@@ -106,6 +110,8 @@ class Context:
     seen      render ids seen before the database was written to
     posts     ids of the posts that were commented on, to be cleaned up
     load_s    seconds that many clients at once go on asking
+    running   the deployment, for checks that stop a service of it; None for a site that somebody else has brought up
+    members   the accounts that checks of the layer log in with, while they are being made
     """
 
     target: Target
@@ -118,6 +124,8 @@ class Context:
     seen: set[str] = field(default_factory=set)
     posts: list[str] = field(default_factory=list)
     load_s: float = LOAD_S
+    running: Running | None = None
+    members: list[Future[Account]] = field(default_factory=list)
 
     def get(self, path: str | bytes, headers: wire.Headers = (), **more: object) -> Answer:
         """The answer to one anonymous request on a connection of its own."""
@@ -150,13 +158,31 @@ class Context:
         """Remove the account and what it wrote; nothing when that is done, or when there was none."""
         future, self.account_future = self.account_future, None
         if future is not None:
-            self.site.remove_account(future.result(), self.posts, self.env)
+            self._remove([future])
+
+    def member(self, number: int) -> Account:
+        """One of the accounts that a check of the layer asked for, counted from 0; their comments go to `posts` too."""
+        return self.members[number].result()
+
+    def remove_members(self) -> None:
+        """Remove those accounts and what they wrote; nothing when that is done, or when there were none."""
+        members, self.members = self.members, []
+        self._remove(members)
+
+    def _remove(self, futures: list[Future[Account]]) -> None:
+        for future in futures:
+            with contextlib.suppress(NotAsked):
+                self.site.remove_account(future.result(), self.posts, self.env)
 
     def signed_in(self) -> Browser:
         """The visitor that the `login` check logged in; raises BadAnswer when that failed."""
         if self.browser is None:
             raise BadAnswer("not tried: nobody is logged in, see login")
         return self.browser
+
+
+# Told of each check before it is made: how many are done, how many there are, and which it is.
+Progress = Callable[[int, int, Check], None]
 
 
 def verify_url(
@@ -168,38 +194,77 @@ def verify_url(
     env: Mapping[str, str] | None = None,
     declared: Mapping[str, str] | None = None,
     only: Iterable[str] = (),
+    groups: Iterable[str] = (),
     load_s: float = LOAD_S,
+    thorough: bool = True,
+    running: Running | None = None,
+    progress: Progress | None = None,
 ) -> list[Outcome]:
     """Run the suite against the site served at `url`: one Outcome a check, in their order.
 
     env       environment of the deployment's site, so that its layers are told when the account is removed
     declared  checks that the stack or layer does not support, with the reason
     only      names of checks to run, all when empty
+    groups    names of groups to run, all when empty
     load_s    seconds that many clients at once go on asking
+    thorough  also the checks that take seconds; without it they are NotTried, unless named in `only`
+    running   the deployment, where it is the instrument's own
+    progress  told of each check before it is made
 
-    Whatever happens, the account made for it is removed again. Raises BenchError when the site's commands fail or a
+    Whatever happens, the accounts made for it are removed again. Raises BenchError when the site's commands fail or a
     name is not a check's.
     """
     target = url if isinstance(url, Target) else Target.parse(url)
     declared = declared or {}
-    chosen = _chosen(only, declared)
     layers = tuple(name for name in layer.split("+") if name != "none")
-    context = Context(target, site, layers, env or {}, load_s=load_s)
-    needs_account = any(item.stage == ACCOUNT and item.name not in declared for item in chosen)
+    chosen = _chosen(only, groups, declared, layers)
+    left_out = set() if thorough or only else {item.name for item in chosen if item.thorough}
+    todo = [item for item in chosen if item.name not in declared and item.name not in left_out]
+    context = Context(target, site, layers, env or {}, load_s=load_s, running=running)
     with ThreadPoolExecutor(8) as pool:
-        if needs_account:
+        if any(item.stage == ACCOUNT for item in todo):
             context.account_future = pool.submit(site.create_account, env)
+        context.members = [pool.submit(site.create_account, env) for _ in range(_members(todo))]
         try:
-            found = dict(_run(context, chosen, declared, pool))
+            found = dict(_run(context, _told(todo, progress), pool))
         finally:
             context.remove_account()
-    return [_outcome(stack, layer, item.name, found.get(item.name, []), declared) for item in chosen]
+            context.remove_members()
+    found |= {name: [NotTried(LEFT_OUT)] for name in left_out}
+    return [_outcome(stack, layer, item, found.get(item.name, []), declared) for item in chosen]
 
 
-def _chosen(only: Iterable[str], declared: Mapping[str, str]) -> list[Check]:
-    only = list(only)
+def _chosen(
+    only: Iterable[str], groups: Iterable[str], declared: Mapping[str, str], layers: tuple[str, ...]
+) -> list[Check]:
+    only, groups = list(only), list(groups)
     must_know([*only, *declared])
-    return [item for item in all_checks() if not only or item.name in only]
+    return [
+        item
+        for item in all_checks()
+        if (not only or item.name in only)
+        and (not groups or item.group in groups)
+        and (layers or item.group == BEHAVIOUR)
+    ]
+
+
+def _members(todo: list[Check]) -> int:
+    return max((item.accounts for item in todo), default=0)
+
+
+def _told(todo: list[Check], progress: Progress | None) -> list[Check]:
+    """The checks, each of which says that it begins."""
+    if progress is None:
+        return todo
+    return [_tells(item, number, len(todo), progress) for number, item in enumerate(todo)]
+
+
+def _tells(item: Check, number: int, total: int, progress: Progress) -> Check:
+    def run(context: Context) -> Iterable[Finding]:
+        progress(number, total, item)
+        return item.run(context)
+
+    return replace(item, run=run)
 
 
 def must_know(names: Iterable[str]) -> None:
@@ -210,13 +275,10 @@ def must_know(names: Iterable[str]) -> None:
             raise BenchError(f"no check is called {name!r}; the checks are: {', '.join(known)}")
 
 
-def _run(
-    context: Context, chosen: list[Check], declared: Mapping[str, str], pool: ThreadPoolExecutor
-) -> Iterator[tuple[str, list[Mismatch]]]:
-    """Each check's name with its mismatches, stage by stage; the account is removed beside the last stage."""
+def _run(context: Context, todo: list[Check], pool: ThreadPoolExecutor) -> Iterator[tuple[str, list[Finding]]]:
+    """Each check's name with its findings, stage by stage; the account is removed beside the stage after its own."""
     deadline = time.monotonic() + SUITE_LIMIT_S
-    todo = [item for item in chosen if item.name not in declared]
-    aside = [(item.name, pool.submit(mismatches, item, context)) for item in todo if item.aside]
+    aside = [(item.name, pool.submit(findings, item, context)) for item in todo if item.aside]
     yield from _stage(READING, todo, context, deadline)
     # Those beside compare pages too, so they end before the first write.
     for name, future in aside:
@@ -225,23 +287,30 @@ def _run(
     removal = pool.submit(context.remove_account)
     yield from _stage(AFTER, todo, context, deadline)
     removal.result()
+    yield from _stage(LAYER, todo, context, time.monotonic() + LAYER_LIMIT_S)
 
 
-def _stage(stage: str, todo: list[Check], context: Context, deadline: float) -> Iterator[tuple[str, list[Mismatch]]]:
+def _stage(stage: str, todo: list[Check], context: Context, deadline: float) -> Iterator[tuple[str, list[Finding]]]:
     for item in todo:
         if item.stage != stage or item.aside:
             continue
         if time.monotonic() > deadline:
-            yield item.name, [Mismatch("an answer", f"not tried: the suite has taken {SUITE_LIMIT_S:g} s already")]
+            yield item.name, [Mismatch("an answer", f"not tried: the suite has taken {_limit(stage):g} s already")]
         else:
-            yield item.name, mismatches(item, context)
+            yield item.name, findings(item, context)
 
 
-def mismatches(item: Check, context: Context) -> list[Mismatch]:
+def _limit(stage: str) -> float:
+    return LAYER_LIMIT_S if stage == LAYER else SUITE_LIMIT_S
+
+
+def findings(item: Check, context: Context) -> list[Finding]:
     """What the check found; a broken connection or an unreadable answer is a finding too."""
-    found: list[Mismatch] = []
+    found: list[Finding] = []
     try:
         found.extend(item.run(context))
+    except NotAsked as reason:
+        found.append(NotTried(str(reason)))
     except BadAnswer as error:
         found.append(Mismatch("a complete answer", str(error)))
     except OSError as error:
@@ -251,13 +320,21 @@ def mismatches(item: Check, context: Context) -> list[Mismatch]:
     return found
 
 
-def _outcome(stack: str, layer: str, name: str, found: list[Mismatch], declared: Mapping[str, str]) -> Outcome:
-    if name in declared:
-        return Outcome(stack, layer, name, True, declared=declared[name])
-    if not found:
-        return Outcome(stack, layer, name, True)
+def _outcome(stack: str, layer: str, item: Check, found: list[Finding], declared: Mapping[str, str]) -> Outcome:
+    if item.name in declared:
+        return Outcome(stack, layer, item.name, True, declared=declared[item.name], group=item.group)
+    wrong = [finding for finding in found if isinstance(finding, Mismatch)]
+    reasons = dict.fromkeys(finding.reason for finding in found if isinstance(finding, NotTried))
     return Outcome(
-        stack, layer, name, False, _joined([item.expected for item in found]), _joined([item.got for item in found])
+        stack,
+        layer,
+        item.name,
+        not wrong,
+        expected=_joined([finding.expected for finding in wrong]) if wrong else None,
+        got=_joined([finding.got for finding in wrong]) if wrong else None,
+        group=item.group,
+        figures={finding.name: finding.value for finding in found if isinstance(finding, Figure)},
+        not_tried="; ".join(reasons) or None,
     )
 
 

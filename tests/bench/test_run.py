@@ -426,7 +426,8 @@ def test_a_password_in_the_command_line_is_not_recorded():
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
     assert vars(args) == vars(argparse.Namespace(**dict.fromkeys(run.PLAN_ARGUMENTS), database=None, resume=None)) | {
-        "set": []
+        "set": [],
+        "verify": "quick",
     }
     assert (run.LEVEL, run.ROUNDS, run.DURATION_S, run.LONGEST_WARMUP_S) == (16, 3, 10, 2.0)
 

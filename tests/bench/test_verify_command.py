@@ -12,7 +12,7 @@ import pytest
 from bench import compose, deployment, manifest, verify
 from bench.cli import main
 from bench.errors import BenchError, DeploymentError
-from bench.verify import Outcome, command
+from bench.verify import Outcome, command, table
 from tests.bench.verify_stub import Stub, serving
 
 
@@ -83,7 +83,7 @@ def test_a_wrong_deployment_is_told_in_detail_and_exits_with_1(capsys, deploymen
     assert status == 1
     assert "1  gunicorn with layer none: 2 checks passed" in out
     assert "2  uwsgi with layer none: 1 of 2 checks failed" in out
-    assert "not-found      pass     FAIL" in out
+    assert "not-found       pass      FAIL" in out
     assert "FAIL uwsgi with layer none, not-found\n  expected  GET /no/such/page/: Content-Type text/html" in out
 
 
@@ -118,7 +118,7 @@ def test_a_server_that_dies_while_it_is_verified_is_a_failure(capsys, deployment
 
 
 def test_without_names_everything_that_can_run_here_is_verified(capsys, deployments):
-    status, _, _ = run(capsys, "--check", "not-found")
+    status, _, _ = run(capsys, "--check", "not-found", "--group", "behaviour")
     pairs = [(stack, layer) for stack, layer, _ in deployments["asked"]]
     expected = [
         (stack, layer)
@@ -135,9 +135,9 @@ def test_what_is_declared_is_printed_with_its_reason():
         Outcome("s", "none", "status", True),
         Outcome("s", "none", "upload", True, declared="its parser stops at 64 kB"),
     ]
-    text = command.as_text(outcomes, [])
+    text = table.as_text(outcomes, [])
     assert "1  s with layer none: 2 checks passed, 1 of them declared" in text
-    assert "upload  declared" in text
+    assert "upload   declared" in text
     assert "DECLARED\n  s with layer none, upload: its parser stops at 64 kB" in text
 
 
@@ -145,7 +145,7 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments):
     status, _, err = run(capsys, "gunicorn", "--layer", "staticgenerator")
     assert status == 2
     reason = compose.compose(compose.stack("gunicorn"), compose.layers("staticgenerator")).reason
-    assert err == f"bench verify: nothing to verify here: gunicorn with staticgenerator: {reason}\n"
+    assert err == f"bench verify: nothing to verify here: gunicorn with layer staticgenerator: {reason}\n"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch):
     monkeypatch.setattr(command, "prepare", lambda *words, **more: stub.site())
     stub.reset("plain-404")
     with serving(stub) as url:
-        status, out, _ = run(capsys, "--target", f"{url}/", *QUICK)
+        status, out, _ = run(capsys, "--target", f"{url}/", "--database", "sqlite:////tmp/none.sqlite3", *QUICK)
     assert status == 1
     assert "FAIL target with layer none, not-found" in out
 
