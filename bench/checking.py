@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import compose, deployment, identity, manifest, paths, render, site, supervise, values
+from bench import compose, deployment, identity, manifest, paths, ports, render, site, values
 from bench.compose import Composition, Skip
 from bench.manifest import NO_LAYER
 
@@ -79,11 +79,11 @@ def _problem(composed: Composition, server: manifest.Server, folder: Path) -> st
     who = identity.worker(folder)
     chosen = values.read("bench")
     (folder / "run").mkdir(exist_ok=True)
-    places = deployment.bench_places(folder, folder / "run", who, supervise.free_port())
+    places = deployment.bench_places(folder, folder / "run", who, ports.free_port())
     for place in (places.conf, places.logs, places.store):
         Path(place).mkdir(exist_ok=True)
     who.give_tree(folder)
-    wiring = render.wire(composed.servers, places, render.settings(composed, chosen), supervise.free_port)
+    wiring = render.wire(composed.servers, places, render.settings(composed, chosen), ports.free_port)
     render.write_files(composed, places, wiring, chosen, Path(places.conf))
     context = render.context_of(server, composed, places, wiring, chosen)
     argv = render.argv(server.check, context, f"{server.name} check")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import compose, database, leftovers, manifest, paths, programs, render, site, supervise, values
+from bench import compose, database, leftovers, manifest, paths, ports, programs, render, site, supervise, values
 from bench.compose import Composition
 from bench.database import Database
 from bench.errors import BenchError, DeploymentError
@@ -132,7 +132,7 @@ class _Parts:
         self.sockets = _socket_folder(run_dir)
         self.register = leftovers.Register(run_dir if temporary else self.sockets)
         self.conf, self.logs = run_dir / "conf", run_dir / "logs"
-        self.places = bench_places(run_dir, self.sockets, self.identity, port or supervise.free_port())
+        self.places = bench_places(run_dir, self.sockets, self.identity, port or ports.free_port())
         for folder in (self.conf, self.logs, Path(self.places.store), self.sockets):
             folder.mkdir(parents=True, exist_ok=True)
             self.identity.give(folder)
@@ -153,7 +153,7 @@ class _Parts:
         database.prepare(chosen, url, self.identity)
         started = time.monotonic()
         self.env = {**self._site_env(url), **env}
-        self.wiring = render.wire(self.composition.servers, self.places, self._all_values(), supervise.free_port)
+        self.wiring = render.wire(self.composition.servers, self.places, self._all_values(), ports.free_port)
         render.write_files(self.composition, self.places, self.wiring, self.values, self.conf)
         self._start_all()
         return Running(

@@ -8,7 +8,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from bench import compose, deployment, identity, manifest, paths, programs, render, supervise, values
+from bench import compose, deployment, identity, manifest, paths, ports, programs, render, values
 from bench.compose import Composition
 from bench.errors import BenchError
 from bench.render import Places, Wiring, instance_name
@@ -84,7 +84,7 @@ def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
         )
     render.fresh_directory(target)
     if not chosen.places:
-        places = deployment.bench_places(target, target / "run", identity.worker(), supervise.free_port())
+        places = deployment.bench_places(target, target / "run", identity.worker(), ports.free_port())
         conf = target / "conf"
     else:
         places = production_places(chosen)
@@ -92,8 +92,8 @@ def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
         composition = _with_host_programs(composition, places)
         if chosen.names["listener"] == "tls" and not render.has_tls(front, composition):
             composition, places = _behind_a_terminator(composition, places)
-    ports = iter(range(8001, 8999)).__next__
-    wiring = render.wire(composition.servers, places, render.settings(composition, chosen), ports)
+    next_port = iter(range(8001, 8999)).__next__
+    wiring = render.wire(composition.servers, places, render.settings(composition, chosen), next_port)
     written = render.write_files(composition, places, wiring, chosen, conf)
     if chosen.places:
         written += _write_host_files(composition, places, wiring, chosen, target)

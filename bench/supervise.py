@@ -193,13 +193,6 @@ def _group_lives(group: int) -> bool:
     return False
 
 
-def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def last_line(log: Path) -> str:
     """The last line of text in `log`, for an error message."""
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench import leftovers, paths, supervise
+from bench import leftovers, paths, ports, supervise
 from bench.errors import BenchError, DeploymentError
 from bench.identity import worker
 from bench.supervise import Address
@@ -71,7 +71,7 @@ def wait_until(condition, timeout_s=10):
 
 
 def test_a_server_is_awaited_and_stopped_with_its_workers(started):
-    port = supervise.free_port()
+    port = ports.free_port()
     process = started("-c", SERVER, str(port), "200")
     address = Address("127.0.0.1", port)
     supervise.wait_accepting(process, address, 10)
@@ -85,20 +85,20 @@ def test_a_server_is_awaited_and_stopped_with_its_workers(started):
 def test_a_server_that_dies_is_reported_with_its_last_line(started, tmp_path):
     process = started("-c", "import sys; sys.exit('no such thing: x')")
     with pytest.raises(DeploymentError) as caught:
-        supervise.wait_accepting(process, Address("127.0.0.1", supervise.free_port()), 10)
+        supervise.wait_accepting(process, Address("127.0.0.1", ports.free_port()), 10)
     assert str(caught.value) == f"it exited with status 1: no such thing: x; see {tmp_path / 'it.log'}"
 
 
 def test_a_server_that_never_listens_is_given_up(started):
     process = started("-c", "import time; print('still loading', flush=True); time.sleep(600)")
     wait_until(lambda: supervise.last_line(process.log) == "still loading")
-    address = Address("127.0.0.1", supervise.free_port())
+    address = Address("127.0.0.1", ports.free_port())
     with pytest.raises(DeploymentError, match=rf"it did not listen on {address.text} within 0.2 s: still loading"):
         supervise.wait_accepting(process, address, 0.2)
 
 
 def test_a_server_that_answers_wrongly_is_given_up(started):
-    port = supervise.free_port()
+    port = ports.free_port()
     process = started("-c", SERVER, str(port), "503")
     supervise.wait_accepting(process, Address("127.0.0.1", port), 10)
     with pytest.raises(DeploymentError, match=r"it answered 503 to GET /healthz within 0\.5 s"):
@@ -189,3 +189,13 @@ def test_started_as_root_a_worker_is_an_ordinary_user_of_the_same_python(tmp_pat
     text = "import os, sys; print(os.geteuid() == 0, sys.version.split()[0], sys.base_prefix)"
     done = subprocess.run([*identity.prefix, sys.executable, "-c", text], capture_output=True, text=True, cwd="/")
     assert done.stdout.split() == ["False", sys.version.split()[0], sys.base_prefix], done.stderr
+
+
+def test_a_free_port_is_no_clients_and_nobody_elses():
+    given = [ports.free_port() for _ in range(20)]
+    assert len(set(given)) == 20
+    assert not set(given) & set(ports.ephemeral())
+    # Another instrument is not given a port that this one was, though no server has bound it yet.
+    ask = f"from bench import ports; print([ports._promise(port) for port in {given}])"
+    other = subprocess.run([sys.executable, "-c", ask], cwd=paths.PROJECT, capture_output=True, text=True)
+    assert other.stdout.strip() == str([None] * 20)

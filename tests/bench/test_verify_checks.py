@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from bench.errors import BenchError
-from bench.supervise import free_port
+from bench.ports import free_port
 from bench.verify import all_checks, suite, verify_url, wire
 from bench.verify.outcome import BEHAVIOUR
 from tests.bench.verify_stub import Stub, commands, serving

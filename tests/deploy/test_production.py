@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import checking, compose, manifest, paths, production, programs, render, supervise, values
+from bench import checking, compose, manifest, paths, ports, production, programs, render, supervise, values
 from bench.compose import Skip
 from bench.identity import worker
 
@@ -31,7 +31,7 @@ class Host:
             pytest.skip(composed.reason)
         self.identity = worker(folder)
         chosen = values.read("production")
-        self.http_port = supervise.free_port()
+        self.http_port = ports.free_port()
         places = {
             "project": str(paths.PROJECT),
             "venv": str(paths.VENV),
@@ -39,7 +39,7 @@ class Host:
             "user": "www-data",
             "group": str(self.identity.gid),
             "bind": "127.0.0.1",
-            "port": supervise.free_port(),
+            "port": ports.free_port(),
         }
         places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
         self.values = dataclasses.replace(
@@ -109,7 +109,7 @@ def test_the_servers_accept_the_files(host, stack):
     for server in made.stack.servers:
         if server.check:
             settings = render.settings(made.composition, made.values)
-            wiring = render.wire(made.stack.servers, made.places, settings, supervise.free_port)
+            wiring = render.wire(made.stack.servers, made.places, settings, ports.free_port)
             context = render.context_of(server, made.composition, made.places, wiring, made.values)
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
             assert checking.run_check(argv, made.environment(f"benchapp-{server.name}"), server.bad_output) == ""
