@@ -15,7 +15,7 @@ handler400 = "benchapp.views.bad_request"
 handler500 = "benchapp.views.server_error"
 
 if settings.BENCHAPP_PROBES:
-    urlpatterns.append(path("probe/inside", probe.inside))
+    urlpatterns += [path("probe/inside", probe.inside), path("probe/", include("benchapp.probes.urls"))]
 
 if settings.DEBUG:
     urlpatterns.append(path("__debug__/", include("debug_toolbar.urls")))

@@ -1,0 +1,106 @@
+"""Answers of the kinds that Django's advisories on caching are about: what was wrong was that they were kept.
+
+Each is written by hand into the headers, past the helpers of Django that would tidy it. Every answer says who asked, as
+far as the advisory is about it, so that whoever gets another's answer can tell.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.utils.html import format_html
+from django.views.decorators.http import require_http_methods
+
+from benchapp.caching.viewcache import keep_public
+from benchapp.probes.rendered import probe_page
+
+COOKIE = "probe"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@keep_public
+def advisory(request: HttpRequest, kind: str, name: str) -> HttpResponse:
+    """The answer of a kind; a new `name` is a page nobody has asked for."""
+    try:
+        return KINDS[kind](request)
+    except KeyError:
+        raise Http404(f"no such kind: {kind}") from None
+
+
+def _form(request: HttpRequest) -> HttpResponse:
+    """A page for anybody with a form: the visitor's own CSRF token is in it."""
+    page = probe_page([("method", request.method)])
+    form = '<form method="post"><input type="hidden" name="csrfmiddlewaretoken" value="{}"></form>'
+    page.write(format_html(form, get_token(request)))
+    return page
+
+
+def _session(request: HttpRequest) -> HttpResponse:
+    """A page, kept for a download, that is about whoever has this cookie."""
+    page = probe_page([("cookie", request.headers.get("Cookie", ""))])
+    page.headers["Vary"] = "Cookie"
+    page.headers["Cache-Control"] = "private"
+    page.headers["Content-Disposition"] = 'attachment; filename="probe.html"'
+    return page
+
+
+def _echo_query(request: HttpRequest) -> HttpResponse:
+    return probe_page([("query", request.META.get("QUERY_STRING", ""))])
+
+
+def _saves_session(request: HttpRequest) -> HttpResponse:
+    """A public page that gives everybody a session cookie and does not say that it varies with it."""
+    page = probe_page([])
+    page.headers["Set-Cookie"] = f"sessionid={secrets.token_hex(16)}; Path=/probe/; HttpOnly"
+    return page
+
+
+def _sets_cookie(request: HttpRequest) -> HttpResponse:
+    """A page that varies with the cookie and sets one, whatever other cookies the visitor has."""
+    page = probe_page([])
+    page.headers["Vary"] = "Cookie"
+    page.set_cookie(COOKIE, secrets.token_hex(16), path="/probe/")
+    return page
+
+
+def _with(header: str, value: str) -> Callable[[HttpRequest], HttpResponse]:
+    def answer(request: HttpRequest) -> HttpResponse:
+        page = probe_page([])
+        page.headers[header] = value
+        return page
+
+    return answer
+
+
+def _authorized(request: HttpRequest) -> HttpResponse:
+    """A page that is about whoever is authorized, and says so nowhere in its headers."""
+    return probe_page([("authorization", request.headers.get("Authorization", "nobody"))])
+
+
+def _varies(request: HttpRequest) -> HttpResponse:
+    """A page that varies with a header, and differs for one that is absent and one that is empty."""
+    value = request.META.get("HTTP_X_PROBE")
+    page = probe_page([("x-probe", "absent" if value is None else f"[{value}]")])
+    page.headers["Vary"] = "X-Probe"
+    return page
+
+
+KINDS: dict[str, Callable[[HttpRequest], HttpResponse]] = {
+    "form": _form,
+    "session": _session,
+    "query": _echo_query,
+    "saves-session": _saves_session,
+    "sets-cookie": _sets_cookie,
+    "authorized": _authorized,
+    "varies": _varies,
+    "vary-any": _with("Vary", "*"),
+    "vary-any-spaced": _with("Vary", " Accept-Encoding ,  * "),
+    "vary-tab": _with("Vary", "\t*\t"),
+    "private-upper": _with("Cache-Control", "PRIVATE"),
+    "private-mixed": _with("Cache-Control", "max-age=60, Private"),
+    "no-store-upper": _with("Cache-Control", "NO-STORE"),
+    "no-cache-mixed": _with("Cache-Control", "No-Cache"),
+}

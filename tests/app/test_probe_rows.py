@@ -1,0 +1,124 @@
+"""The probes' writes: only rows that they have made themselves, each announced, and nothing left when they are removed."""
+
+from __future__ import annotations
+
+import sys
+from importlib import reload
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.test import Client
+from django.urls import clear_url_caches
+
+from benchapp.caching.staleness import pages_stale
+from benchapp.models import Author, Comment, Post
+from benchapp.probes import rows as probes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def client(site_with):
+    """A client of a site with the probes on."""
+    with site_with(BENCHAPP_PROBES="1"):
+        _forget_urls()
+        yield Client()
+    _forget_urls()
+
+
+def _forget_urls() -> None:
+    clear_url_caches()
+    reload(sys.modules["config.urls"])
+
+
+@pytest.fixture
+def told():
+    """What the layers were told."""
+    found = []
+
+    def receive(stale, **kwargs):
+        found.append(stale)
+
+    pages_stale.connect(receive)
+    yield found
+    pages_stale.disconnect(receive)
+
+
+def counted():
+    return [model.objects.count() for model in apps.get_models()]
+
+
+def write(client, state, what):
+    return client.post(f"/probe/rows/{state['author']}/{what}/").json()
+
+
+def test_the_probes_are_absent_where_they_are_not_asked_for():
+    for path in ("/probe/rows/", "/probe/slow/1/x/", "/probe/advisory/form/x/"):
+        assert Client().post(path).status_code == 404
+
+
+def test_what_is_made_can_be_read_and_is_gone_after_its_removal(client, rows):
+    before = counted()
+    state = client.post("/probe/rows/").json()
+    home, post = client.get("/").content.decode(), client.get(state["post_page"]).content.decode()
+    assert state["title"] in home
+    assert state["totals"] in home
+    assert state["comment"] in post
+    assert write(client, state, "remove")["title"] is None
+    assert counted() == before
+    assert client.get(state["post_page"]).status_code == 404
+
+
+@pytest.mark.parametrize("what", ["edit", "update"])
+def test_a_change_shows_and_is_announced(client, rows, told, what):
+    state = client.post("/probe/rows/").json()
+    told.clear()
+    new = write(client, state, what)
+    assert new["title"] != state["title"]
+    assert new["title"] in client.get(state["probe_page"]).content.decode()
+    for path in ("/", "/posts/", "/comments/", state["post_page"], state["author_page"], state["probe_page"]):
+        assert any(stale.covers(path) for stale in told), path
+
+
+def test_a_silent_update_is_announced_to_nobody(client, rows, told):
+    state = client.post("/probe/rows/").json()
+    told.clear()
+    assert write(client, state, "update-silently")["title"] != state["title"]
+    assert told == []
+
+
+def test_a_write_that_is_rolled_back_changes_nothing_and_is_not_announced(client, rows, told):
+    state = client.post("/probe/rows/").json()
+    told.clear()
+    assert write(client, state, "roll-back") == state
+    assert told == []
+
+
+@pytest.mark.parametrize("what", sorted(probes.WRITES))
+def test_rows_that_no_probe_has_made_cannot_be_written(client, what):
+    author = Author.objects.create(name="probe-", city="x")
+    Post.objects.create(author=author, title="real", body="x")
+    assert client.post(f"/probe/rows/{author.pk}/{what}/").status_code == 404
+    assert Post.objects.get().title == "real"
+
+
+def test_what_is_left_over_is_removed_and_nothing_else(client, rows):
+    before = counted()
+    client.post("/probe/rows/")
+    assert probes.remove_all() == 1
+    assert counted() == before
+    assert Comment.objects.count() == 60
+
+
+def test_a_write_needs_a_token(site_with):
+    with site_with(BENCHAPP_PROBES="1"):
+        _forget_urls()
+        assert Client(enforce_csrf_checks=True).post("/probe/rows/").status_code == 403
+    _forget_urls()
+
+
+def test_the_command_removes_what_is_left_over(client, rows, capsys):
+    client.post("/probe/rows/")
+    call_command("removeprobes")
+    assert capsys.readouterr().out == "1 removed\n"
