@@ -5,8 +5,6 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import include, path
 
-from benchapp import probe
-
 urlpatterns = [
     path("", include("benchapp.urls")),
 ]
@@ -15,7 +13,7 @@ handler400 = "benchapp.views.bad_request"
 handler500 = "benchapp.views.server_error"
 
 if settings.BENCHAPP_PROBES:
-    urlpatterns += [path("probe/inside", probe.inside), path("probe/", include("benchapp.probes.urls"))]
+    urlpatterns.append(path("probe/", include("benchapp.probes.urls")))
 
 if settings.DEBUG:
     urlpatterns.append(path("__debug__/", include("debug_toolbar.urls")))

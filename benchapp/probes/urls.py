@@ -1,12 +1,18 @@
-"""URLs of the probes, all under /probe/."""
+"""URLs of the probes, all under /probe/. Who asks chooses the names, so that each can have a page that nobody kept."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from benchapp.probes import advisories, rows, slow
+from benchapp.probes import advisories, inside, odd, pages, rows, slow
 
 urlpatterns = [
+    path("inside", inside.inside),
+    path("page/<path:name>/", pages.plain),
+    path("large/<slug:name>/", pages.large),
+    path("coded/<slug:name>/", pages.coded),
+    path("form/<slug:name>/", pages.form),
+    path("odd/<slug:kind>/<slug:name>/", odd.odd),
     path("rows/", rows.make),
     path("rows/<positive:pk>/<slug:what>/", rows.write),
     path("author/<positive:pk>/", rows.title, name="probe_author"),

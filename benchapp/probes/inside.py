@@ -1,7 +1,4 @@
-"""Views that show the site from inside a worker, for those who prove that a stack is right.
-
-They exist only where BENCHAPP_PROBES is 1, which production values never set.
-"""
+"""The site from inside a worker, for those who prove that a stack is right."""
 
 from __future__ import annotations
 

@@ -1,0 +1,139 @@
+"""Pages that no shared cache may keep, each for one reason, and pages that it may keep only with what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.middleware.csrf import get_token
+
+from benchapp.probes.pages import rendered
+from benchapp.views import page
+
+Change = Callable[[HttpRequest, HttpResponse], HttpResponse]
+
+
+def with_status(status: int, headers: Mapping[str, str] | None = None) -> Change:
+    """The page with another status."""
+
+    def change(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        response.status_code = status
+        return with_headers(headers or {})(request, response)
+
+    return change
+
+
+def with_headers(headers: Mapping[str, str]) -> Change:
+    """The page with these headers."""
+
+    def change(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        for name, value in headers.items():
+            response.headers[name] = value
+        return response
+
+    return change
+
+
+def streaming(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The page in pieces."""
+    text = response.content
+    pieces = [text[start : start + 500] for start in range(0, len(text), 500)]
+    return StreamingHttpResponse(pieces, headers=_id(response))
+
+
+def set_cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The page with a cookie for who asked."""
+    response.set_cookie("visitor", response.headers["X-Render-Id"])
+    return response
+
+
+def session(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The page of a view that begins a session."""
+    request.session["seen"] = response.headers["X-Render-Id"]
+    return response
+
+
+def token(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The page with a CSRF token in its form."""
+    field = f'<form method="post"><input type="hidden" name="csrfmiddlewaretoken" value="{get_token(request)}"></form>'
+    response.content = response.content.replace(b"</html>", field.encode() + b"</html>")
+    return response
+
+
+def latin(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The page in another charset, in which it is other bytes."""
+    text = response.text.replace("These words", "Ces mots d\u00e9j\u00e0 vus", 1)
+    return HttpResponse(text.encode("latin-1"), "text/html; charset=iso-8859-1", headers=_id(response))
+
+
+def plain_text(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The page as plain text."""
+    return HttpResponse(response.content, "text/plain; charset=utf-8", headers=_id(response))
+
+
+def _id(response: HttpResponse) -> dict[str, str]:
+    return {"X-Render-Id": response.headers["X-Render-Id"]}
+
+
+CONTROLS = {
+    "private": "private",
+    "private-upper": "PRIVATE",
+    "private-mixed": "max-age=600,Private",
+    "private-spaced": "max-age=600 ,  private",
+    "private-tabbed": "max-age=600,\tprivate",
+    "private-fields": 'private="Set-Cookie"',
+    "no-store": "no-store",
+    "no-store-mixed": "No-Store",
+    "no-store-last": "public, max-age=600, NO-STORE",
+    "no-cache": "no-cache",
+    "no-cache-mixed": "public,No-Cache",
+    "max-age-0": "max-age=0",
+    "max-age-0-upper": "MAX-AGE=0",
+    "s-maxage-0": "public, max-age=600, s-maxage=0",
+}
+VARIES = {
+    "vary-star": "*",
+    "vary-star-last": "Cookie, *",
+    "vary-star-spaced": "Accept-Encoding ,\t* ",
+    "vary-language": "Cookie, Accept-Language",
+    "vary-user-agent": "User-Agent",
+}
+STATUSES = {
+    "status-201": with_status(201),
+    "status-203": with_status(203),
+    "status-301": with_status(301, {"Location": "/"}),
+    "status-302": with_status(302, {"Location": "/"}),
+    "status-307": with_status(307, {"Location": "/"}),
+    "status-403": with_status(403),
+    "status-404": with_status(404),
+    "status-410": with_status(410),
+    "status-500": with_status(500),
+    "status-503": with_status(503),
+}
+# What a page says of itself beyond what all pages of the site say: a kept one says it too, or is not kept.
+SAYING = {
+    "own-policy": with_headers({"Content-Security-Policy": "default-src 'none'"}),
+    "own-headers": with_headers({"Content-Language": "fr", "X-Robots-Tag": "noindex", "Link": "</>; rel=canonical"}),
+    "etag": with_headers({"ETag": '"an-etag"', "Last-Modified": "Sat, 01 Nov 2025 10:00:00 GMT"}),
+    "lasting": with_headers({"Cache-Control": "public, max-age=600"}),
+    "latin": latin,
+    "plain-text": plain_text,
+}
+KINDS: dict[str, Change] = {
+    **{name: with_headers({"Cache-Control": value}) for name, value in CONTROLS.items()},
+    **{name: with_headers({"Vary": value}) for name, value in VARIES.items()},
+    **STATUSES,
+    **SAYING,
+    "streaming": streaming,
+    "set-cookie": set_cookie,
+    "session": session,
+    "token": token,
+}
+
+
+@page
+def odd(request: HttpRequest, kind: str, name: str) -> HttpResponse:
+    """A page with one thing about it that no other page of the site has."""
+    if kind not in KINDS:
+        raise Http404("no such kind")
+    return KINDS[kind](request, rendered(request))

@@ -1,0 +1,67 @@
+"""Pages that anybody may read. Each shows what it was asked for and the id of its rendering."""
+
+from __future__ import annotations
+
+import gzip
+
+import brotli
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+from django.utils.safestring import mark_safe
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from benchapp.probes.rendered import probe_page
+from benchapp.views import page
+
+# Above the limit of an item in memcached as it comes, 1 MB.
+LARGE_BYTES = 1_200_000
+# As much as a small page of the site.
+FILLING = "These words make the page as long as a page is. " * 40
+
+
+def rendered(request: HttpRequest, body: str = FILLING) -> HttpResponse:
+    """A page that shows the request it was rendered for."""
+    shown = {
+        "method": request.method,
+        "path": request.path,
+        "query": request.META.get("QUERY_STRING", ""),
+        "host": request.get_host(),
+        "user": request.user.get_username() or "nobody",
+        "authorization": request.META.get("HTTP_AUTHORIZATION", ""),
+    }
+    return probe_page([*shown.items(), ("filling", mark_safe(body))])
+
+
+@page
+def plain(request: HttpRequest, name: str) -> HttpResponse:
+    """A page of any name: what can be kept of the site, and under whatever URL."""
+    return rendered(request)
+
+
+@page
+def large(request: HttpRequest, name: str) -> HttpResponse:
+    """A page above 1 MB."""
+    line = "0123456789 abcdefghij ABCDEFGHIJ and some words more\n"
+    return rendered(request, line * (LARGE_BYTES // len(line) + 1))
+
+
+@page
+def coded(request: HttpRequest, name: str) -> HttpResponse:
+    """A page that the application itself sends compressed to whom accepts it: br, gzip or as it is."""
+    response = rendered(request)
+    patch_vary_headers(response, ["Accept-Encoding"])
+    accepted = {part.partition(";")[0].strip() for part in request.META.get("HTTP_ACCEPT_ENCODING", "").split(",")}
+    for coding, compress in (("br", brotli.compress), ("gzip", gzip.compress)):
+        if coding in accepted:
+            response.content = compress(response.content)
+            response.headers["Content-Encoding"] = coding
+            break
+    return response
+
+
+@csrf_exempt
+@require_http_methods(["GET", "HEAD", "POST", "PUT", "DELETE"])
+def form(request: HttpRequest, name: str) -> HttpResponse:
+    """A page that answers other methods than GET with 200 too, and says which it was."""
+    return page(rendered)(request) if request.method in ("GET", "HEAD") else rendered(request)
