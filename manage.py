@@ -6,10 +6,22 @@ from __future__ import annotations
 import os
 import sys
 
+# What a shell expects of a program that ended with SIGINT.
+INTERRUPTED = 130
+
 
 def main() -> None:
     """Run a management command; settings that cannot be used end in one line, not in a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # A command that has something to undo says so itself; this one was still being read.
+        print("manage.py: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> None:
     try:
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line

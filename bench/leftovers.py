@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import uuid
 from pathlib import Path
 
@@ -60,6 +61,29 @@ def clean() -> int:
         entry.unlink(missing_ok=True)
         cleaned += 1
     return cleaned
+
+
+def owner() -> str:
+    """This process in a word that no other ever has: machine, its start, process number, and the process's start."""
+    pid, since = _stamp(os.getpid())
+    return f"{socket.gethostname()} {_boot()} {pid} {since:.2f}"
+
+
+def is_gone(owner: str) -> bool:
+    """Whether the process that gave itself this word has ended; False for one of another machine, and if in doubt."""
+    words = owner.split(" ")
+    if len(words) != 4 or words[0] != socket.gethostname():
+        return False
+    _, boot, pid, since = words
+    try:
+        return boot != _boot() or not _runs(int(pid), float(since))
+    except ValueError:
+        return False
+
+
+def _boot() -> str:
+    """What tells this start of the machine from its others."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 
 
 def _stamp(pid: int) -> tuple[int, float]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench import leftovers
 from bench.errors import BenchError
 
 TIMEOUT_S = 60
@@ -95,8 +96,11 @@ class Site:
         return [path for path in paths if path in self.html_paths]
 
     def create_account(self, env: Mapping[str, str] | None = None) -> Account:
-        """Make an account; raises BenchError when the site's command fails."""
-        made = self._command(["verifyaccount", "create"], env)
+        """Make an account, and remove those of instruments that were killed; raises BenchError when that fails."""
+        made = self._command(["verifyaccount", "create", "--owner", leftovers.owner()], env)
+        left = [other["username"] for other in made.get("others", []) if leftovers.is_gone(other["owner"])]
+        if left:
+            self._command(["verifyaccount", "prune", *left], env, reads=False)
         return Account(made["username"], made["password"])
 
     def remove_account(self, account: Account, posts: list[str], env: Mapping[str, str] | None = None) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from benchapp.models import Author, Comment, Post, RangeCount
 from tests.app.conftest import Rows, account
@@ -182,6 +184,77 @@ def test_people_are_not_deleted(db: None):
 def test_deleting_nobody_is_said(db: None):
     with pytest.raises(CommandError, match="there is no account 'verify-x'"):
         run("verifyaccount", "delete", "verify-x")
+
+
+def test_accounts_left_behind_are_pruned_and_no_others(rows: Rows, db: None):
+    left = json.loads(run("verifyaccount", "create", "--owner", "killed"))["username"]
+    used = json.loads(run("verifyaccount", "create", "--owner", "at work"))
+    assert used["others"] == [{"username": left, "owner": "killed"}]
+    account("verify-a-person")
+    for name in (left, "verify-a-person"):
+        Comment.objects.create(post=rows.post, name=name, body="B", rating=1)
+    run("verifyaccount", "prune", left, "verify-0123456789abcdef")
+    names = set(get_user_model().objects.values_list("username", flat=True))
+    assert names >= {used["username"], "verify-a-person"}
+    assert left not in names
+    assert list(Comment.objects.filter(name__startswith="verify-").values_list("name", flat=True)) == [
+        "verify-a-person"
+    ]
+    with pytest.raises(CommandError, match=r"^'verify-a-person' is not an account of this command"):
+        run("verifyaccount", "prune", "verify-a-person")
+
+
+def test_prune_without_names_removes_what_is_too_old_to_be_in_use(db: None):
+    old, new = (json.loads(run("verifyaccount", "create"))["username"] for _ in range(2))
+    get_user_model().objects.filter(username=old).update(date_joined=timezone.now() - timedelta(hours=2))
+    run("verifyaccount", "prune")
+    names = set(get_user_model().objects.values_list("username", flat=True))
+    assert (old in names, new in names) == (False, True)
+
+
+# -- sitecheck ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        (
+            "sqlite:///{}/none.sqlite3",
+            "SQLite database {}/none.sqlite3: there is no such file: run ./manage.py migrate",
+        ),
+        ("oracle://user:secret@host/name", "DATABASE_URL: 'oracle' is not a database of this site: use sqlite:///FILE"),
+        (
+            "postgresql://user:secret@127.0.0.1:1/name",
+            "PostgreSQL database name at 127.0.0.1:1: connection to server",
+        ),
+    ],
+)
+def test_sitecheck_says_in_one_line_what_is_wrong_with_the_database(tmp_path: Path, url: str, says: str):
+    done = manage("sitecheck", DATABASE_URL=url.format(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert says.format(tmp_path) in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_sitecheck_passes_a_site_that_can_be_served(site_database: str):
+    assert run("sitecheck").endswith(" can be served.\n")
+
+
+def test_sitecheck_of_the_settings_alone():
+    wrong = manage("sitecheck", "--settings-only", BENCHAPP_FRAGMENTS="perhaps")
+    assert wrong.stderr == "manage.py: BENCHAPP_FRAGMENTS='perhaps' is not a switch: use 1 or 0\n"
+    assert manage("sitecheck", "--settings-only", DATABASE_URL="postgresql://127.0.0.1:1/name").returncode == 0
+
+
+def test_an_early_interrupt_is_one_line(tmp_path: Path):
+    # A settings module that interrupts itself, as Ctrl-C would while the site is still being read.
+    (tmp_path / "early.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = manage("loadfixtures", DJANGO_SETTINGS_MODULE="early", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stderr) == (130, "manage.py: interrupted\n")
+
+
+# -- wrong arguments ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments", [["siteurls", "x"], ["renderpages"], ["verifyaccount"], ["expirepages", "x"]])

@@ -24,8 +24,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from benchapp import counted, pagination
-from benchapp.management.commands import loadfixtures
+from benchapp import counted, databases, pagination
 from benchapp.models import Author, Comment, Post
 from fixtures import load, postgresql, sqlite
 from fixtures.generator import TABLES, Rows, row
@@ -96,7 +95,7 @@ def structure() -> list[tuple]:
 def assert_refused(message: str, **options: object) -> None:
     with pytest.raises(CommandError) as caught:
         load_rows(**options)
-    assert str(caught.value) == f"{loadfixtures._database()}: {message}"
+    assert str(caught.value) == f"{databases.name()}: {message}"
 
 
 @pytest.fixture
@@ -121,7 +120,7 @@ def test_every_row_is_the_one_that_the_generator_makes(site_database):
     said = load_rows(3000, seed=4)
     assert stored_checksum() == expected_checksum(3000, seed=4)
     assert said.splitlines()[-2:] == [
-        f"{loadfixtures._database()} has 3,000 rows of seed 4: 59 authors, 588 posts, 2,353 comments.",
+        f"{databases.name()} has 3,000 rows of seed 4: 59 authors, 588 posts, 2,353 comments.",
         f"checksum {expected_checksum(3000, seed=4)}",
     ]
     picked = random.Random(4)
@@ -204,7 +203,7 @@ def test_the_command_as_a_user_runs_it(site_database):
         "building page index",
         "committing",
         "gathering statistics",
-        f"{loadfixtures._database()} has 1,000 rows of seed 1: 20 authors, 196 posts, 784 comments.",
+        f"{databases.name()} has 1,000 rows of seed 1: 20 authors, 196 posts, 784 comments.",
         f"checksum {expected_checksum(1000)}",
     ]
 
@@ -241,18 +240,21 @@ def test_the_caching_layers_are_told(site_database):
 def test_dry_run_says_what_it_would_do(site_database):
     megabytes = {"sqlite": "265", "postgresql": "337"}[connection.vendor]
     assert load_rows(1_020_000, dry_run=True) == (
-        f"Would load 1,020,000 rows of seed 1 into {loadfixtures._database()}:"
+        f"Would load 1,020,000 rows of seed 1 into {databases.name()}:"
         f" 20,000 authors, 200,000 posts, 800,000 comments, about {megabytes} MB with their indexes.\n"
     )
     load_rows(1000)
     said = load_rows(1_020_000, dry_run=True, force=True)
-    assert said.splitlines()[0] == f"Would delete all authors, posts, comments in {loadfixtures._database()}."
+    assert said.splitlines()[0] == f"Would delete all authors, posts, comments in {databases.name()}."
     assert stored_checksum() == expected_checksum(1000)
 
 
-def test_dry_run_refuses_what_the_command_refuses(site_database):
+def test_dry_run_says_that_rows_would_be_in_the_way(site_database):
     load_rows(1000)
-    assert_refused("it has authors, posts, comments already: add --force to replace all of them", dry_run=True)
+    said = load_rows(1000, dry_run=True).splitlines()
+    assert said[0] == f"Would refuse: {databases.name()} has authors, posts, comments already. With --force:"
+    assert said[1:] == load_rows(1000, dry_run=True, force=True).splitlines()
+    assert stored_checksum() == expected_checksum(1000)
 
 
 def test_dry_run_leaves_every_byte_of_the_file(sqlite_site):
@@ -268,7 +270,7 @@ def test_dry_run_leaves_every_byte_of_the_file(sqlite_site):
 def test_verify_compares_the_rows(site_database):
     load_rows(1000)
     assert load_rows(1000, verify=True) == (
-        f"{loadfixtures._database()} has exactly the 1,000 rows of seed 1.\nchecksum {expected_checksum(1000)}\n"
+        f"{databases.name()} has exactly the 1,000 rows of seed 1.\nchecksum {expected_checksum(1000)}\n"
     )
     Post.objects.filter(pk=7).update(title="A tab\t, a break\n and a \\")
     wrong = stored_checksum()
@@ -386,6 +388,19 @@ def test_wrong_arguments_get_one_clear_line(tmp_path, arguments, message):
     assert "Traceback" not in errors
 
 
+def test_a_database_of_something_else_is_not_to_be_migrated_first(tmp_path):
+    path = tmp_path / "music.sqlite3"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE track (id integer)")
+    code, _, errors = run(f"sqlite:///{path}")
+    assert code == 1
+    assert errors == (
+        f"CommandError: SQLite database {path}: it has tables of something else, such as track, and no table"
+        " benchapp_author: choose another database with DATABASE_URL, or run ./manage.py migrate if this site shall"
+        " move in\n"
+    )
+
+
 # --- Trouble on the way -------------------------------------------------------------------------
 
 
@@ -445,7 +460,7 @@ def test_an_interrupt_is_one_line(old_rows):
             process.send_signal(signal.SIGINT)
             break
     _, errors = process.communicate()
-    assert errors == f"CommandError: {loadfixtures._database()}: interrupted; nothing was changed\n"
+    assert errors == f"CommandError: {databases.name()}: interrupted; nothing was changed\n"
     assert process.returncode == 130
     unchanged()
 
@@ -460,7 +475,7 @@ def test_when_the_process_that_makes_the_rows_dies_nothing_changes(old_rows):
     _, errors = process.communicate()
     assert process.returncode == 1
     assert errors == (
-        f"CommandError: {loadfixtures._database()}: the process that makes the rows ended too early,"
+        f"CommandError: {databases.name()}: the process that makes the rows ended too early,"
         " with exit code -9; nothing was changed\n"
     )
     unchanged()
@@ -504,7 +519,7 @@ def test_what_a_server_complains_of_is_said_in_one_line(code, message):
     class Complaint(psycopg2.Error):
         pgcode = code
 
-    assert loadfixtures._reason(Complaint("something else\nDETAIL: of which nobody knows")) == message
+    assert databases.reason(Complaint("something else\nDETAIL: of which nobody knows")) == message
 
 
 def test_only_one_at_a_time(postgresql_site):

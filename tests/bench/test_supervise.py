@@ -199,3 +199,14 @@ def test_a_free_port_is_no_clients_and_nobody_elses():
     ask = f"from bench import ports; print([ports._promise(port) for port in {given}])"
     other = subprocess.run([sys.executable, "-c", ask], cwd=paths.PROJECT, capture_output=True, text=True)
     assert other.stdout.strip() == str([None] * 20)
+
+
+def test_who_has_ended_is_known_and_strangers_are_left_alone():
+    ask = "from bench import leftovers; print(leftovers.owner())"
+    ended = subprocess.run(
+        [sys.executable, "-c", ask], cwd=paths.PROJECT, capture_output=True, text=True
+    ).stdout.strip()
+    assert leftovers.is_gone(ended)
+    assert not leftovers.is_gone(leftovers.owner())
+    assert not leftovers.is_gone(f"elsewhere {ended.partition(' ')[2]}")
+    assert not leftovers.is_gone("somebody")

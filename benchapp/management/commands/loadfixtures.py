@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection, transaction
 
-from benchapp import counted
+from benchapp import counted, databases
 from benchapp.caching import staleness
 from fixtures import load
 from fixtures.database import Busy
@@ -52,9 +50,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--force", action="store_true", help="delete the rows that are there")
         doing = parser.add_mutually_exclusive_group()
-        doing.add_argument(
-            "--dry-run", action="store_true", help="check everything, say what would be done, change nothing"
-        )
+        doing.add_argument("--dry-run", action="store_true", help="say what would be done or refused, change nothing")
         doing.add_argument(
             "--verify", action="store_true", help="compare the rows that are there with those asked for, change nothing"
         )
@@ -67,7 +63,7 @@ class Command(BaseCommand):
         self.verbosity, self.committed = options["verbosity"], False
         with self._one_line():
             if options["dry_run"]:
-                self._say_what(wanted, self._inspect(wanted, force))
+                self._say_what(wanted, self._inspect(wanted, force=True), force)
             elif options["verify"]:
                 self._verify(wanted)
             else:
@@ -75,7 +71,7 @@ class Command(BaseCommand):
 
     def _inspect(self, rows: Rows, force: bool) -> list[str]:
         """Refuse what must not be loaded into; returns which tables have rows to be deleted."""
-        with _reading() as cursor:
+        with databases.reading() as cursor:
             load.inspect(cursor, connection.vendor, counted)
             found = load.filled(cursor)
         if found and not force:
@@ -84,7 +80,7 @@ class Command(BaseCommand):
         return found
 
     def _verify(self, rows: Rows) -> None:
-        with _reading() as cursor:
+        with databases.reading() as cursor:
             load.inspect(cursor, connection.vendor, counted)
             there = load.checksum(cursor, connection.vendor)
         with Stream(rows) as stream:
@@ -95,13 +91,15 @@ class Command(BaseCommand):
                 f"its rows are not the {rows.total:,} of seed {rows.seed}:"
                 f" their checksum is {there}, not {stream.checksum}"
             )
-        self._say(f"{_database()} has exactly the {rows.total:,} rows of seed {rows.seed}.", f"checksum {there}")
+        self._say(f"{databases.name()} has exactly the {rows.total:,} rows of seed {rows.seed}.", f"checksum {there}")
 
-    def _say_what(self, rows: Rows, found: list[str]) -> None:
+    def _say_what(self, rows: Rows, found: list[str], force: bool) -> None:
+        if found and not force:
+            self._say(f"Would refuse: {databases.name()} has {', '.join(found)} already. With --force:")
         if found:
-            self._say(f"Would delete all {', '.join(found)} in {_database()}.")
+            self._say(f"Would delete all {', '.join(found)} in {databases.name()}.")
         self._say(
-            f"Would load {rows.total:,} rows of seed {rows.seed} into {_database()}: {_counts(rows)},"
+            f"Would load {rows.total:,} rows of seed {rows.seed} into {databases.name()}: {_counts(rows)},"
             f" about {_bytes(rows) / 1e6:,.0f} MB with their indexes."
         )
 
@@ -120,7 +118,7 @@ class Command(BaseCommand):
                 finally:
                     progress.clear()
         self._say(
-            f"{_database()} has {rows.total:,} rows of seed {rows.seed}: {_counts(rows)}.",
+            f"{databases.name()} has {rows.total:,} rows of seed {rows.seed}: {_counts(rows)}.",
             f"checksum {stream.checksum}",
         )
 
@@ -136,13 +134,13 @@ class Command(BaseCommand):
         try:
             yield
         except load.Refused as error:
-            raise CommandError(f"{_database()}: {error}") from None
+            raise CommandError(f"{databases.name()}: {error}") from None
         except (Busy, StreamError, VocabularyError, OSError) as error:
-            raise CommandError(f"{_database()}: {error}; {self._state()}") from error
+            raise CommandError(f"{databases.name()}: {error}; {self._state()}") from error
         except (Error, connection.Database.Error) as error:
-            raise CommandError(f"{_database()}: {_reason(error)}; {self._state()}") from error
+            raise CommandError(f"{databases.name()}: {databases.reason(error)}; {self._state()}") from error
         except KeyboardInterrupt:
-            raise CommandError(f"{_database()}: interrupted; {self._state()}", returncode=130) from None
+            raise CommandError(f"{databases.name()}: interrupted; {self._state()}", returncode=130) from None
 
     def _state(self) -> str:
         if self.committed:
@@ -159,41 +157,6 @@ class Command(BaseCommand):
             self.stdout.flush()
 
 
-@contextmanager
-def _reading() -> Iterator[Any]:
-    """A cursor of the driver's own that leaves the database as it is.
-
-    The site's connections change the journal of an SQLite file and create one that is missing: not before it
-    is known to be the site's.
-    """
-    path = _sqlite_file()
-    if path is None or connection.in_atomic_block:
-        connection.ensure_connection()
-        with transaction.atomic(), closing(connection.connection.cursor()) as cursor:
-            yield cursor
-    elif not path.exists():
-        raise load.Refused("there is no such file: run ./manage.py migrate first")
-    else:
-        # mode=rw, not ro: what a killed program left unfinished can only be undone by writing.
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as reader:
-            yield reader.cursor()
-
-
-def _sqlite_file() -> Path | None:
-    if connection.vendor != "sqlite" or connection.is_in_memory_db():
-        return None
-    return Path(connection.settings_dict["NAME"])
-
-
-def _database() -> str:
-    """The database as a person would name it, without password."""
-    settings = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"SQLite database {settings['NAME']}"
-    place = f" at {settings['HOST']}" if settings["HOST"] else ""
-    return f"PostgreSQL database {settings['NAME']}{place}{':' if place and settings['PORT'] else ''}{settings['PORT']}"
-
-
 def _counts(rows: Rows) -> str:
     return ", ".join(f"{count:,} {table}s" for table, count in rows.counts.items())
 
@@ -204,32 +167,9 @@ def _bytes(rows: Rows) -> int:
 
 def _check_space(rows: Rows) -> None:
     """Refuse early what would fill the disk; a server's disk is not ours to look at."""
-    path = _sqlite_file()
+    path = databases.sqlite_file()
     if path and (free := shutil.disk_usage(path.parent).free) < _bytes(rows):
         raise load.Refused(
             f"about {_bytes(rows) / 1e6:,.0f} MB are needed and {free / 1e6:,.0f} MB are free:"
             " make room, or load fewer --rows"
         )
-
-
-_SQLITE_REASONS = {
-    sqlite3.SQLITE_BUSY: "another program is using it: stop that, or wait, and try again",
-    sqlite3.SQLITE_FULL: "the disk is full: make room, or load fewer --rows",
-    sqlite3.SQLITE_READONLY: "it cannot be written to: check the permissions of the file and its directory",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check the permissions of the file and its directory",
-    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database: choose another with DATABASE_URL",
-}
-_POSTGRESQL_REASONS = {
-    "53100": "the server's disk is full: make room, or load fewer --rows",
-    "55P03": "its tables are in use: stop the site, or wait, and try again",
-    "42501": "its user may not do this, but has to own the tables",
-}
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, and what to do, in a few words."""
-    error = error.__cause__ or error
-    known = _SQLITE_REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF) or _POSTGRESQL_REASONS.get(
-        getattr(error, "pgcode", None)
-    )
-    return known or str(error).strip().partition("\n")[0]

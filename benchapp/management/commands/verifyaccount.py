@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from argparse import ArgumentParser
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, transaction
+from django.utils import timezone
 
 from benchapp.models import Comment
 
 PREFIX = "verify-"
+# Exactly what `create` makes: a person may well call themselves verify-something.
+MADE_HERE = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
+# No check takes so long, so that an account of that age was left behind.
+ABANDONED = timedelta(hours=1)
 
 
 class Command(BaseCommand):
-    """Creates and deletes accounts whose names begin with `verify-`, no others."""
+    """Creates and deletes accounts whose names begin with `verify-`, no others.
+
+    Who made an account and was killed leaves it behind. So `create` takes a word for who its caller is and names all
+    accounts that are there with theirs; the caller knows who of them is gone, and has those removed by `prune`.
+    """
 
     help = "Make an ordinary account with a random name and password, or remove it with what it posted."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("create", help="print the new account's name and password as JSON")
+        create = actions.add_parser("create", help="print the new account's name and password as JSON")
+        create.add_argument(
+            "--owner", default="", metavar="TEXT", help="who makes it, in the caller's own words"
+        )
+        prune = actions.add_parser("prune", help="remove accounts left behind, with all that they posted")
+        prune.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
         delete = actions.add_parser("delete", help="remove the account, its sessions and its comments")
         delete.add_argument("username", metavar="USERNAME")
         delete.add_argument(
@@ -35,7 +52,9 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         try:
             if options["action"] == "create":
-                self.stdout.write(json.dumps(create_account()))
+                self.stdout.write(json.dumps(create_account(options["owner"])))
+            elif options["action"] == "prune":
+                prune_accounts(options["username"])
             else:
                 delete_account(options["username"], options["post"])
         except DatabaseError as error:
@@ -43,11 +62,39 @@ class Command(BaseCommand):
             raise CommandError(f"the database cannot be used ({reason}): run ./manage.py migrate") from error
 
 
-def create_account() -> dict[str, str]:
-    """A new account without any rights beyond logging in; returns what it takes to log in."""
+def create_account(owner: str = "") -> dict[str, Any]:
+    """A new account without any rights beyond logging in; returns what it takes to log in.
+
+    `others` are the accounts of this command that were there before, each with its owner.
+    """
+    others = [{"username": user.username, "owner": user.first_name} for user in _accounts() if user.first_name]
     username, password = f"{PREFIX}{secrets.token_hex(8)}", secrets.token_urlsafe(16)
-    get_user_model().objects.create_user(username, password=password)
-    return {"username": username, "password": password}
+    get_user_model().objects.create_user(username, password=password, first_name=owner)
+    return {"username": username, "password": password, "others": others}
+
+
+def prune_accounts(usernames: Iterable[str]) -> None:
+    """Remove these accounts, or all older than ABANDONED, with their sessions and all comments under their names.
+
+    One that is gone already is no error: another program may have found it too.
+    """
+    usernames = list(usernames)
+    for username in usernames:
+        if not MADE_HERE.fullmatch(username):
+            raise CommandError(f"{username!r} is not an account of this command: `create` gives other names")
+    limit = timezone.now() - ABANDONED
+    for found in _accounts():
+        if found.username in usernames or (not usernames and found.date_joined < limit):
+            with transaction.atomic():
+                Comment.objects.filter(name=found.username).delete()
+                _delete_sessions(found)
+                found.delete()
+
+
+def _accounts() -> list[Any]:
+    """The accounts that this command has made."""
+    found = get_user_model().objects.filter(username__startswith=PREFIX)
+    return [user for user in found if MADE_HERE.fullmatch(user.username)]
 
 
 def delete_account(username: str, posts: list[int]) -> None:
