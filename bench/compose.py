@@ -104,6 +104,8 @@ def compose(stack: Stack, layers: Iterable[Layer]) -> Composition | Skip:
     for layer in layers:
         if reason := misfit(stack, layer):
             return Skip(reason)
+    if reason := collision(stack, layers):
+        return Skip(reason)
     found, modules = {}, {}
     for server in chain(stack, layers):
         program = programs.find(server.programs, server.search)
@@ -125,6 +127,21 @@ def misfit(stack: Stack, layer: Layer) -> str:
     if layer.place != "server" or any(layer.snippets(server.name) for server in stack.servers):
         return ""
     return f"{layer.name} needs {layer_needs(layer)}: it has no snippet for another server"
+
+
+def collision(stack: Stack, layers: Iterable[Layer]) -> str:
+    """Why these layers cannot be laid over each other on this stack, or an empty string when they can.
+
+    A point of a server (`<server>.pages.conf`) holds one layer's snippet: two would each decide alone what is answered.
+    """
+    filled: dict[str, str] = {}
+    for layer in layers:
+        points = [point for server in stack.servers for point in layer.snippets(server.name)]
+        for point in [*points, *(f"a server called {server.name}" for server in layer.servers)]:
+            if point in filled:
+                return f"{filled[point]} and {layer.name} both bring {point}: join layers that work in different places"
+            filled[point] = layer.name
+    return ""
 
 
 def layer_needs(layer: Layer) -> str:

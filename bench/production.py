@@ -50,6 +50,8 @@ def composed_for_files(stack_name: str, layer_names: str) -> Composition:
     for layer in layers:
         if reason := compose.misfit(stack, layer):
             raise BenchError(f"{stack_name} with layer {layer_names}: {reason}")
+    if reason := compose.collision(stack, layers):
+        raise BenchError(f"{stack_name} with layer {layer_names}: {reason}")
     known = manifest.services()
     chain = compose.chain(stack, layers)
     found = {

@@ -25,16 +25,18 @@ class BenchappConfig(AppConfig):
 
     def ready(self) -> None:
         """Complete new database connections; let writes tell the caching layers what they made stale."""
-        from benchapp.caching import fragments, purge, staleness, staticgenerator, uwsgipages
+        from benchapp.caching import anonymouspages, fragments, purge, staleness, staticgenerator, uwsgipages
 
         connection_created.connect(see_replaced_rows, dispatch_uid="benchapp.see_replaced_rows")
         staleness.connect()
+        # The inner before the outer, so that no outer one is filled again from what an inner one still holds.
         fragments.connect()
-        staticgenerator.connect()
+        anonymouspages.connect()
         uwsgipages.connect()
-        purge.connect()
+        staticgenerator.connect()
         if settings.BENCHAPP_MEMCACHED_PAGES:
             # Its client is a package that only this layer needs.
             from benchapp.caching import memcachedpages
 
             memcachedpages.connect()
+        purge.connect()

@@ -18,7 +18,7 @@ from django.db.models import Count, DateTimeField, Q, QuerySet, Subquery, Value
 from django.urls import reverse
 
 from benchapp import pagination
-from benchapp.caching.fragments import lookup
+from benchapp.caching.fragments import home_generation, lookup
 from benchapp.models import Author, Comment, Post
 from benchapp.pager import page_url
 
@@ -41,25 +41,30 @@ class Month:
 class Home:
     """The contents of one rendering of the home page."""
 
+    @cached_property
+    def generation(self) -> str:
+        """What the keys of all parts hold, the same for one rendering; asked for before anything else."""
+        return home_generation()
+
     # -- four single values ------------------------------------------------------------------------
 
     @cached_property
     def total_authors(self) -> int:
-        return lookup("total_authors", pagination.total_authors)
+        return lookup("total_authors", self.generation, pagination.total_authors)
 
     @cached_property
     def total_posts(self) -> int:
-        return lookup("total_posts", pagination.total_posts)
+        return lookup("total_posts", self.generation, pagination.total_posts)
 
     @cached_property
     def total_comments(self) -> int:
-        return lookup("total_comments", pagination.total_comments)
+        return lookup("total_comments", self.generation, pagination.total_comments)
 
     @cached_property
     def latest_comment_time(self) -> datetime | None:
         """When the newest comment was written; None on an empty site."""
         newest = Comment.objects.order_by("-id").values_list("created", flat=True)
-        return lookup("latest_comment_time", newest.first)
+        return lookup("latest_comment_time", self.generation, newest.first)
 
     # -- ten lists ---------------------------------------------------------------------------------
 

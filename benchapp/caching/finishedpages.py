@@ -6,6 +6,8 @@ path. A hit has no headers of the application: the server's file says them.
 
 **A slow rendering cannot bring old data back**: a store has a generation, a random word that each purge renews.
 A rendering notes it before it reads anything from the database, and its page is kept only if it is still the same.
+
+Of those whom the server passes on because a page is not there, one renders it and the others wait (`turns`).
 """
 
 from __future__ import annotations
@@ -13,12 +15,16 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from functools import partial
+from hashlib import md5
 from typing import Protocol
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching.eligible import request_may_be_stored, response_may_be_stored
 from benchapp.caching.staleness import Stale
+from benchapp.caching.turns import Marks, Turn, wait_or_take
 
 # The same in the servers' files: paths that no server has to escape, short enough for a key of memcached (250 bytes).
 PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_-]+/){0,20}", re.ASCII)
@@ -30,11 +36,16 @@ logger = logging.getLogger(__name__)
 class Store(Protocol):
     """Where pages are put. A store that cannot be reached does nothing and raises nothing."""
 
+    marks: Marks
+
     def generation(self) -> str | None:
         """The current generation, or None when nothing can be stored now."""
 
-    def put(self, path: str, body: bytes, generation: str) -> None:
-        """Keep a page unless something was purged since `generation`."""
+    def get(self, path: str) -> bytes | None:
+        """The page, as a server would find it now."""
+
+    def put(self, path: str, body: bytes, generation: str) -> bool:
+        """Keep a page unless something was purged since `generation`; whether it is kept."""
 
     def purge(self, stale: Stale) -> None:
         """Remove stale pages, and refuse those that are being rendered at this moment."""
@@ -52,13 +63,39 @@ class KeepFinishedPages:
         raise NotImplementedError
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not (request_may_be_stored(request) and has_key(request.path)):
+        if not (request_may_be_stored(request) and self.has_key(request.path)):
             return self.get_response(request)
         generation = self.store.generation()
-        response = self.get_response(request)
-        if generation is not None and response_may_be_stored(response):
-            self.store.put(request.path, response.content, generation)
+        if generation is None:
+            return self.get_response(request)
+        # The generation is part of the name: nobody waits for what was begun before a write.
+        key = f"turn:{generation[:8]}:{md5(request.path.encode(), usedforsecurity=False).hexdigest()}"
+        page, turn = wait_or_take(self.store.marks, key, partial(self.store.get, request.path))
+        return self._render(request, generation, turn) if page is None else finished_page(page)
+
+    def _render(self, request: HttpRequest, generation: str, turn: Turn | None) -> HttpResponse:
+        kept = False
+        try:
+            response = self.get_response(request)
+            if response_may_be_stored(response):
+                kept = self.store.put(request.path, response.content, generation)
+        finally:
+            if turn:
+                turn.end(kept)
         return response
+
+    def has_key(self, path: str) -> bool:
+        """Whether a page of that path can be found by the server."""
+        return has_key(path)
+
+
+def finished_page(body: bytes) -> HttpResponse:
+    """The response that a server gives with a stored page, for those who waited for its rendering.
+
+    The rest of its headers comes from middleware further out.
+    """
+    headers = {"Vary": "Cookie", "X-Frame-Options": settings.X_FRAME_OPTIONS}
+    return HttpResponse(body, content_type="text/html; charset=utf-8", headers=headers)
 
 
 def has_key(path: str) -> bool:

@@ -1,7 +1,8 @@
 """Parts of the home page kept in the cache alias `template_fragments`, which holds nothing when the layer is off.
 
 Two kinds: fragments of HTML, by Django's {% cache %} tag in the template, and single values, by `lookup`.
-What they show is asked for lazily, from inside, so that on a hit no query runs.
+What they show is asked for lazily, from inside, so that on a hit no query runs. Their keys hold the generation of
+the home page, asked for before all else: what is computed across a write is kept where nobody looks.
 """
 
 from __future__ import annotations
@@ -11,37 +12,29 @@ from typing import Any
 
 from django.conf import settings
 from django.core.cache import caches
-from django.core.cache.utils import make_template_fragment_key
 from django.urls import reverse
 
+from benchapp.caching.generations import generation, renew
 from benchapp.caching.staleness import Stale, pages_stale
 
 ALIAS = "template_fragments"
-# The names of the {% cache %} tags in templates/home.html, and of the lookups in benchapp/home.py.
-HOME_FRAGMENTS = (
-    "recent_posts",
-    "most_viewed",
-    "most_discussed",
-    "archive_months",
-    "archive_pick",
-    "busiest_authors",
-    "newest_authors",
-    "cities",
-    "latest_comments",
-    "five_stars",
-)
-HOME_LOOKUPS = ("total_authors", "total_posts", "total_comments", "latest_comment_time")
 
 _MISSING = object()
 
 
-def lookup(name: str, compute: Callable[[], Any]) -> Any:
-    """The value kept under a name of HOME_LOOKUPS, computed when it is not there; None is a value too."""
+def home_generation() -> str:
+    """The word in the key of each part of the home page; another one after a write, empty while the layer is off."""
+    return generation(caches[ALIAS], reverse("home")) if settings.BENCHAPP_FRAGMENTS else ""
+
+
+def lookup(name: str, word: str, compute: Callable[[], Any]) -> Any:
+    """The value kept under a name and a generation, computed when it is not there; None is a value too."""
     cache = caches[ALIAS]
-    value = cache.get(_lookup_key(name), _MISSING)
+    key = f"lookup.{name}.{word}"
+    value = cache.get(key, _MISSING)
     if value is _MISSING:
         value = compute()
-        cache.set(_lookup_key(name), value, settings.BENCHAPP_CACHE_SECONDS)
+        cache.set(key, value, settings.BENCHAPP_CACHE_SECONDS)
     return value
 
 
@@ -51,10 +44,5 @@ def connect() -> None:
 
 
 def _forget(stale: Stale, **kwargs: object) -> None:
-    if settings.BENCHAPP_FRAGMENTS and stale.covers(reverse("home")):
-        keys = [make_template_fragment_key(name) for name in HOME_FRAGMENTS]
-        caches[ALIAS].delete_many(keys + [_lookup_key(name) for name in HOME_LOOKUPS])
-
-
-def _lookup_key(name: str) -> str:
-    return f"lookup.{name}"
+    if settings.BENCHAPP_FRAGMENTS:
+        renew(caches[ALIAS], stale)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
@@ -33,9 +34,9 @@ class MemcachedPages:
 
     def __init__(self, address: str, seconds: int) -> None:
         self.seconds = seconds
-        self.client = PooledClient(
-            address, max_pool_size=8, connect_timeout=1, timeout=1, no_delay=not address.startswith("unix:")
-        )
+        # A connection a thread: a pool with a limit would raise when more of them wait.
+        self.client = PooledClient(address, connect_timeout=1, timeout=1, no_delay=not address.startswith("unix:"))
+        self.marks = MemcachedMarks(self.client)
 
     def generation(self) -> str | None:
         try:
@@ -48,16 +49,25 @@ class MemcachedPages:
             return None
         return current.decode("ascii") if current else None
 
-    def put(self, path: str, body: bytes, generation: str) -> None:
+    def get(self, path: str) -> bytes | None:
+        try:
+            return self.client.get(_key(path))
+        except (OSError, MemcacheError):
+            return None
+
+    def put(self, path: str, body: bytes, generation: str) -> bool:
         try:
             self._note(path)
-            if self.generation() == generation:
-                self.client.set(_key(path), body, expire=self.seconds, noreply=False)
-                # A purge between the two lines above has not seen the page.
-                if self.generation() != generation:
-                    self.client.delete(_key(path), noreply=False)
+            if self.generation() == generation and self.client.set(
+                _key(path), body, expire=self.seconds, noreply=False
+            ):
+                if self.generation() == generation:
+                    return True
+                # A purge between the lines above has not seen the page.
+                self.client.delete(_key(path), noreply=False)
         except (OSError, MemcacheError) as error:
             logger.warning("memcached: page %s not kept: %s", path, error)
+        return False
 
     def purge(self, stale: Stale) -> None:
         try:
@@ -88,6 +98,32 @@ class MemcachedPages:
 
     def _slot(self) -> int:
         return int(time.time()) // self.seconds
+
+
+class MemcachedMarks:
+    """The marks of who renders what, in the same memcached."""
+
+    def __init__(self, client: PooledClient) -> None:
+        self.client = client
+
+    def add(self, key: str, value: str, seconds: int) -> bool:
+        return bool(self._tried(self.client.add, key, value, expire=seconds, noreply=False))
+
+    def get(self, key: str) -> str | None:
+        value = self._tried(self.client.get, key)
+        return value.decode("ascii") if value else None
+
+    def set(self, key: str, value: str, seconds: int) -> None:
+        self._tried(self.client.set, key, value, expire=seconds, noreply=False)
+
+    def delete(self, key: str) -> None:
+        self._tried(self.client.delete, key, noreply=False)
+
+    def _tried(self, command: Callable[..., Any], *args: object, **kwargs: object) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except (OSError, MemcacheError):
+            return None
 
 
 class KeepInMemcached(KeepFinishedPages):

@@ -24,59 +24,116 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
-from django.http import HttpRequest, HttpResponse
 
-from benchapp.caching.eligible import request_may_be_stored, response_may_be_stored
+from benchapp.caching.finishedpages import KeepFinishedPages, Store
 from benchapp.caching.staleness import Stale, pages_stale
 
 INDEX = "index.html"
 GENERATION = ".generation"
 # Temporary files and directories on their way out; no URL maps to a name with a leading dot.
 TEMPORARY_PREFIX = ".tmp-"
+MARKS = ".turns"  # the directory of who renders what
 LONGEST_NAME = 200  # bytes of one segment; file systems take 255
 LONGEST_PATH = 1000  # bytes of a whole path
 
 logger = logging.getLogger(__name__)
 
 
-class StaticGenerator:
+class StaticGenerator(KeepFinishedPages):
     """Middleware that keeps each page that may be shared as a file below the root."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+    def open_store(self) -> Store:
         if not settings.BENCHAPP_STATICGENERATOR_ROOT:
             raise MiddlewareNotUsed("BENCHAPP_STATICGENERATOR_ROOT is empty")
-        self.get_response = get_response
-        self.pages = Pages(Path(settings.BENCHAPP_STATICGENERATOR_ROOT))
+        return FilePages(Pages(Path(settings.BENCHAPP_STATICGENERATOR_ROOT)))
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        file = self.pages.file_of(request.path) if request_may_be_stored(request) else None
-        if file is None:
-            return self.get_response(request)
-        generation = self._generation()
-        response = self.get_response(request)
-        if generation is not None and response_may_be_stored(response):
-            self._store(file, response, generation)
-        return response
+    def has_key(self, path: str) -> bool:
+        return self.store.pages.file_of(path) is not None
 
-    def _generation(self) -> str | None:
-        """The generation before rendering; None, so that nothing is stored, when it cannot be known."""
+
+class FilePages:
+    """The files as a store: a full disk or a root that cannot be written keeps no visitor from the page."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages = pages
+        self.marks = FileMarks(pages.root / MARKS)
+
+    def generation(self) -> str | None:
         try:
             return self.pages.generation()
         except OSError as error:
             logger.error("pages cannot be kept in %s: %s", self.pages.root, error)
             return None
 
-    def _store(self, file: Path, response: HttpResponse, generation: str) -> None:
-        """Keep a page; the visitor gets it all the same when the disk is full or the root not writable."""
+    def get(self, path: str) -> bytes | None:
         try:
-            self.pages.store(file, response.content, generation)
+            return self.pages.file_of(path).read_bytes()
+        except OSError:
+            return None
+
+    def put(self, path: str, body: bytes, generation: str) -> bool:
+        try:
+            return self.pages.store(self.pages.file_of(path), body, generation)
         except OSError as error:
-            logger.error("page %s not kept: %s", file, error)
+            logger.error("page %s not kept: %s", path, error)
+            return False
+
+    def purge(self, stale: Stale) -> None:
+        self.pages.purge(stale)
+
+
+class FileMarks:
+    """The marks of who renders what, a small file each: its time of change says until when it holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, key: str, value: str, seconds: int) -> bool:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            new = self._written(key, value, seconds)
+            try:
+                os.link(new, self._file(key))  # whole, and not if it is there
+                return True
+            except FileExistsError:
+                if self.get(key) is None:
+                    self.delete(key)  # out of date: the next to try has it
+                return False
+            finally:
+                new.unlink(missing_ok=True)
+        except OSError:
+            return False
+
+    def get(self, key: str) -> str | None:
+        try:
+            file = self._file(key)
+            return file.read_text("ascii") if file.stat().st_mtime > time.time() else None
+        except OSError:
+            return None
+
+    def set(self, key: str, value: str, seconds: int) -> None:
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._written(key, value, seconds).replace(self._file(key))
+
+    def delete(self, key: str) -> None:
+        with contextlib.suppress(OSError):
+            self._file(key).unlink(missing_ok=True)
+
+    def _file(self, key: str) -> Path:
+        return self.folder / key.replace(":", "-")
+
+    def _written(self, key: str, value: str, seconds: int) -> Path:
+        new = self.folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        new.write_text(value, "ascii")
+        until = time.time() + seconds
+        os.utime(new, (until, until))
+        return new
 
 
 class Pages:

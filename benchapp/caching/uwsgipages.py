@@ -33,6 +33,7 @@ class UwsgiPages:
 
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
+        self.marks = UwsgiMarks()
 
     def generation(self) -> str | None:
         current = uwsgi.cache_get(GENERATION, CACHE)
@@ -41,11 +42,15 @@ class UwsgiPages:
                 current = uwsgi.cache_get(GENERATION, CACHE) or self._renew()
         return current.decode("ascii")
 
-    def put(self, path: str, body: bytes, generation: str) -> None:
+    def get(self, path: str) -> bytes | None:
+        return uwsgi.cache_get(path, CACHE)
+
+    def put(self, path: str, body: bytes, generation: str) -> bool:
         with _locked():
-            if (uwsgi.cache_get(GENERATION, CACHE) or b"").decode("ascii") == generation:
-                # None, and nothing kept, when the page is larger than the cache takes.
-                uwsgi.cache_update(path, body, self.seconds, CACHE)
+            if (uwsgi.cache_get(GENERATION, CACHE) or b"").decode("ascii") != generation:
+                return False
+            # None, and nothing kept, when the page is larger than the cache takes.
+            return bool(uwsgi.cache_update(path, body, self.seconds, CACHE))
 
     def purge(self, stale: Stale) -> None:
         with _locked():
@@ -58,6 +63,23 @@ class UwsgiPages:
         new = secrets.token_hex(16).encode("ascii")
         uwsgi.cache_update(GENERATION, new, 0, CACHE)
         return new
+
+
+class UwsgiMarks:
+    """The marks of who renders what, in the same memory; like the generation, under keys that are no paths."""
+
+    def add(self, key: str, value: str, seconds: int) -> bool:
+        return bool(uwsgi.cache_set(key, value.encode("ascii"), seconds, CACHE))  # not if it is there
+
+    def get(self, key: str) -> str | None:
+        value = uwsgi.cache_get(key, CACHE)
+        return value.decode("ascii") if value else None
+
+    def set(self, key: str, value: str, seconds: int) -> None:
+        uwsgi.cache_update(key, value.encode("ascii"), seconds, CACHE)
+
+    def delete(self, key: str) -> None:
+        uwsgi.cache_del(key, CACHE)
 
 
 class KeepInUwsgi(KeepFinishedPages):

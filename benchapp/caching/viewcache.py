@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.cache import CacheMiddleware
 from django.utils.decorators import decorator_from_middleware_with_args
 
-from benchapp.caching.eligible import request_may_be_answered, request_may_be_stored, response_may_be_stored
+from benchapp.caching.anonymouspages import failed, fetch, store
 from benchapp.middleware import name_rendering
 
 View = Callable[..., HttpResponse]
@@ -25,23 +25,13 @@ class AnonymousPages(CacheMiddleware):
     """Django's cache of a view, which looks only at what may be shared."""
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
-        request._cache_update_cache = False
-        if not request_may_be_answered(request):
-            return None
-        # Pages vary with the cookie in general but not for anonymous readers: without this line each value of an
-        # analytics cookie would be a variant of its own.
-        cookies = request.META.pop("HTTP_COOKIE", None)
-        stored = super().process_request(request)
-        if stored is None and not request_may_be_stored(request):
-            request._cache_update_cache = False
-            if cookies is not None:
-                request.META["HTTP_COOKIE"] = cookies
-        return stored
+        return fetch(self, request)
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        if not response_may_be_stored(response):
-            return response
-        return super().process_response(request, response)
+        return store(self, request, response)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        failed(self, request)
 
 
 _cached = decorator_from_middleware_with_args(AnonymousPages)

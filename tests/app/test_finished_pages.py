@@ -24,13 +24,18 @@ def fake_uwsgi() -> SimpleNamespace:
     """The few functions of the module that only workers of uWSGI have."""
     held: dict[str, bytes] = {}
 
-    def update(key: str, value: bytes, seconds: int, cache: str) -> None:
+    def update(key: str, value: bytes, seconds: int, cache: str) -> bool:
         held[key] = value
+        return True
+
+    def add(key: str, value: bytes, seconds: int, cache: str) -> bool | None:
+        return None if key in held else update(key, value, seconds, cache)
 
     return SimpleNamespace(
         held=held,
         cache_get=lambda key, cache: held.get(key),
         cache_update=update,
+        cache_set=add,
         cache_del=lambda key, cache: held.pop(key, None),
         cache_keys=lambda cache: [key.encode() for key in held],
         lock=lambda: None,

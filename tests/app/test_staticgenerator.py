@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory, override_settings
 
 from benchapp.caching.staleness import Stale
-from benchapp.caching.staticgenerator import GENERATION, Pages, StaticGenerator
+from benchapp.caching.staticgenerator import GENERATION, MARKS, Pages, StaticGenerator
 from benchapp.models import Comment, Post
 from tests.app.conftest import Rows, account
 
@@ -44,9 +44,9 @@ def layer(site_with: Callable[..., AbstractContextManager[None]], root: Path) ->
 
 
 def files(root: Path) -> list[str]:
-    """The pages kept, and whatever else lies below the root except the generation."""
+    """The pages kept, and whatever else lies below the root except the generation and the turns."""
     found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
-    return sorted(str(path) for path in found if str(path) != GENERATION)
+    return sorted(str(path) for path in found if str(path) != GENERATION and path.parts[0] != MARKS)
 
 
 def keep(pages: Pages, *paths: str, body: bytes = b"page") -> None:
