@@ -12,28 +12,35 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.load.ab import Ab
 from bench.load.base import Command, Figures, Job, LoadError, Tool
+from bench.load.hey import Hey
 from bench.load.k6 import K6
+from bench.load.openloop import OpenLoop
 from bench.load.siege import Siege
 from bench.load.wrk import Wrk
 
 __all__ = ["TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
 
 # In the order of preference: the first that is installed and fits is taken.
-TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), Siege(), K6())
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), Siege(), Hey(), K6(), OpenLoop())
 
 
 def choose(
     workloads: Iterable[Iterable[str]],
     find: Callable[[Iterable[str]], Path | None],
     wanted: str | None = None,
+    mode: str = "closed",
 ) -> tuple[Tool, Path]:
     """The one tool that makes the load of a whole run, and its program.
 
     `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a tool that
-    must be taken. Raises BenchError when there is none that is installed and fits.
+    must be taken, `mode` is closed or open loop. Raises BenchError when there is none that is installed and fits.
     """
     counts = [len(set(paths)) for paths in workloads]
-    candidates = TOOLS if wanted is None else [_named(wanted)]
+    able = [tool for tool in TOOLS if mode in tool.modes]
+    candidates = able if wanted is None else [_named(wanted)]
+    if candidates[0] not in able:
+        names = ", ".join(tool.name for tool in able)
+        raise BenchError(f"--tool {wanted} makes no {mode} loop; leave it out or choose one that does: {names}")
     for tool in candidates:
         fits = tool.url_list or all(count <= 1 for count in counts)
         if fits and (program := find(tool.programs)):

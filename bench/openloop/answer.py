@@ -1,0 +1,89 @@
+"""One HTTP/1.1 answer, read from the pieces in which it comes."""
+
+from __future__ import annotations
+
+HEAD, LENGTH, CHUNKED, UNTIL_END = range(4)
+LONGEST_HEAD = 65536
+
+
+class AnswerError(Exception):
+    """What came is no HTTP answer."""
+
+
+class Answer:
+    """Status and body size of one answer.
+
+    status  of the answer, 0 until its head has come
+    size    bytes of its body so far, as sent: without the frames of chunks
+    closes  whether the connection ends with it
+    """
+
+    __slots__ = ("_buffer", "_left", "_state", "closes", "size", "status")
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.size = 0
+        self.closes = False
+        self._state = HEAD
+        self._buffer = b""
+        self._left = 0
+
+    def feed(self, data: bytes) -> bool:
+        """Read a piece; true when the answer is whole. Raises AnswerError for what is no answer."""
+        if self._state == HEAD:
+            data = self._buffer + data
+            end = data.find(b"\r\n\r\n")
+            if end < 0:
+                if len(data) > LONGEST_HEAD:
+                    raise AnswerError("no end of the head")
+                self._buffer = data
+                return False
+            self._read_head(data[:end])
+            self._buffer = b""
+            data = data[end + 4 :]
+        if self._state == CHUNKED:
+            return self._feed_chunks(data)
+        self.size += len(data)
+        return self._state == LENGTH and self.size >= self._left
+
+    def ended(self) -> bool:
+        """Whether the answer is whole now that the connection has ended."""
+        return self._state == UNTIL_END
+
+    def _read_head(self, head: bytes) -> None:
+        if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
+            raise AnswerError(f"no HTTP answer: {head[:40]!r}")
+        self.status = int(head[9:12])
+        fields = head.lower()
+        self.closes = b"\r\nconnection: close" in fields or head.startswith(b"HTTP/1.0")
+        at = fields.find(b"\r\ncontent-length:")
+        if at >= 0:
+            self._state = LENGTH
+            self._left = int(fields[at + 17 :].split(b"\r\n", 1)[0])
+        elif b"\r\ntransfer-encoding: chunked" in fields:
+            self._state = CHUNKED
+            self._left = -1
+        elif self.status in (204, 304):
+            self._state, self._left = LENGTH, 0
+        else:
+            self._state, self.closes = UNTIL_END, True
+
+    def _feed_chunks(self, data: bytes) -> bool:
+        """Chunks: a line with the size, that many bytes, an empty line; the last has size 0. -1: a line is awaited."""
+        data = self._buffer + data
+        while True:
+            if self._left < 0:
+                end = data.find(b"\r\n")
+                if end < 0:
+                    self._buffer = data
+                    return False
+                self._left = int(data[:end].split(b";")[0], 16)
+                data = data[end + 2 :]
+                if self._left == 0:
+                    return True
+            if len(data) < self._left + 2:
+                self._buffer = data
+                return False
+            self.size += self._left
+            data = data[self._left + 2 :]
+            self._left = -1
