@@ -9,17 +9,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench import compose, database, leftovers, manifest, paths, ports, programs, render, site, supervise, values
+from bench import compose, database, leftovers, manifest, paths, ports, programs, render, site, sizes, supervise, values
+from bench.cgroups import Group
 from bench.compose import Composition
 from bench.database import Database
 from bench.errors import BenchError, DeploymentError
 from bench.identity import Identity, worker
 from bench.manifest import Service
 from bench.render import Places
+from bench.sizes import Size
 from bench.supervise import Address, Process
 
 READY_TIMEOUT_S = 30
@@ -55,6 +57,14 @@ class Running:
         self._parts.empty()
         self.pids = self._parts.pids()
 
+    def oom_kills(self) -> int | None:
+        """How many of its processes the kernel has killed at the memory limit of its size; None without one."""
+        return self._parts.group.oom_kills() if self._parts.group else None
+
+    def answers(self) -> bool:
+        """Whether the site gives a healthy answer now."""
+        return self._parts.answers()
+
     def died(self) -> DeploymentError | None:
         """Which server or service has ended by itself and why, or None while all run."""
         return next(filter(None, (process.died() for process in self._parts.processes())), None)
@@ -75,6 +85,7 @@ def deployed(
     """Bring the stack with the layer up, yield it once it serves, and stop all of it in the end.
 
     database  `sqlite`, the name of a service that keeps data, or a URL; see bench.database.parse
+    size      the limit put on services, servers and what layers run, together; see bench.sizes
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
     env       environment of the site, over all else
@@ -82,16 +93,17 @@ def deployed(
 
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
-    check_size(size)
     composition = compose.must_compose(stack, layer)
     leftovers.clean()
+    group = sizes.group(size)
     with contextlib.ExitStack() as cleanup:
         temporary = run_dir is None
         if temporary:
             run_dir = Path(tempfile.mkdtemp(prefix="benchapp-"))
             cleanup.callback(shutil.rmtree, run_dir, ignore_errors=True)
-        parts = _Parts(composition, _values(changes), run_dir.absolute(), port, temporary)
+        parts = _Parts(composition, _values(changes), run_dir.absolute(), port, temporary, group)
         cleanup.callback(parts.stop)
+        parts.limit(sizes.named(size))
         try:
             yield parts.bring_up(database, env or {})
         except DeploymentError as error:
@@ -108,12 +120,6 @@ def _with_kept_log(error: DeploymentError, logs: Path, name: str) -> DeploymentE
     return error.moved(kept) if error.log else error
 
 
-def check_size(size: str) -> None:
-    """Raise BenchError for a size that does not exist."""
-    if size != "unlimited":
-        raise BenchError(f"--size {size}: no such size; there is: unlimited")
-
-
 def _values(changes: dict[str, Any] | None) -> values.Values:
     return values.read("bench").changed(changes or {})
 
@@ -122,13 +128,22 @@ class _Parts:
     """What a deployment is made of, and the order it starts and stops in."""
 
     def __init__(
-        self, composition: Composition, chosen: values.Values, run_dir: Path, port: int | None, temporary: bool
+        self,
+        composition: Composition,
+        chosen: values.Values,
+        run_dir: Path,
+        port: int | None,
+        temporary: bool,
+        group: Group | None = None,
     ):
         self.composition = composition
         self.values = chosen
         render.fresh_directory(run_dir)
         worker().give(run_dir)
         self.identity: Identity = worker(run_dir)
+        # What serves runs inside the size's group; what only prepares runs outside.
+        self.group = group
+        self.inside = replace(self.identity, prefix=(*group.join, *self.identity.prefix)) if group else self.identity
         self.sockets = _socket_folder(run_dir)
         self.register = leftovers.Register(run_dir if temporary else self.sockets)
         self.conf, self.logs = run_dir / "conf", run_dir / "logs"
@@ -141,6 +156,16 @@ class _Parts:
         self.services: list[tuple[Process, Service, dict[str, Any]]] = []
         self.env: dict[str, str] = {}
         self.clean_env = site.clean_environment(self.sockets)
+
+    def limit(self, size: Size | None) -> None:
+        """Make the group of the size; it is written down first, so that it is removed whatever happens."""
+        if self.group and size:
+            self.register.add_group(self.group)
+            self.group.create(size.limits)
+
+    def answers(self) -> bool:
+        tls = self._all_values()["listener"] == "tls"
+        return supervise.healthy(Address(self.places.bind, self.places.port), HEALTH, tls)
 
     def bring_up(self, asked: str | None, env: dict[str, str]) -> Running:
         """Start services and servers, the inner before the outer, and wait until the site answers."""
@@ -182,6 +207,8 @@ class _Parts:
     def stop(self) -> None:
         """Stop everything and leave no process, socket or register entry behind."""
         supervise.stop(self.processes())
+        if self.group:
+            self.group.remove()
         shutil.rmtree(self.sockets, ignore_errors=True)
         self.register.close()
 
@@ -326,7 +353,7 @@ class _Parts:
             env=env,
             cwd=cwd or self.sockets,
             log=self.logs / f"{name}.log",
-            identity=self.identity,
+            identity=self.inside,
             stop_signal=stop_signal,
         )
         self.register.add(process.pid)

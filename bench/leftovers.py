@@ -13,11 +13,12 @@ from pathlib import Path
 
 import psutil
 
-from bench import paths
+from bench import cgroups, paths
+from bench.cgroups import Group
 
 
 class Register:
-    """The entry of one deployment under `var/run/`: who owns it, and every process it started."""
+    """The entry of one deployment under `var/run/`: who owns it, its control group, and every process it started."""
 
     def __init__(self, scratch: Path):
         folder = paths.VAR / "run"
@@ -31,6 +32,11 @@ class Register:
         with contextlib.suppress(psutil.NoSuchProcess):
             self._record["processes"].append(_stamp(pid))
             self._write()
+
+    def add_group(self, group: Group) -> None:
+        """Write down a control group that is about to be made."""
+        self._record["group"] = {"folders": [str(folder) for folder in group.folders], "version": group.version}
+        self._write()
 
     def close(self) -> None:
         """Forget the deployment: all of it is stopped."""
@@ -57,6 +63,10 @@ def clean() -> int:
             continue
         for pid, since in record["processes"]:
             _kill_session(pid, since)
+        if found := record.get("group"):
+            group = cgroups.existing(found["folders"], found["version"])
+            if group:
+                group.remove()
         shutil.rmtree(record["scratch"], ignore_errors=True)
         entry.unlink(missing_ok=True)
         cleaned += 1

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from bench import compose, identity, manifest, paths, programs
+from bench import compose, identity, manifest, paths, programs, sizes
 
 SUMMARY = "stacks and layers, what fits what, what can run here and why not"
 
@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
 def survey() -> dict[str, Any]:
     """Every stack, layer and service with what can run here.
 
-    `fits[stack][layer]` is null when the two can run here, else the reason why not.
+    `fits[stack][layer]` is null when the two can run here, else the reason why not; so is the `problem` of a size.
     """
     stacks, layers, services = manifest.stacks(), manifest.layers(), manifest.services()
     fits = {
@@ -52,6 +52,9 @@ def survey() -> dict[str, Any]:
             for name, layer in layers.items()
         },
         "services": {name: _service(service) for name, service in services.items()},
+        "sizes": {
+            name: {"title": size.title, "problem": sizes.problem(name) or None} for name, size in sizes.sizes().items()
+        },
         "fits": fits,
     }
 
@@ -114,6 +117,12 @@ def as_text(listing: dict[str, Any]) -> str:
             else service["version"] or "installed"
         )
         lines.append(f"  {name:{width}}  {state}")
+    lines += ["", "SIZES (of stack, layer and services together)"]
+    width = max(map(len, listing["sizes"]))
+    for name, size in listing["sizes"].items():
+        lines.append(
+            f"  {name:{width}}  {size['title']}" + (f"; not here: {size['problem']}" if size["problem"] else "")
+        )
     return "\n".join([*lines, "", *_matrix(listing)])
 
 

@@ -41,14 +41,20 @@ class Deployment:
         return f"{self.stack}~{self.layer}" + ("" if self.size == "unlimited" else f"~{self.size}")
 
 
-def cases(plan: Plan, compose: Callable[[str, str], Composition | object]) -> tuple[tuple[Case, ...], tuple[Skip, ...]]:
+def cases(
+    plan: Plan,
+    compose: Callable[[str, str], Composition | object],
+    size_problem: Callable[[str], str] = lambda size: "",
+) -> tuple[tuple[Case, ...], tuple[Skip, ...]]:
     """The cases that can run here, and what cannot with its reason.
 
-    `compose` gives a Composition for the names of a stack and a layer, or something with a `reason`. Raises BenchError
-    when nothing at all can run here.
+    `compose` gives a Composition for the names of a stack and a layer, or something with a `reason`;
+    `size_problem` says why a size cannot be had here, or an empty string. Raises BenchError when nothing at all can run
+    here.
     """
     found: list[Case] = []
     skips: list[Skip] = []
+    problems = {size: size_problem(size) for size in plan.sizes}
     for stack in plan.stacks:
         for layer in plan.layers:
             composed = compose(stack, layer)
@@ -56,6 +62,9 @@ def cases(plan: Plan, compose: Callable[[str, str], Composition | object]) -> tu
                 skips.append(Skip(stack, layer, None, composed.reason))
                 continue
             for size in plan.sizes:
+                if problems[size]:
+                    skips.append(Skip(stack, layer, None, f"size {size} cannot be had here: {problems[size]}", size))
+                    continue
                 found += [_case(stack, layer, workload, size, plan.database, composed) for workload in plan.workloads]
     if not found:
         first = skips[0]

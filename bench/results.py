@@ -138,6 +138,7 @@ class Skip:
     layer: Annotated[str, "Name of the layer."]
     workload: Annotated[str | None, "Name of the workload, null when all workloads are skipped."]
     reason: Annotated[str, "Why it cannot run here."]
+    size: Annotated[str | None, "Name of the resource limit, null when all sizes are skipped."] = None
 
 
 @dataclass(frozen=True)

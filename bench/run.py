@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 
-from bench import database, deployment, load, machine, manifest, paths, programs, results, values
+from bench import database, load, machine, manifest, paths, programs, results, sizes, values
 from bench import plan as planning
 from bench import workload as workloads
 from bench.errors import BenchError
@@ -71,7 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds of load before a trial (default: a fifth of it, at most 2)",
     )
     parser.add_argument(
-        "--size", action="append", metavar="Z", help="resource limits " + several % "unlimited, the only one"
+        "--size",
+        action="append",
+        metavar="S",
+        help=f"a limit of memory and processor time: unlimited, {', '.join(sizes.sizes())} " + several % "unlimited",
     )
     parser.add_argument("--database", metavar="D", help="sqlite (default), postgresql (a private cluster) or a URL")
     parser.add_argument("--tool", metavar="T", help="the load tool: " + ", ".join(tool.name for tool in load.TOOLS))
@@ -111,7 +114,7 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
     asked = database.parse(args.database, manifest.services())
     duration_s = args.duration or DURATION_S
     for name in args.size or ():
-        deployment.check_size(name)
+        sizes.named(name)
     environment(args.env or [])
     values.read("bench").changed(values.parse_changes(args.set))
     plan = Plan(
@@ -131,7 +134,7 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
         env=tuple(args.env or ()),
     )
     tool = _load(plan, args.tool)
-    cases, skips = planning.cases(plan, host.compose)
+    cases, skips = planning.cases(plan, host.compose, sizes.problem)
     folder = Folder(args.to or _new_folder())
     folder.create()
     folder.write_environment(_environment(cases, plan, tool, host))

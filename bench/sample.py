@@ -2,11 +2,15 @@
 
 Memory is the proportional set size (PSS): pages that processes share are counted once, split among them, so
 that the sum over forked workers is true. The kernel computes it page by page, which is costly: about once a
-second is enough. What may not be read (another user's processes, a kernel without it) is None, never 0.
+second is enough, and less often where a look takes longer than a hundredth of that. What may not be read (another
+user's processes, a kernel without it) is None, never 0.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import statistics
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -16,22 +20,34 @@ from pathlib import Path
 import psutil
 
 INTERVAL_S = 1.0
+# The most that sampling may take of one core: where a look is dearer, the next one is further off.
+MOST_SHARE = 0.01
+PROC = Path("/proc")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+# Fewer samples than these make no slope.
+FEWEST_FOR_SLOPE = 4
 
 
 @dataclass(frozen=True)
 class Usage:
     """What one server or service used between start and stop of the sampler.
 
-    memory             (seconds since the start, PSS in bytes) of its whole process tree; empty when not
-    measured memory_peak_bytes  the largest of these, or None cpu_seconds        user and system time of all
-    processes that were in its tree, or None processes          the most processes seen at once, or None when
-    there were none to see
+    memory                    (seconds since the start, PSS in bytes) of its whole process tree; empty when not measured
+    memory_peak_bytes         the largest of these, or None
+    cpu_seconds               user and system time of all processes that were in its tree, or None
+    processes                 the most processes seen at once, or None when there were none to see
+    threads                   the most threads seen at once in all of these, or None
+    replaced                  processes that ended and had a new one begin in their tree, as far as looks saw them
+    memory_slope_bytes_per_s  how fast the PSS grew: the median slope between samples, or None with too few of them
     """
 
     memory: tuple[tuple[float, int], ...]
     memory_peak_bytes: int | None
     cpu_seconds: float | None
     processes: int | None
+    threads: int | None = None
+    replaced: int | None = None
+    memory_slope_bytes_per_s: float | None = None
 
 
 class Sampler:
@@ -68,15 +84,32 @@ class Sampler:
         # Due times are fixed, so that the time a sample takes does not add up.
         due = self._began + self._interval_s
         while not self._stop.wait(max(0.0, due - time.monotonic())):
-            self._sample()
-            due = max(due + self._interval_s, time.monotonic())
+            cost = self._sample()
+            due = max(due + max(self._interval_s, cost / MOST_SHARE), time.monotonic())
 
-    def _sample(self) -> None:
+    def _sample(self) -> float:
+        """Look at every tree; returns the processor seconds that this took."""
         began = time.thread_time()
-        children = _children()
+        machine = _Machine()
         for tree in self._trees.values():
-            tree.sample(time.monotonic() - self._began, children)
-        self.cost_seconds += time.thread_time() - began
+            tree.sample(time.monotonic() - self._began, machine)
+        cost = time.thread_time() - began
+        self.cost_seconds += cost
+        return cost
+
+
+# A process number is given anew once its process has ended: with its start, in ticks since boot, it is one process.
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Stat:
+    """What /proc/PID/stat says of a process; `own_s` and `of_children_s` are seconds of user and system time."""
+
+    key: Key
+    own_s: float
+    of_children_s: float
+    threads: int
 
 
 @dataclass
@@ -86,25 +119,26 @@ class _Tree:
     root: int
     memory: list[tuple[float, int]] = field(default_factory=list)
     processes: int = 0
-    # Seconds of user and system time by process: (own, of its children that ended and were waited for).
-    first: dict[tuple[int, float], tuple[float, float]] | None = None
-    last: dict[tuple[int, float], tuple[float, float]] = field(default_factory=dict)
-    seen: dict[tuple[int, float], tuple[float, float]] = field(default_factory=dict)
+    threads: int = 0
+    first: dict[Key, _Stat] | None = None
+    last: dict[Key, _Stat] = field(default_factory=dict)
+    seen: dict[Key, _Stat] = field(default_factory=dict)
 
-    def sample(self, at_s: float, children: Mapping[int, list[psutil.Process]]) -> None:
+    def sample(self, at_s: float, machine: _Machine) -> None:
         """Add what the tree uses now."""
-        members = _members(self.root, children)
-        self.processes = max(self.processes, len(members))
-        sizes = [_pss_bytes(process.pid) for process in members]
+        members = machine.tree(self.root)
+        sizes = [_pss_bytes(pid) for pid in members]
         known = [size for size in sizes if size is not None]
         # A part of a tree is not its size: all must be readable. Processes that ended meanwhile are size 0.
         if members and len(known) == len(sizes):
             self.memory.append((round(at_s, 3), sum(known)))
-        times = _times(members)
+        found = {stat.key: stat for pid in members if (stat := _stat(pid)) is not None}
+        self.processes = max(self.processes, len(found))
+        self.threads = max(self.threads, sum(stat.threads for stat in found.values()))
         if self.first is None:
-            self.first = times
-        self.last = times
-        self.seen |= times
+            self.first = found
+        self.last = found
+        self.seen |= found
 
     def usage(self) -> Usage:
         """What was used from the first sample to the last."""
@@ -113,6 +147,9 @@ class _Tree:
             memory_peak_bytes=max((size for _, size in self.memory), default=None),
             cpu_seconds=self._cpu_seconds(),
             processes=self.processes or None,
+            threads=self.threads or None,
+            replaced=self._replaced() if self.first else None,
+            memory_slope_bytes_per_s=slope(self.memory),
         )
 
     def _cpu_seconds(self) -> float | None:
@@ -125,49 +162,106 @@ class _Tree:
         if not first:
             return None
         inherited = _total(self.last) - _total(first) if self.last else 0.0
-        followed = sum(own - first.get(key, (0.0, 0.0))[0] for key, (own, _) in self.seen.items())
+        followed = sum(stat.own_s - (first[key].own_s if key in first else 0.0) for key, stat in self.seen.items())
         return round(max(inherited, followed), 3)
 
+    def _replaced(self) -> int:
+        """A server that ends a process for good, or starts one more, has replaced none."""
+        ended = self.seen.keys() - self.last.keys()
+        began = self.seen.keys() - (self.first or {}).keys()
+        return min(len(ended), len(began))
 
-def _total(times: Mapping[tuple[int, float], tuple[float, float]]) -> float:
-    return sum(own + of_children for own, of_children in times.values())
+
+def slope(samples: Iterable[tuple[float, int]]) -> float | None:
+    """How fast a size grows, in its unit a second: the median of the slopes between every two samples (Theil-Sen).
+
+    One sample that is off does not bend it. None with fewer than FEWEST_FOR_SLOPE samples.
+    """
+    points = list(samples)
+    if len(points) < FEWEST_FOR_SLOPE:
+        return None
+    slopes = [
+        (size - earlier) / (at - before)
+        for number, (at, size) in enumerate(points)
+        for before, earlier in points[:number]
+        if at > before
+    ]
+    return round(statistics.median(slopes), 1) if slopes else None
 
 
-def _children() -> dict[int, list[psutil.Process]]:
-    """Every process of the machine by its parent, in one look."""
-    found: dict[int, list[psutil.Process]] = {}
+def _total(found: Mapping[Key, _Stat]) -> float:
+    return sum(stat.own_s + stat.of_children_s for stat in found.values())
+
+
+class _Machine:
+    """The machine's processes in one look.
+
+    A kernel that lists the children of a process (CONFIG_PROC_CHILDREN) is asked for those of the trees alone; on
+    another one every process is looked at once.
+    """
+
+    def __init__(self) -> None:
+        self._by_parent: dict[int, list[int]] | None = None
+
+    def tree(self, root: int) -> list[int]:
+        """The root of a tree, if it lives, and all below it."""
+        if not (PROC / str(root)).is_dir():
+            return []
+        members = [root]
+        for pid in members:
+            members.extend(self._children(pid))
+        return members
+
+    def _children(self, pid: int) -> list[int]:
+        if self._by_parent is not None:
+            return self._by_parent.get(pid, [])
+        found: list[int] = []
+        # A child belongs to the thread that started it.
+        for thread in _listed(PROC / str(pid) / "task"):
+            try:
+                found += map(int, (thread / "children").read_bytes().split())
+            except FileNotFoundError:
+                if thread.is_dir():
+                    self._by_parent = _by_parent()
+                    return self._by_parent.get(pid, [])
+            except OSError:
+                continue
+        return found
+
+
+def _listed(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def _by_parent() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
     for process in psutil.process_iter(["ppid"]):
-        found.setdefault(process.info["ppid"], []).append(process)
+        found.setdefault(process.info["ppid"], []).append(process.pid)
     return found
 
 
-def _members(root: int, children: Mapping[int, Iterable[psutil.Process]]) -> list[psutil.Process]:
-    """The root of a tree, if it lives, and all below it."""
+def _stat(pid: int) -> _Stat | None:
+    """Times and threads of a process (proc(5), /proc/PID/stat), None when it has ended."""
     try:
-        members = [psutil.Process(root)]
-    except psutil.NoSuchProcess:
-        return []
-    for process in members:
-        members.extend(children.get(process.pid, ()))
-    return members
-
-
-def _times(members: Iterable[psutil.Process]) -> dict[tuple[int, float], tuple[float, float]]:
-    times = {}
-    for process in members:
-        try:
-            used = process.cpu_times()
-            key = (process.pid, process.create_time())
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-        of_children = getattr(used, "children_user", 0.0) + getattr(used, "children_system", 0.0)
-        times[key] = (used.user + used.system, of_children)
-    return times
+        text = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    # The name stands in parentheses and may hold anything; what follows it begins with the third field.
+    fields = text[text.rindex(b")") + 2 :].split()
+    user, system, of_children_user, of_children_system = (int(fields[number]) / TICKS_PER_S for number in range(11, 15))
+    return _Stat(
+        key=(pid, int(fields[19])),
+        own_s=user + system,
+        of_children_s=of_children_user + of_children_system,
+        threads=int(fields[17]),
+    )
 
 
 def _pss_bytes(pid: int) -> int | None:
     """PSS of one process; 0 when it has ended, None when it may not or cannot be read."""
-    folder = Path("/proc") / str(pid)
+    folder = PROC / str(pid)
     try:
         text = (folder / "smaps_rollup").read_text()
     except ProcessLookupError:

@@ -122,6 +122,11 @@ def wait_healthy(
         _still_waiting(processes[-1], deadline, f"answered {answer or 'nothing'} to GET {path}", timeout_s)
 
 
+def healthy(address: Address, path: str, tls: bool = False) -> bool:
+    """Whether GET `path` answers 200 at `address` now."""
+    return _get(address, path, tls) == 200
+
+
 def _get(address: Address, path: str, tls: bool) -> int | None:
     if tls:
         import ssl

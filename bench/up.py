@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from bench import deployment, manifest, values
+from bench import deployment, manifest, sizes, values
 from bench.errors import BenchError, DeploymentError
 
 SUMMARY = "serve the site by a stack until Ctrl-C"
@@ -23,11 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--database", metavar="URL|postgresql", help="sqlite (default), postgresql (a private cluster) or a URL"
     )
-    parser.add_argument("--size", default="unlimited", help="resource limits (default: unlimited, the only one)")
+    add_size(parser)
     parser.add_argument(
         "--env", action="append", default=[], metavar="K=V", help="a variable of the site's environment"
     )
     add_set(parser)
+
+
+def add_size(parser: argparse.ArgumentParser) -> None:
+    """The argument that limits a deployment."""
+    names = ", ".join(sizes.sizes())
+    parser.add_argument(
+        "--size", default=sizes.UNLIMITED, metavar="S", help=f"limit memory and processor time: {names} (default: none)"
+    )
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:

@@ -331,7 +331,11 @@ def _row(run: Run, setting: Setting, stack: str, layer: str) -> Row | None:
         return (item.stack, item.layer) == (stack, layer)
 
     trials = tuple(trial for trial in run.trials if here(trial) and _setting(trial) == setting)
-    skips = [skip.reason for skip in run.info.skips if here(skip) and skip.workload in (None, setting.workload)]
+    skips = [
+        skip.reason
+        for skip in run.info.skips
+        if here(skip) and skip.workload in (None, setting.workload) and skip.size in (None, setting.size)
+    ]
     planned = any(
         here(case) and (case.workload, case.size, case.database) == (setting.workload, setting.size, setting.database)
         for case in run.info.cases

@@ -14,7 +14,7 @@ from bench import compose, database, deployment, manifest, paths, site, values
 from bench.deployment import Running
 from bench.errors import BenchError, DeploymentError
 from bench.identity import worker
-from bench.up import add_set, environment
+from bench.up import add_set, add_size, environment
 from bench.verify import table
 from bench.verify.line import Line
 from bench.verify.outcome import GROUPS, Outcome
@@ -79,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--database", metavar="URL|postgresql", help="sqlite (default), postgresql (a private cluster) or a URL"
     )
+    add_size(parser)
     parser.add_argument(
         "--env", action="append", default=[], metavar="K=V", help="a variable of the site's environment"
     )
@@ -197,6 +198,7 @@ def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Names
             stack,
             layer,
             database=args.database,
+            size=args.size,
             env=environment(args.env),
             changes=values.parse_changes(args.set),
         ) as running:

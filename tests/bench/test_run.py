@@ -321,7 +321,7 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--size", "bronze"], "--size bronze: no such size; there is: unlimited"),
+        (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
         (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
         (["--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
         (["--tool", "jmeter"], "no load tool called 'jmeter'; there are: wrk, ab, siege, k6"),

@@ -38,9 +38,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         create = actions.add_parser("create", help="print the new account's name and password as JSON")
-        create.add_argument(
-            "--owner", default="", metavar="TEXT", help="who makes it, in the caller's own words"
-        )
+        create.add_argument("--owner", default="", metavar="TEXT", help="who makes it, in the caller's own words")
         prune = actions.add_parser("prune", help="remove accounts left behind, with all that they posted")
         prune.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
         delete = actions.add_parser("delete", help="remove the account, its sessions and its comments")
