@@ -28,8 +28,9 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 	@$(BIN)/python -m bench run $(QUICK) --to $(RUN_DIR); status=$$?; \
 	if test -e $(RUN_DIR)/run.json; then $(BIN)/python -m bench report $(RUN_DIR) || exit; fi; exit $$status
 
+# ARGS goes to pytest: make test ARGS="tests/app -x"
 test: venv  ## everything from a fresh clone to a green test run
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 servers:  ## install every system server on Debian or Ubuntu (as root or with sudo)
 	@command -v apt-get > /dev/null || { echo "make servers: no apt-get here; install: $(PACKAGES)" >&2; exit 2; }
