@@ -40,6 +40,7 @@ class Running:
     logs     the directory of their logs
     notes    what a reader of its results must know
     env      the environment of the application server
+    store    the directory of what servers keep in files
     """
 
     composition: Composition
@@ -50,6 +51,7 @@ class Running:
     notes: list[str]
     env: dict[str, str]
     conf: Path
+    store: Path
     _parts: _Parts = field(repr=False)
 
     def empty_layer(self) -> None:
@@ -68,6 +70,29 @@ class Running:
     def died(self) -> DeploymentError | None:
         """Which server or service has ended by itself and why, or None while all run."""
         return next(filter(None, (process.died() for process in self._parts.processes())), None)
+
+    @contextmanager
+    def without_service(self, name: str) -> Iterator[None]:
+        """Stop a service of the deployment, and start it again where it was when the block ends, however it ends."""
+        self._parts.stop_service(name)
+        try:
+            yield
+        finally:
+            self._parts.start_service(name)
+            self.pids = self._parts.pids()
+
+    @contextmanager
+    def again(self, changes: dict[str, Any]) -> Iterator[Running]:
+        """The same deployment once more beside this one, on the same database, with some values changed."""
+        composition = self.composition
+        with deployed(
+            composition.stack.name,
+            composition.layer_name,
+            database=self.env["DATABASE_URL"],
+            env=self._parts.asked_env,
+            changes={**self._parts.changes, **changes},
+        ) as running:
+            yield running
 
 
 @contextmanager
@@ -101,7 +126,7 @@ def deployed(
         if temporary:
             run_dir = Path(tempfile.mkdtemp(prefix="benchapp-"))
             cleanup.callback(shutil.rmtree, run_dir, ignore_errors=True)
-        parts = _Parts(composition, _values(changes), run_dir.absolute(), port, temporary, group)
+        parts = _Parts(composition, changes or {}, run_dir.absolute(), port, temporary, group)
         cleanup.callback(parts.stop)
         parts.limit(sizes.named(size))
         try:
@@ -120,24 +145,22 @@ def _with_kept_log(error: DeploymentError, logs: Path, name: str) -> DeploymentE
     return error.moved(kept) if error.log else error
 
 
-def _values(changes: dict[str, Any] | None) -> values.Values:
-    return values.read("bench").changed(changes or {})
-
-
 class _Parts:
     """What a deployment is made of, and the order it starts and stops in."""
 
     def __init__(
         self,
         composition: Composition,
-        chosen: values.Values,
+        changes: dict[str, Any],
         run_dir: Path,
         port: int | None,
         temporary: bool,
         group: Group | None = None,
     ):
         self.composition = composition
-        self.values = chosen
+        self.changes = changes
+        self.values = values.read("bench").changed(changes)
+        self.asked_env: dict[str, str] = {}
         render.fresh_directory(run_dir)
         worker().give(run_dir)
         self.identity: Identity = worker(run_dir)
@@ -177,6 +200,7 @@ class _Parts:
         url = self._start_services(chosen)
         database.prepare(chosen, url, self.identity)
         started = time.monotonic()
+        self.asked_env = env
         self.env = {**self._site_env(url), **env}
         self.wiring = render.wire(self.composition.servers, self.places, self._all_values(), ports.free_port)
         render.write_files(self.composition, self.places, self.wiring, self.values, self.conf)
@@ -190,6 +214,7 @@ class _Parts:
             notes=self._notes(),
             env=self.env,
             conf=self.conf,
+            store=Path(self.places.store),
             _parts=self,
         )
 
@@ -226,6 +251,17 @@ class _Parts:
         for path in Path(self.places.store).iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._start_all()
+
+    def stop_service(self, name: str) -> None:
+        supervise.stop([self._service(name)[0]])
+
+    def start_service(self, name: str) -> None:
+        item = self._service(name)
+        self.services.remove(item)
+        self._launch_service(*item[1:])
+
+    def _service(self, name: str) -> tuple[Process, Service, dict[str, Any]]:
+        return next(item for item in self.services if item[1].name == name)
 
     def _check_port(self) -> None:
         if Address(self.places.bind, self.places.port).accepts():

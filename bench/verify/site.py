@@ -108,6 +108,10 @@ class Site:
         named = [word for post in posts for word in ("--post", post)]
         self._command(["verifyaccount", "delete", account.username, *named], env, reads=False)
 
+    def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
+        """Remove the rows that probes have made and nobody has removed; raises BenchError when the command fails."""
+        self._command(["removeprobes"], env, reads=False)
+
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
         return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)
 

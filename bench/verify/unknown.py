@@ -50,6 +50,9 @@ class UnknownSite(Site):
     def create_account(self, env: Mapping[str, str] | None = None) -> Account:
         raise NotAsked(NEEDS)
 
+    def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
+        raise NotAsked(NEEDS)
+
 
 def must_answer(target: Target) -> None:
     """Raise BenchError unless something that speaks HTTP answers there."""

@@ -24,7 +24,12 @@ _MISSING = object()
 
 def home_generation() -> str:
     """The word in the key of each part of the home page; another one after a write, empty while the layer is off."""
-    return generation(caches[ALIAS], reverse("home")) if settings.BENCHAPP_FRAGMENTS else ""
+    return page_generation(reverse("home"))
+
+
+def page_generation(path: str) -> str:
+    """The same word for any page that keeps parts of itself."""
+    return generation(caches[ALIAS], path) if settings.BENCHAPP_FRAGMENTS else ""
 
 
 def lookup(name: str, word: str, compute: Callable[[], Any]) -> Any:

@@ -14,6 +14,7 @@ from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
@@ -139,6 +140,7 @@ def _remove(author: Author) -> None:
 
 
 WRITES: dict[str, Callable[[Author], None]] = {
+    "look": lambda author: None,
     "edit": _edit,
     "update": _update,
     "update-silently": _update_silently,
@@ -150,7 +152,7 @@ WRITES: dict[str, Callable[[Author], None]] = {
 
 
 def _state(author: Author) -> JsonResponse:
-    """What pages say of an author now: the title and the newest comment (null when there is none), and the totals."""
+    """What pages say of an author now: title and newest comment (null when there is none), counts, and the totals."""
     post = Post.objects.filter(author=author.pk).first()
     comment = Comment.objects.filter(post__author=author.pk).order_by("-id").first()
     totals = pagination.total_authors(), pagination.total_posts(), pagination.total_comments()
@@ -160,6 +162,8 @@ def _state(author: Author) -> JsonResponse:
             "author": author.pk,
             "name": author.name,
             "title": post and post.title,
+            "posts": _counted(Post.objects.filter(author=author.pk).count(), "post"),
+            "said": _counted(Comment.objects.filter(post__author=author.pk).count(), "comment"),
             "comment": comment and comment.body,
             "totals": f"{authors} authors, {posts} posts and {comments} comments",
             "author_page": reverse("author", args=[author.pk]),
@@ -175,6 +179,10 @@ def _author(pk: int) -> Author:
 
 def _title(pk: int) -> str:
     return get_object_or_404(Post, author=_author(pk)).title
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{pluralize(number)}"
 
 
 def _words() -> str:

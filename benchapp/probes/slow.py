@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from benchapp.caching.fragments import lookup
+from benchapp.caching.fragments import lookup, page_generation
 from benchapp.probes.rendered import probe_page
 from benchapp.probes.rows import made_by_probe, title_of
 from benchapp.views import page
@@ -26,13 +26,14 @@ POLL_S = 0.005
 
 @page
 def slow(request: HttpRequest, milliseconds: int, name: str) -> HttpResponse:
-    """A page, and a part of it, that takes so many milliseconds to make; a new `name` is a page nobody has asked for."""
+    """A page, and a part of it, that takes so many milliseconds to make; nobody has asked for that of a new `name`."""
 
     def make_part() -> str:
         time.sleep(min(milliseconds, LONGEST_MS) / 1000)
         return uuid.uuid4().hex
 
-    return probe_page([("part-id", lookup(f"probe.{name}", make_part))])
+    word = page_generation(request.path)
+    return probe_page([("part-id", lookup(f"probe.{name}", word, make_part))])
 
 
 @page
@@ -44,7 +45,8 @@ def gated(request: HttpRequest, pk: int) -> HttpResponse:
         _wait_at(_gate(pk))
         return title
 
-    return probe_page([("title", lookup(f"probe.title.{pk}", read))])
+    word = page_generation(request.path)
+    return probe_page([("title", lookup(f"probe.title.{pk}", word, read))])
 
 
 @never_cache

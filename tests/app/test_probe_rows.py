@@ -1,4 +1,4 @@
-"""The probes' writes: only rows that they have made themselves, each announced, and nothing left when they are removed."""
+"""The probes write only rows that they have made themselves, announce each write, and leave nothing behind."""
 
 from __future__ import annotations
 

@@ -9,3 +9,5 @@ from bench.verify.checks import inside  # noqa: F401
 from bench.verify.checks import connections  # noqa: F401
 from bench.verify.checks import accounts  # noqa: F401
 from bench.verify.checks import bodies  # noqa: F401
+from bench.verify.checks import freshness  # noqa: F401
+from bench.verify.checks import stampede  # noqa: F401

@@ -1,0 +1,258 @@
+"""Freshness: how soon a write shows on every page it concerns, and whether what is old can come back."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from bench.verify.laid import again, laid, untold
+from bench.verify.outcome import Figure, Finding, Mismatch, NotTried
+from bench.verify.rows import Row, Writer, made
+from bench.verify.suite import Context, check
+from bench.verify.wire import Answer
+
+# A page asked for so long after a write must be right where the layer is told: a web server may look once a second
+# only at the files it keeps open, and count whole seconds.
+TOLD_S = 2.5
+# Where only the time to live ends an old page, the deployment is brought up once more with this one.
+SHORT_TTL_S = 2
+# Clocks of caches tick in whole seconds, and a machine may be busy.
+SLACK_S = 2.0
+# A gate is not waited for longer.
+GATE_S = 4.0
+PAUSE_S = 0.02
+
+WRITES = ("comment", "edit", "update", "roll-back", "delete")
+SILENT = "update-silently"
+
+
+@dataclass(frozen=True)
+class Right:
+    """What an anonymous visitor must see at `path`."""
+
+    path: str
+    wanted: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    status: int = 200
+
+    def met(self, answer: Answer) -> bool:
+        return answer.status == self.status and not self.missing(answer) and not self.left(answer)
+
+    def missing(self, answer: Answer) -> list[str]:
+        return [word for word in self.wanted if word not in answer.text]
+
+    def left(self, answer: Answer) -> list[str]:
+        return [word for word in self.unwanted if word in answer.text]
+
+    def wrong(self, answer: Answer, when: str) -> Mismatch:
+        expected = f"GET {self.path} {when}: status {self.status}"
+        expected += f" with {', '.join(self.missing(answer))}" if self.missing(answer) else ""
+        expected += f" without {', '.join(self.left(answer))}" if self.left(answer) else ""
+        return Mismatch(expected, f"status {answer.status}, not so")
+
+
+@dataclass
+class Waiting:
+    """A page that has to become right after a write, and until when it may be wrong.
+
+    done_s  how many seconds after the write it was right, None before
+    """
+
+    right: Right
+    written: float
+    bound_s: float
+    what: str
+    done_s: float | None = None
+    wrong: Answer | None = field(default=None, repr=False)
+
+    def ask(self, context: Context) -> None:
+        """Ask for the page; what begins after its time must be right."""
+        begun = time.monotonic()
+        answer = context.get(self.right.path)
+        if self.right.met(answer):
+            # It may have been right all along; only a wrong answer proves that it was not.
+            self.done_s = 0.0 if self.wrong is None else begun - self.written
+        else:
+            self.wrong = answer
+
+    @property
+    def over(self) -> bool:
+        return self.done_s is not None or time.monotonic() - self.written > self.bound_s + PAUSE_S
+
+
+@check("told-of-writes", group="freshness")
+def told_of_writes(context: Context) -> Iterator[Finding]:
+    """A layer that is told shows a comment, an edit, a bulk update and a deletion on every page, no rollback on any."""
+    if names := ", ".join(layer.name for layer in untold(context)):
+        yield NotTried(f"{names} cannot be told of a write: see time-to-live")
+        return
+    with made(context) as (writer, (row,)):
+        waited: list[Waiting] = [*_settle(context, _waiting(context, row, None, TOLD_S, "make"))]
+        for what in WRITES:
+            row, old = writer.write(row, what), row
+            waited += _settle(context, _waiting(context, row, old, TOLD_S, what))
+        yield from _found(context, waited)
+
+
+@check("slow-rendering", group="freshness")
+def slow_rendering(context: Context) -> Iterator[Finding]:
+    """What a rendering read before a write and answers after it is not kept, nor given to who asks after the write."""
+    if names := ", ".join(layer.name for layer in untold(context)):
+        yield NotTried(f"{names} cannot be told of a write: see time-to-live")
+        return
+    with made(context) as (writer, (row,)):
+        with _Slow(context, writer, row) as slow:
+            row, old = writer.write(row, "edit"), row
+            late = slow.ask_again()
+        right = Right(slow.path, _words(row.title), _words(old.title))
+        if late.answer and not right.met(late.answer):
+            yield right.wrong(late.answer, "asked for after a write, while an older rendering was on its way")
+        waited = [Waiting(right, time.monotonic(), TOLD_S, "a write that a slower rendering outlasted")]
+        _settle(context, waited)
+        yield from _mismatches(waited)
+
+
+@check("time-to-live", group="freshness", thorough=True)
+def time_to_live(context: Context) -> Iterator[Finding]:
+    """No page is older than the time to live, whether or not its layer is told, and whatever is written meanwhile.
+
+    Asked of the same deployment brought up once more with a time to live of 2 s.
+    """
+    telling = not untold(context)
+    kinds = (SILENT,) if telling else WRITES
+    bound_s = SHORT_TTL_S * len(laid(context)) + SLACK_S
+    with (
+        again(context, {"cache_seconds": SHORT_TTL_S}) as context,
+        made(context, len(kinds) + 1) as (writer, [*rows, raced]),
+    ):
+        for row in rows:
+            _keep(context, _rights(context, row, None))
+        waited: list[Waiting] = []
+        with _Slow(context, writer, raced) as slow:
+            slow_row = writer.write(raced, SILENT if telling else "edit")
+        for what, row in zip(kinds, rows, strict=True):
+            waited += _waiting(context, writer.write(row, what), row, bound_s, what)
+        right = Right(slow.path, _words(slow_row.title), _words(raced.title))
+        waited.append(Waiting(right, time.monotonic(), bound_s, "a write that a slower rendering outlasted"))
+        # The home page counts all of them, which only the last one can be right about.
+        last = writer.write(raced, "look").totals
+        for item in waited:
+            if item.right.path == context.site.url("home"):
+                item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
+        _settle(context, waited)
+        yield Figure("time_to_live_s", SHORT_TTL_S)
+        yield from _found(context, waited, "old")
+
+
+class _Slow:
+    """A rendering that has read a row's title when the block begins, and answers when it ends."""
+
+    def __init__(self, context: Context, writer: Writer, row: Row):
+        self.context, self.writer, self.row = context, writer, row
+        self.path = f"{row.probe_page}gated/"
+        self.asked: list[_Asked] = []
+
+    def __enter__(self) -> _Slow:
+        self.writer.gate(self.row, "close")
+        self.asked.append(_Asked(self.context, self.path))
+        deadline = time.monotonic() + GATE_S
+        while not self.writer.gate(self.row, "look"):
+            if time.monotonic() > deadline:
+                raise ValueError(f"GET {self.path}: no rendering waits at its gate")
+            time.sleep(PAUSE_S)
+        return self
+
+    def ask_again(self) -> _Asked:
+        """Another client asks for the page while the first rendering is on its way."""
+        self.asked.append(_Asked(self.context, self.path))
+        # Time for it to arrive; when it has not, it is a client that asks later, and must be answered as well.
+        time.sleep(PAUSE_S)
+        return self.asked[-1]
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.writer.gate(self.row, "open")
+        for asked in self.asked:
+            asked.join()
+
+
+class _Asked(threading.Thread):
+    """One anonymous request on its way; `answer` is None when it failed."""
+
+    def __init__(self, context: Context, path: str):
+        super().__init__(daemon=True)
+        self.context, self.path = context, path
+        self.answer: Answer | None = None
+        self.start()
+
+    def run(self) -> None:
+        self.answer = self.context.get(self.path)
+
+
+def _rights(context: Context, row: Row, old: Row | None) -> list[Right]:
+    """What every page about a row must say now, `old` being what it was before."""
+    site = context.site
+    gone = _gone(row, old)
+    rights = [
+        Right(site.url("home"), _words(row.totals, row.title), gone),
+        Right(site.url("posts"), _words(row.title), gone),
+        Right(site.url("comments"), _words(row.title, row.comment), gone),
+        Right(site.url("authors"), _words(row.name)),
+        Right(row.author_page, _words(row.title, row.posts), gone),
+    ]
+    if post := row.post_page or (old and old.post_page):
+        rights.append(Right(post, _words(row.title, row.comment, row.said if row.title else None), gone, _status(row)))
+    return rights
+
+
+def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
+    return _words(old.title) if old and old.title != row.title else ()
+
+
+def _status(row: Row) -> int:
+    return 200 if row.title else 404
+
+
+def _words(*words: str | None) -> tuple[str, ...]:
+    return tuple(word for word in words if word)
+
+
+def _keep(context: Context, rights: Iterable[Right]) -> None:
+    """Have the pages kept as they are."""
+    for right in rights:
+        context.get(right.path)
+
+
+def _waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[Waiting]:
+    """The pages that a write concerns, beginning now."""
+    now = time.monotonic()
+    return [Waiting(right, now, bound_s, what) for right in _rights(context, row, old)]
+
+
+def _settle(context: Context, waited: list[Waiting]) -> list[Waiting]:
+    """Ask for the pages until each is right or its time is over; asked once more, each is kept as it is then."""
+    while pending := [item for item in waited if not item.over]:
+        for item in pending:
+            item.ask(context)
+        if any(item.done_s is None for item in pending):
+            time.sleep(PAUSE_S)
+    for item in waited:
+        if item.done_s is not None and not item.right.met(answer := context.get(item.right.path)):
+            item.done_s, item.wrong = None, answer
+    return waited
+
+
+def _found(context: Context, waited: list[Waiting], name: str = "fresh") -> Iterator[Finding]:
+    yield from _mismatches(waited)
+    taken = [item.done_s * 1000 for item in waited if item.done_s is not None]
+    if taken:
+        yield Figure(f"{name}_p50_ms", round(statistics.median(taken)))
+        yield Figure(f"{name}_max_ms", round(max(taken)))
+
+
+def _mismatches(waited: Iterable[Waiting]) -> Iterator[Mismatch]:
+    for item in waited:
+        if item.done_s is None and item.wrong is not None:
+            yield item.right.wrong(item.wrong, f"{item.bound_s:g} s after {item.what}")

@@ -1,0 +1,45 @@
+"""What the layers of a deployment say of themselves, and the same deployment once more with other values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from bench import compose
+from bench.manifest import Layer
+from bench.verify.outcome import NotAsked
+from bench.verify.suite import Context
+from bench.verify.wire import Target
+
+PAGES, PARTS = "pages", "parts"
+
+
+def laid(context: Context) -> tuple[Layer, ...]:
+    """The manifests of the layers on the deployment; raises BenchError for the name of no layer."""
+    if context.running:
+        return context.running.composition.layers
+    return compose.layers("+".join(context.layers))
+
+
+def untold(context: Context) -> list[Layer]:
+    """The layers that cannot be told of a write."""
+    return [layer for layer in laid(context) if not layer.told]
+
+
+def keeps_pages(context: Context) -> bool:
+    """Whether a layer keeps whole pages."""
+    return any(layer.keeps == PAGES for layer in laid(context))
+
+
+@contextmanager
+def again(context: Context, changes: dict[str, Any]) -> Iterator[Context]:
+    """A context of the same deployment once more, beside this one, with some values changed.
+
+    Raises NotAsked where the deployment is not the instrument's own.
+    """
+    if context.running is None:
+        raise NotAsked("it needs a deployment of its own: verify a STACK instead of a --target")
+    with context.running.again(changes) as running:
+        yield replace(context, target=Target.parse(running.url), running=running, env=running.env, pages={}, seen=set())
