@@ -9,6 +9,10 @@ class BenchError(Exception):
     """A problem told in one line; the command line prints it and exits with status 2."""
 
 
+class GlobalFault(BenchError):
+    """A problem of the machine that every further case would meet too, such as a database that is gone."""
+
+
 class DeploymentError(BenchError):
     """A deployment did not come up; `log` is the file that says why, or None."""
 

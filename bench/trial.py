@@ -1,7 +1,7 @@
 """One trial: visit every address once, warm up, make the load and sample what it costs, visit again.
 
 Only this module times anything. A trial that went wrong in any way becomes a failed one, with the reason and without
-figures.
+figures; one that a guard (bench.guards) does not trust is voided, with the reason and its figures.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Protocol
 
-from bench import visit, workload
+from bench import guards, machine, visit, workload
+from bench.errors import GlobalFault
 from bench.load import Command, Figures, Job, LoadError, Tool
 from bench.results import Case, Folder, Trial
 from bench.sample import Sampler, Usage
+from bench.watch import AccessLog, Bodies, Bystanders, unlike
 
 # How much a load tool's log of errors may grow to; siege writes a line for each failed request.
 LOG_LIMIT_BYTES = 1_000_000
@@ -31,6 +33,12 @@ LOG_LIMIT_BYTES = 1_000_000
 GRACE_S = 10
 # File descriptors a load tool needs besides its connections.
 SPARE_FILES = 100
+# A page of the workload is fetched and compared this many times in a trial, and at most once a second.
+LOOKS = 10
+# Connections that an open loop may open, at most: as many as requests can be waiting for an answer.
+MOST_CONNECTIONS = 10_000
+# What a line of a load tool's errors begins with when it tells seconds and requests so far, and whose.
+PROGRESS = b"progress "
 
 
 class Running(Protocol):
@@ -44,13 +52,32 @@ class Running(Protocol):
 
 @dataclass(frozen=True)
 class Load:
-    """How load is made in every trial of a run."""
+    """How load is made in every trial of a run.
+
+    threads   processor cores the load tool may keep busy
+    mode      closed: the level is connections; open: it is requests a second
+    bounds    of the guards that are in force (bench.guards)
+    ceilings  requests a second the tool can make, with connections reused or not; empty when it was not calibrated
+    live      called with seconds since the start and requests so far, where the load tool tells while it works
+    """
 
     tool: Tool
     program: str
     duration_s: int
     warmup_s: float
     threads: int
+    mode: str = "closed"
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    ceilings: Mapping[bool, float] = field(default_factory=dict)
+    live: Callable[[float, int], None] | None = None
+
+    def job(self, url: str, paths: tuple[str, ...], level: int, keep_alive: bool) -> Job:
+        """The job of a trial at a level."""
+        reuse = self.tool.can_keep_alive and keep_alive
+        job = Job(url, paths, level, self.duration_s, self.threads, keep_alive=reuse)
+        if self.mode == "closed":
+            return job
+        return replace(job, rate=level, connections=min(MOST_CONNECTIONS, max(100, level * job.timeout_s)))
 
 
 class TrialError(Exception):
@@ -74,26 +101,48 @@ def measure(
     name = trial_id(case, level, round_number)
     directory = folder.raw / name
     directory.mkdir(parents=True, exist_ok=True)
-    keep_alive = load.tool.can_keep_alive and workload.named(case.workload).keep_alive
-    job = Job(running.url, paths, level, load.duration_s, load.threads, keep_alive=keep_alive)
+    job = load.job(running.url, paths, level, workload.named(case.workload).keep_alive)
     started_at = now()
     try:
-        _visit("before the load", running, paths)
+        before = _visit("before the load", running, paths)
         if load.warmup_s:
             _warm_up(job, load, directory)
         started_at = now()
-        figures, usage = _timed(job, load, running, directory)
+        seen = _timed(job, load, running, before, directory)
+        figures = seen.figures
         if problem := figures.failure():
             raise TrialError(f"{load.tool.name}: {problem}", newest_log(running.logs), figures)
-        _visit("after the load", running, paths)
+        after = _visit("after the load", running, paths)
     except TrialError as error:
         record = failed(case, level, round_number, load, str(error), folder.relative(error.log), started_at)
         counts = _error_counts(error.figures) if error.figures else {}
         return replace(record, **counts, time_to_ready_s=round(running.ready_s, 3), keep_alive=job.keep_alive)
+    wrong = seen.wrong or next(filter(None, (unlike(path, before[path], after[path]) for path in before)), "")
+    ceiling = load.ceilings.get(job.keep_alive)
+    body_bytes = sum(len(before[path]) for path in paths) / len(paths)
+    said = guards.look(
+        guards.Observed(
+            figures=figures,
+            connections=job.connections if job.rate is None else None,
+            rate=job.rate,
+            mean_is_own=load.tool.own_mean,
+            connecting=load.tool.connects_aside and not (job.keep_alive and seen.stays_open),
+            body_bytes=body_bytes,
+            bytes_whole=load.tool.counts_bytes,
+            wrong_bodies=wrong,
+            served=seen.served,
+            ceiling=ceiling,
+            tool_cpu=seen.tool_cpu,
+            others=seen.others,
+        ),
+        load.bounds,
+    )
+    reason = guards.voids(said)
+    usage = seen.usage
     return Trial(
         **_identity(case, level, round_number, load, started_at),
-        status="ok",
-        reason=None,
+        status="voided" if reason else "ok",
+        reason=reason,
         log=None,
         duration_s=round(figures.duration_s, 3),
         requests_total=figures.requests_total,
@@ -103,7 +152,9 @@ def measure(
         latency_p50_ms=figures.latency_p50_ms,
         latency_p90_ms=figures.latency_p90_ms,
         latency_p99_ms=figures.latency_p99_ms,
+        latency_p999_ms=figures.latency_p999_ms,
         latency_max_ms=figures.latency_max_ms,
+        histogram=figures.histogram,
         **_error_counts(figures),
         memory={name: used.memory for name, used in usage.items()},
         memory_peak_bytes={name: used.memory_peak_bytes for name, used in usage.items()},
@@ -111,6 +162,16 @@ def measure(
         processes={name: used.processes for name, used in usage.items()},
         time_to_ready_s=round(running.ready_s, 3),
         keep_alive=job.keep_alive,
+        thirds=figures.thirds and tuple(round(3 * count / load.duration_s, 3) for count in figures.thirds),
+        requests_dropped=figures.requests_dropped,
+        send_delay_p99_ms=figures.send_delay_p99_ms,
+        guards=said,
+        body_bytes=round(body_bytes, 1),
+        bodies_checked=seen.checked,
+        requests_served=seen.served if isinstance(seen.served, int) else None,
+        tool_ceiling_per_second=ceiling,
+        tool_cpu_share=seen.tool_cpu,
+        other_cpu_share=seen.others,
     )
 
 
@@ -151,7 +212,8 @@ def _identity(case: Case, level: int, round_number: int, load: Load, started_at:
         "workload": case.workload,
         "size": case.size,
         "database": case.database,
-        "level_connections": level,
+        "level_connections": level if load.mode == "closed" else None,
+        "rate_requested": float(level) if load.mode == "open" else None,
         "round": round_number,
         "state": "warm",
         "started_at": started_at,
@@ -159,18 +221,19 @@ def _identity(case: Case, level: int, round_number: int, load: Load, started_at:
     }
 
 
-def _error_counts(figures: Figures) -> dict[str, int | None]:
+def _error_counts(figures: Figures) -> dict[str, int | dict[str, int] | None]:
     return {
         "errors_connect": figures.errors_connect,
         "errors_read": figures.errors_read,
         "errors_timeout": figures.errors_timeout,
         "responses_not_2xx": figures.responses_not_2xx,
+        "statuses": figures.statuses,
     }
 
 
-def _visit(when: str, running: Running, paths: tuple[str, ...]) -> None:
+def _visit(when: str, running: Running, paths: tuple[str, ...]) -> dict[str, bytes]:
     try:
-        visit.all_of(running.url, paths)
+        return visit.all_of(running.url, paths)
     except visit.VisitError as error:
         raise TrialError(f"{when}: {error}", newest_log(running.logs)) from None
 
@@ -182,19 +245,65 @@ def _warm_up(job: Job, load: Load, directory: Path) -> None:
     _run(command, job.connections, directory, "warmup", seconds + GRACE_S, interrupt_after_s=load.warmup_s)
 
 
-def _timed(job: Job, load: Load, running: Running, directory: Path) -> tuple[Figures, dict[str, Usage]]:
+@dataclass(frozen=True)
+class Seen:
+    """What was measured and noticed during the timed load; the names are those of bench.guards.Observed."""
+
+    figures: Figures
+    usage: dict[str, Usage]
+    stays_open: bool
+    checked: int
+    wrong: str
+    served: int | str
+    tool_cpu: float | None
+    others: float | None
+
+
+def _timed(job: Job, load: Load, running: Running, expected: Mapping[str, bytes], directory: Path) -> Seen:
     command = load.tool.command(load.program, job)
     limit_s = job.seconds + job.timeout_s + GRACE_S
+    stays_open = _stays_open(running, job.paths[0])
     sampler = Sampler(running.pids)
+    bodies = Bodies(running.url, expected, max(1.0, job.seconds / LOOKS))
+    access_log = AccessLog(running.logs / "access.log")
     sampler.start()
+    bystanders, tool_before = Bystanders(), _children_s()
+    bodies.start()
     try:
-        stdout, stderr = _run(command, job.connections, directory, "load", limit_s)
+        stdout, stderr = _run(command, job.connections, directory, "load", limit_s, live=load.live)
     finally:
+        tool_s = _children_s() - tool_before
+        bodies.stop()
         usage = sampler.stop()
+    others = bystanders.share([tool_s, *(used.cpu_seconds for used in usage.values())])
     try:
-        return load.tool.parse(stdout, stderr), usage
+        figures = load.tool.parse(stdout, stderr).supported()
     except LoadError as error:
         raise TrialError(str(error), directory / "load.err") from None
+    served = access_log.lines(figures.requests_total)
+    return Seen(
+        figures=figures,
+        usage=usage,
+        stays_open=stays_open,
+        checked=bodies.checked,
+        wrong=bodies.wrong,
+        served=served - bodies.checked if isinstance(served, int) else served,
+        tool_cpu=round(tool_s / (figures.duration_s * (load.tool.threads(job) or machine.cores())), 4),
+        others=others,
+    )
+
+
+def _stays_open(running: Running, path: str) -> bool:
+    try:
+        return visit.stays_open(running.url, path)
+    except visit.VisitError as error:
+        raise TrialError(f"before the load: {error}", newest_log(running.logs)) from None
+
+
+def _children_s() -> float:
+    """Processor seconds of the processes that ended and were waited for: of the load tool, when nothing else does."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _run(
@@ -204,11 +313,12 @@ def _run(
     name: str,
     limit_s: float,
     interrupt_after_s: float | None = None,
+    live: Callable[[float, int], None] | None = None,
 ) -> tuple[str, str]:
     """Run a load tool in `directory` and give back what it printed, which is kept there too.
 
-    Raises TrialError when it fails or is not done after `limit_s`. With `interrupt_after_s` it is told to stop then,
-    and what it makes of that does not matter.
+    Raises TrialError when it fails or is not done after `limit_s`, and GlobalFault when it cannot be started. With
+    `interrupt_after_s` it is told to stop then, and what it makes of that does not matter. `live` hears how far it is.
     """
     for file, content in command.files.items():
         (directory / file).parent.mkdir(exist_ok=True)
@@ -228,8 +338,9 @@ def _run(
                 start_new_session=True,
             )
         except OSError as error:
-            raise TrialError(f"cannot start {command.argv[0]}: {error.strerror}") from None
-    drain = threading.Thread(target=_keep_beginning, args=(process.stderr, err), name="load tool's errors")
+            raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
+    told = (process.stderr, err, _Progress(live) if live else None)
+    drain = threading.Thread(target=_keep_beginning, args=told, name="load tool's errors")
     drain.start()
     try:
         status = _wait(process, limit_s, interrupt_after_s)
@@ -259,13 +370,35 @@ def _wait(process: subprocess.Popen, limit_s: float, interrupt_after_s: float | 
         return None
 
 
-def _keep_beginning(stream: IO[bytes], path: Path) -> None:
-    """Write what comes to the file as long as it is short, and read on, so that the writer is never held up."""
+def _keep_beginning(stream: IO[bytes], path: Path, progress: _Progress | None) -> None:
+    """Write what comes to the file as long as it is short, and read on, so that the writer is never held up.
+
+    Lines that tell how far the load is are passed on and not kept.
+    """
     room = LOG_LIMIT_BYTES
     with stream, path.open("wb") as file:
-        while chunk := stream.read1(65536):
-            file.write(chunk[:room])
-            room = max(0, room - len(chunk))
+        while line := stream.readline(65536):
+            if line.startswith(PROGRESS):
+                if progress:
+                    progress.told(line)
+                continue
+            file.write(line[:room])
+            room = max(0, room - len(line))
+
+
+class _Progress:
+    """Adds up what the threads of a load tool tell and passes it on."""
+
+    def __init__(self, live: Callable[[float, int], None]):
+        self._live = live
+        self._counts: dict[bytes, int] = {}
+
+    def told(self, line: bytes) -> None:
+        """`progress SECONDS REQUESTS [THREAD]`; anything else is not for us."""
+        with contextlib.suppress(ValueError):
+            _, seconds, requests, *thread = line.split()
+            self._counts[b"".join(thread)] = int(requests)
+            self._live(float(seconds), sum(self._counts.values()))
 
 
 @contextlib.contextmanager

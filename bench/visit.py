@@ -18,6 +18,16 @@ class VisitError(BenchError):
 
 def get(base_url: str, path: str) -> bytes:
     """The body at `path`, asked for on a connection of its own. Raises VisitError unless the status is 200."""
+    return _get(base_url, path, {"Connection": "close"})[0]
+
+
+def stays_open(base_url: str, path: str) -> bool:
+    """Whether the server keeps a connection open after its answer when it may. Raises VisitError like `get`."""
+    return not _get(base_url, path, {})[1]
+
+
+def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, bool]:
+    """The body, and whether the answer announced the end of the connection."""
     parts = urlsplit(base_url)
     if parts.scheme == "https":
         # The certificate is the deployment's own, signed by nobody.
@@ -26,8 +36,9 @@ def get(base_url: str, path: str) -> bytes:
     else:
         connection = http.client.HTTPConnection(parts.netloc, timeout=TIMEOUT_S)
     try:
-        connection.request("GET", path, headers={"Connection": "close"})
+        connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
+        closes = answer.will_close
         body = answer.read()
     except TimeoutError:
         raise VisitError(f"GET {path}: no answer in {TIMEOUT_S} s") from None
@@ -37,10 +48,9 @@ def get(base_url: str, path: str) -> bytes:
         connection.close()
     if answer.status != 200:
         raise VisitError(f"GET {path}: status {answer.status}, not 200")
-    return body
+    return body, closes
 
 
-def all_of(base_url: str, paths: Iterable[str]) -> None:
-    """Request every different path once. Raises VisitError at the first that is not answered with 200."""
-    for path in dict.fromkeys(paths):
-        get(base_url, path)
+def all_of(base_url: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """The body of every different path, requested once. Raises VisitError at the first not answered with 200."""
+    return {path: get(base_url, path) for path in dict.fromkeys(paths)}

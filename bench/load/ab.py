@@ -24,6 +24,7 @@ class Ab(Tool):
     url_list = False
     percentiles = True
     latency_step_ms = 1.0
+    own_mean = False
 
     def command(self, program: str, job: Job) -> Command:
         """ab for a time; -n comes after -t, which sets it too. Raises ValueError for several paths."""
@@ -34,6 +35,10 @@ class Ab(Tool):
         # -r: go on after a broken connection, and count it.
         argv = (program, "-q", "-r", *keep, *time, "-c", str(job.connections), job.base_url + job.paths[0])
         return Command(argv)
+
+    def threads(self, job: Job) -> int:
+        """One, whatever it is told."""
+        return 1
 
     def parse(self, stdout: str, stderr: str) -> Figures:
         """The figures of the text that ab prints."""

@@ -127,6 +127,9 @@ class Tool(ABC):
     can_keep_alive   whether it can reuse connections without miscounting
     fallback         whether it came from pip, to be used where no system tool is installed
     modes            closed loop, open loop or both
+    own_mean         whether it measures the mean latency, rather than dividing time by requests
+    connects_aside   whether its latency leaves out the time of connecting
+    counts_bytes     whether its bytes a second are all that was received, exactly
     """
 
     name: str
@@ -138,6 +141,9 @@ class Tool(ABC):
     can_keep_alive: bool = True
     fallback: bool = False
     modes: tuple[str, ...] = ("closed",)
+    own_mean: bool = True
+    connects_aside: bool = False
+    counts_bytes: bool = True
 
     @abstractmethod
     def command(self, program: str, job: Job) -> Command:
@@ -146,6 +152,10 @@ class Tool(ABC):
     @abstractmethod
     def parse(self, stdout: str, stderr: str) -> Figures:
         """The figures in what the tool printed. Raises LoadError when there are none."""
+
+    def threads(self, job: Job) -> int | None:
+        """How many processor cores it can keep busy with this job; None when it takes what there is."""
+        return job.threads
 
     def not_figures(self, stdout: str, stderr: str) -> LoadError:
         """The error for output without figures: the last line the tool wrote says most."""

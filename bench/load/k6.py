@@ -23,6 +23,7 @@ class K6(Tool):
     percentiles = True
     latency_step_ms = 0.001
     fallback = True
+    connects_aside = True
 
     def command(self, program: str, job: Job) -> Command:
         """k6 with the script's own options alone: no usage report, no control port, no user's settings."""
@@ -40,6 +41,10 @@ class K6(Tool):
         # k6 opens files relative to its script, hence a copy of the script beside them.
         files = {"k6.js": script, "paths.txt": "\n".join(job.paths) + "\n"}
         return Command((program, "run", *quiet, *given, "k6.js"), files)
+
+    def threads(self, job: Job) -> int | None:
+        """As many as it likes."""
+        return None
 
     def parse(self, stdout: str, stderr: str) -> Figures:
         """The figures of the JSON object that the script prints."""

@@ -22,6 +22,7 @@ class Siege(Tool):
     percentiles = False
     latency_step_ms = 10.0
     can_keep_alive = False
+    counts_bytes = False
 
     def command(self, program: str, job: Job) -> Command:
         """siege with a home of its own, where it reads its settings and writes a file of cookies.
@@ -32,6 +33,10 @@ class Siege(Tool):
         urls = "".join(f"{job.base_url}{path}\n" for path in job.paths)
         argv = (program, "-b", "-c", str(job.connections), "-t", f"{job.seconds + 1}S", "-f", "urls.txt")
         return Command(argv, {".siege/siege.conf": settings, "urls.txt": urls}, {"HOME": "."})
+
+    def threads(self, job: Job) -> int | None:
+        """As many as it likes."""
+        return None
 
     def parse(self, stdout: str, stderr: str) -> Figures:
         """The figures of the JSON object that siege prints."""

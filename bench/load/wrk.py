@@ -24,13 +24,14 @@ class Wrk(Tool):
     url_list = True
     percentiles = True
     latency_step_ms = 0.001
+    connects_aside = True
 
     def command(self, program: str, job: Job) -> Command:
         """wrk with a script that reads the paths.
 
         Its threads share the connections evenly: wrk drops the remainder of the division.
         """
-        threads = max(number for number in range(1, job.threads + 1) if job.connections % number == 0)
+        threads = self.threads(job)
         argv = (
             program,
             f"-t{threads}",
@@ -51,6 +52,10 @@ class Wrk(Tool):
             "BENCH_CONNECTIONS": str(job.connections),
         }
         return Command(argv, {"paths.txt": "\n".join(job.paths) + "\n"}, env)
+
+    def threads(self, job: Job) -> int:
+        """The most threads that share the connections evenly."""
+        return max(number for number in range(1, job.threads + 1) if job.connections % number == 0)
 
     def parse(self, stdout: str, stderr: str) -> Figures:
         """The figures of the JSON line that the script prints last."""

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import load, programs, results, trial
+from bench.errors import GlobalFault
 from bench.load import Command
 from bench.results import Case, Folder
 from bench.trial import Load, TrialError, measure
@@ -133,8 +134,9 @@ def test_a_load_tool_that_says_nothing_is_a_failure(running, folder):
     assert_failed(made(running, folder, program="/bin/true"), f"{TOOL.name} printed no figures; it said: nothing")
 
 
-def test_a_load_tool_that_is_gone_is_a_failure(running, folder):
-    assert_failed(made(running, folder, program="/no/such/tool"), "cannot start /no/such/tool: No such file")
+def test_a_load_tool_that_is_gone_would_fail_every_trial(running, folder):
+    with pytest.raises(GlobalFault, match="the load tool cannot be started: /no/such/tool: No such file"):
+        made(running, folder, program="/no/such/tool")
 
 
 # ------------------------------------------------------------------------- running a load tool

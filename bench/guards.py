@@ -1,0 +1,227 @@
+"""Guards: what must hold of a trial for its figures to be trusted, each with the bound beyond which it voids the trial.
+
+Pure: observations in, sentences out. A guard that could not look says "not measured" and why; it voids nothing then.
+`run --guard NAME=BOUND` moves a bound, `--guard NAME=off` silences a guard, and the run's plan keeps what was in force.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bench.errors import BenchError
+from bench.load import Figures
+
+OK = "ok"
+
+# Guard -> its default bound, in the order in which they are told.
+BOUNDS: dict[str, float] = {
+    "little": 0.10,  # share by which connections may differ from rate x mean
+    "percentiles": 0.002,  # share by which one may exceed the next, which histograms of three digits can
+    "bodies": 0.05,  # share by which the bytes of an answer may fall short of the bodies visited
+    "counts": 0.005,  # share by which the server may have counted otherwise than the load tool
+    "ceiling": 0.70,  # share of what the load tool could do with all its processor time
+    "tool-cpu": 0.90,  # share of its processor time that the load tool used
+    "drift": 0.25,  # share by which the last third may differ from the first, beyond chance
+    "others": 0.25,  # share of the machine's processor time taken by processes outside the trial
+    "late": 20.0,  # milliseconds by which 1 in 100 requests of an open loop may leave late
+    "dropped": 0.0,  # share of the requests due that may not be sent
+}
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What is known of a trial when its load is over. None is what could not be seen.
+
+    figures       of the load tool
+    connections   of a closed loop, None in an open one
+    rate          requests due a second of an open loop, None in a closed one
+    mean_is_own   whether the tool measured its mean, rather than computing it from the rate
+    connecting    whether time went into connecting that the tool leaves out of the latency
+    body_bytes    mean size of the bodies visited before the load
+    bytes_whole   whether the tool counts all bytes received
+    wrong_bodies  what was wrong with bodies seen during and after the load, empty when nothing was
+    served        requests of the load that the front server counted; a sentence when it cannot tell
+    ceiling       requests a second the tool could make with all its processor time
+    tool_cpu      processor time of the tool as a share of what its threads could use
+    others        share of the machine's processor time that went to others
+    """
+
+    figures: Figures
+    connections: int | None = None
+    rate: int | None = None
+    mean_is_own: bool = True
+    connecting: bool = False
+    body_bytes: float | None = None
+    bytes_whole: bool = True
+    wrong_bodies: str = ""
+    served: int | str = "nobody counted"
+    ceiling: float | None = None
+    tool_cpu: float | None = None
+    others: float | None = None
+
+
+def bounds(given: list[str]) -> dict[str, float]:
+    """The bounds in force when `given`, words such as little=0.2 and drift=off, move some. Raises BenchError."""
+    chosen = dict(BOUNDS)
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals or name not in BOUNDS:
+            raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(BOUNDS)}")
+        if text == "off":
+            del chosen[name]
+            continue
+        try:
+            bound = float(text)
+        except ValueError:
+            bound = -1.0
+        if not 0 <= bound < math.inf:
+            raise BenchError(f"--guard {word}: {text!r} is no bound; write a number from 0, or off")
+        chosen[name] = bound
+    return chosen
+
+
+def look(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+    """Guard -> `ok`, `not measured: why`, or what it found that voids the trial."""
+    return {name: GUARDS[name](seen, bound) or OK for name, bound in bounds.items()}
+
+
+def voids(said: Mapping[str, str]) -> str | None:
+    """The reason why the trial is void, from what the guards said; None when it stands."""
+    found = [f"{name}: {text}" for name, text in said.items() if text != OK and not text.startswith(NOT_MEASURED)]
+    return "; ".join(found) or None
+
+
+NOT_MEASURED = "not measured"
+
+
+def _not(why: str) -> str:
+    return f"{NOT_MEASURED}: {why}"
+
+
+def _little(seen: Observed, bound: float) -> str | None:
+    """Little's law: in a closed loop the connections are the rate times the mean latency."""
+    figures = seen.figures
+    if seen.connections is None:
+        return _not("an open loop has no fixed number of connections")
+    if figures.latency_mean_ms is None or not seen.mean_is_own:
+        return _not("the load tool measures no mean of its own")
+    if seen.connecting:
+        return _not("the load tool's latency leaves out connecting")
+    busy = figures.requests_per_second * figures.latency_mean_ms / 1000
+    # The request under way at the end is not counted; on average half its latency is missing, on every connection.
+    bound += figures.latency_mean_ms / 1000 / figures.duration_s
+    if abs(busy / seen.connections - 1) <= bound:
+        return None
+    return f"rate x mean makes {busy:.1f} busy connections, not {seen.connections}"
+
+
+def _percentiles(seen: Observed, bound: float) -> str | None:
+    """Each percentile is at most the next, and none exceeds the longest request."""
+    names = ("latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_p999_ms", "latency_max_ms")
+    known = [(name, value) for name in names if (value := getattr(seen.figures, name)) is not None]
+    if len(known) < 2:
+        return _not("the load tool tells none")
+    for (lower, low), (upper, high) in itertools.pairwise(known):
+        if low > high * (1 + bound):
+            return f"{lower} is {low:g} and {upper} is {high:g}"
+    return None
+
+
+def _bodies(seen: Observed, bound: float) -> str | None:
+    """Bodies fetched during and after the load were right, and the bytes received are enough for them."""
+    if seen.wrong_bodies:
+        return seen.wrong_bodies
+    figures = seen.figures
+    if seen.body_bytes is None or figures.bytes_per_second is None or not seen.bytes_whole:
+        return None
+    each = figures.bytes_per_second / figures.requests_per_second
+    if each < seen.body_bytes * (1 - bound):
+        return f"{each:,.0f} bytes an answer, but the bodies have {seen.body_bytes:,.0f}"
+    return None
+
+
+def _counts(seen: Observed, bound: float) -> str | None:
+    """The front server counted as many requests as the load tool, but for those under way at the end."""
+    if isinstance(seen.served, str):
+        return _not(seen.served)
+    counted = seen.figures.requests_total
+    slack = bound * counted + 2 * (seen.connections or 0)
+    if abs(seen.served - counted) <= slack:
+        return None
+    return f"the server counted {seen.served:,} requests, the load tool {counted:,}"
+
+
+def _ceiling(seen: Observed, bound: float) -> str | None:
+    """The load tool was well below what it can do, or else it is the tool that was measured."""
+    if seen.ceiling is None:
+        return _not("the load tool was not calibrated")
+    share = seen.figures.requests_per_second / seen.ceiling
+    if share <= bound:
+        return None
+    return f"the load tool is at {share:.0%} of its own ceiling of {seen.ceiling:,.0f} requests/s"
+
+
+def _tool_cpu(seen: Observed, bound: float) -> str | None:
+    if seen.tool_cpu is None:
+        return _not("the load tool's processor time is not known")
+    if seen.tool_cpu <= bound:
+        return None
+    return f"the load tool used {seen.tool_cpu:.0%} of the processor time it can use"
+
+
+def _drift(seen: Observed, bound: float) -> str | None:
+    """As many answers in the last third as in the first, but for three standard deviations of chance."""
+    thirds = seen.figures.thirds
+    if thirds is None:
+        return _not("the load tool tells no course of the load")
+    first, last = thirds[0], thirds[2]
+    # Answers come in batches of up to one a connection.
+    slack = bound * first + 3 * math.sqrt(first + last) + (seen.connections or 0)
+    if abs(last - first) <= slack:
+        return None
+    return f"{first:,} requests in the first third, {last:,} in the last"
+
+
+def _others(seen: Observed, bound: float) -> str | None:
+    if seen.others is None:
+        return _not("the processor time of the machine or of the stack is not known")
+    if seen.others <= bound:
+        return None
+    return f"other processes took {seen.others:.0%} of the machine"
+
+
+def _late(seen: Observed, bound: float) -> str | None:
+    """Requests of an open loop left on time, or so little late that it is lost in their latency."""
+    delay, latency = seen.figures.send_delay_p99_ms, seen.figures.latency_p99_ms
+    if delay is None:
+        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not tell")
+    if delay <= max(bound, (latency or 0) / 10):
+        return None
+    return f"1 in 100 requests left {delay:.1f} ms late or more"
+
+
+def _dropped(seen: Observed, bound: float) -> str | None:
+    dropped = seen.figures.requests_dropped
+    if dropped is None:
+        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not tell")
+    due = round((seen.rate or 0) * seen.figures.duration_s) or 1
+    if dropped <= bound * due:
+        return None
+    return f"the load tool did not send {dropped:,} requests that were due: it had no connection free"
+
+
+GUARDS: dict[str, Callable[[Observed, float], str | None]] = {
+    "little": _little,
+    "percentiles": _percentiles,
+    "bodies": _bodies,
+    "counts": _counts,
+    "ceiling": _ceiling,
+    "tool-cpu": _tool_cpu,
+    "drift": _drift,
+    "others": _others,
+    "late": _late,
+    "dropped": _dropped,
+}

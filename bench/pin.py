@@ -1,0 +1,69 @@
+"""Which processor cores the load tool, the stack and its services are kept on, so that none takes time from another.
+
+With fewer than four cores that would take too much from the stack: then nothing is kept anywhere, unless asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import psutil
+
+from bench.errors import BenchError
+
+CORES_FOR_ALL = 4
+LOAD, STACK, SERVICES = "load", "stack", "services"
+
+Cores = Mapping[str, tuple[int, ...]]
+
+
+def cores(available: Iterable[int], wanted: bool | None = None) -> dict[str, tuple[int, ...]] | None:
+    """Cores of load, stack and services out of those available; None when nothing is pinned.
+
+    `wanted` is --pin (True), --no-pin (False) or neither. Raises BenchError when a single core is to be shared out.
+    """
+    free = tuple(sorted(available))
+    if wanted is False or (wanted is None and len(free) < CORES_FOR_ALL):
+        return None
+    if len(free) < 2:
+        raise BenchError("--pin needs two processor cores or more, and here is one; leave it out")
+    if len(free) < CORES_FOR_ALL:
+        # The services share the stack's cores: the load tool must not be short.
+        return {LOAD: free[-1:], STACK: free[:-1], SERVICES: free[:-1]}
+    share = len(free) // 4
+    return {LOAD: free[-share:], SERVICES: free[-2 * share : -share], STACK: free[: -2 * share]}
+
+
+@contextlib.contextmanager
+def on(pinned: Cores | None, part: str) -> Iterator[None]:
+    """Keep what this thread starts meanwhile on the cores of a part."""
+    if pinned is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, pinned[part])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def move(pinned: Cores | None, part: str, roots: Iterable[int]) -> None:
+    """Move running process trees, all their threads, to the cores of a part."""
+    if pinned is None:
+        return
+    for root in roots:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(root)
+            for member in (process, *process.children(recursive=True)):
+                _move(member.pid, pinned[part])
+
+
+def _move(pid: int, cores: tuple[int, ...]) -> None:
+    with contextlib.suppress(OSError):
+        for task in (Path("/proc") / str(pid) / "task").iterdir():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(task.name), cores)
