@@ -45,6 +45,8 @@ BENCHAPP_UWSGI_PAGES = environment.flag(env, "BENCHAPP_UWSGI_PAGES", default=Fal
 BENCHAPP_PURGE_URL = environment.plain_url(env, "BENCHAPP_PURGE_URL")
 # A file that all workers share: it changes with each purge, by which a rendering knows that it is out of date.
 BENCHAPP_PURGE_GENERATION = environment.file(env, "BENCHAPP_PURGE_GENERATION", base=BASE_DIR)
+# A cache between the site and its visitors that cannot be told: each page says how long it may be kept there.
+BENCHAPP_SHARED_CACHE = environment.flag(env, "BENCHAPP_SHARED_CACHE", default=False)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
 # Views that show the site from inside a worker, to prove a stack right; never on in production.
@@ -77,6 +79,7 @@ MIDDLEWARE = [
     *(["whitenoise.middleware.WhiteNoiseMiddleware"] if BENCHAPP_WHITENOISE else []),
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # The caching layers wrap all that may set a cookie or a Vary header, and so see it.
+    *(["benchapp.caching.sharedcache.SayHowLong"] if BENCHAPP_SHARED_CACHE else []),
     *(["benchapp.caching.staticgenerator.StaticGenerator"] if BENCHAPP_STATICGENERATOR_ROOT else []),
     *(["benchapp.caching.purge.MarkOutdated"] if BENCHAPP_PURGE_GENERATION else []),
     *(["benchapp.caching.memcachedpages.KeepInMemcached"] if BENCHAPP_MEMCACHED_PAGES else []),

@@ -20,6 +20,7 @@ from hashlib import md5
 from typing import Protocol
 
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching.eligible import request_may_be_stored, response_may_be_stored
@@ -63,7 +64,7 @@ class KeepFinishedPages:
         raise NotImplementedError
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not (request_may_be_stored(request) and self.has_key(request.path)):
+        if not (request_may_be_stored(request) and self.has_key(request.path) and _is_for_us(request)):
             return self.get_response(request)
         generation = self.store.generation()
         if generation is None:
@@ -87,6 +88,15 @@ class KeepFinishedPages:
     def has_key(self, path: str) -> bool:
         """Whether a page of that path can be found by the server."""
         return has_key(path)
+
+
+def _is_for_us(request: HttpRequest) -> bool:
+    """Whether the host is one of the site's; middleware further in refuses others, and no kept page may answer them."""
+    try:
+        request.get_host()
+    except DisallowedHost:
+        return False
+    return True
 
 
 def finished_page(body: bytes) -> HttpResponse:

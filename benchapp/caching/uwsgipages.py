@@ -25,6 +25,9 @@ except ImportError:  # not inside a worker
 CACHE = "pages"
 GENERATION = "generation"  # no path: those begin with a slash
 
+# uWSGI serves a page whose time is up until it removes it: so often, `cache-expire-freq` in its file.
+SWEEP_S = 1
+
 logger = logging.getLogger(__name__)
 
 
@@ -50,7 +53,7 @@ class UwsgiPages:
             if (uwsgi.cache_get(GENERATION, CACHE) or b"").decode("ascii") != generation:
                 return False
             # None, and nothing kept, when the page is larger than the cache takes.
-            return bool(uwsgi.cache_update(path, body, self.seconds, CACHE))
+            return bool(uwsgi.cache_update(path, body, max(1, self.seconds - SWEEP_S), CACHE))
 
     def purge(self, stale: Stale) -> None:
         with _locked():

@@ -115,3 +115,9 @@ def test_pages_of_anonymous_readers_are_put_into_memcached(rows: Rows, site_with
 def test_memcached_that_is_down_breaks_no_page(rows: Rows, site_with: Site, tmp_path: Path):
     with site_with(BENCHAPP_MEMCACHED_PAGES=f"unix:{tmp_path}/none.sock"):
         assert Client().get("/posts/").status_code == 200
+
+
+def test_a_kept_page_answers_no_host_that_is_not_ours(rows: Rows, site_with: Site, tmp_path: Path):
+    with site_with(BENCHAPP_STATICGENERATOR_ROOT=str(tmp_path / "pages")):
+        assert Client().get("/posts/").status_code == 200
+        assert Client().get("/posts/", headers={"host": "other.example"}).status_code == 400

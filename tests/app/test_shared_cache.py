@@ -1,0 +1,35 @@
+"""What the site tells a cache on the way to its visitors about how long a page may be kept there."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+pytestmark = pytest.mark.django_db
+SAID = "s-maxage=31, stale-while-revalidate=30, stale-if-error=30"
+
+
+@pytest.fixture
+def shared(site_with):
+    with site_with(BENCHAPP_SHARED_CACHE="1", BENCHAPP_CACHE_SECONDS="61"):
+        yield
+
+
+def test_a_public_page_says_how_long_it_is_fresh_and_how_long_it_may_be_stale(rows, shared):
+    assert Client().get("/").headers["Cache-Control"] == SAID
+
+
+def test_a_page_for_somebody_says_nothing_of_the_kind(rows, shared, reader):
+    assert "s-maxage" not in reader.get("/").headers.get("Cache-Control", "")
+    visitor = Client()
+    visitor.cookies["csrftoken"] = "x" * 32
+    assert "s-maxage" not in visitor.get("/").headers.get("Cache-Control", "")
+
+
+@pytest.mark.parametrize("path", ["/login/", "/posts/999999999/", "/healthz", "/?a=1"])
+def test_what_is_not_to_be_kept_says_nothing_of_the_kind(rows, shared, path):
+    assert "s-maxage" not in Client().get(path).headers.get("Cache-Control", "")
+
+
+def test_it_says_nothing_where_it_is_not_asked_to(rows):
+    assert "Cache-Control" not in Client().get("/").headers
