@@ -8,7 +8,7 @@ import signal
 import sys
 from types import ModuleType
 
-from bench import checking, compare, listing, production, report, run, up, verify
+from bench import checking, compare, listing, production, report, reproduce, run, up, verify
 from bench.errors import BenchError
 
 # In the order of a run. Each module has SUMMARY, add_arguments(parser) and main(args) -> int.
@@ -21,6 +21,7 @@ COMMANDS: dict[str, ModuleType] = {
     "run": run,
     "report": report,
     "compare": compare,
+    "reproduce": reproduce,
 }
 
 

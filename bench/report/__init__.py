@@ -7,10 +7,12 @@ alone, on its own card, for a README.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
+from bench import reproduction
 from bench.errors import BenchError
-from bench.report import configs, csvfile, html, markdown
+from bench.report import configs, csvfile, html, markdown, redact, reproduced, sidebyside
 from bench.report.model import Report, arrange
 from bench.results import Run, read_run
 
@@ -22,7 +24,7 @@ SUMMARY = "write a run's report: HTML (with its throughput chart as SVG), Markdo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="folder of a run")
+    parser.add_argument("directory", metavar="DIR", type=Path, help="folder of a run or a reproduction")
     parser.add_argument("--format", choices=FORMATS, default="html", help="html (default), md or csv")
 
 
@@ -33,15 +35,32 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write(directory: Path, form: str = "html") -> Path:
-    """Write the report of the run in `directory` and return its path. Raises BenchError."""
+    """Write the report of the run or reproduction in `directory` and return its path. Raises BenchError.
+
+    A reproduction's runs get their own reports too, each in its folder.
+    """
+    if reproduction.is_reproduction(directory):
+        return _write_reproduction(directory, form)
     report = arrange(read_measured(directory))
     path = directory / f"report.{form}"
+    files = configs.read_configs(directory)
+    places = redact.places(directory, (file.text for rendered in files.values() for file in rendered))
     if form == "html":
-        _write(path, html.render(report, configs.read_configs(directory)))
+        _write(path, html.render(report, files), places)
         if (picture := html.picture(report)) is not None:
-            _write(directory / PICTURE, picture)
+            _write(directory / PICTURE, picture, places)
     else:
-        _write(path, markdown.render(report) if form == "md" else csvfile.render(report))
+        _write(path, markdown.render(report) if form == "md" else csvfile.render(report), places)
+    return path
+
+
+def _write_reproduction(directory: Path, form: str) -> Path:
+    found = sidebyside.read(directory)
+    for part in found.parts:
+        if part.report:
+            write(directory / part.name, form)
+    path = directory / f"report.{form}"
+    _write(path, reproduced.FORMS[form](found), redact.places(directory))
     return path
 
 
@@ -55,11 +74,11 @@ def read_measured(directory: Path) -> Run:
     return run
 
 
-def _write(path: Path, text: str) -> None:
-    """Write beside and rename, so that nobody opens half a report."""
+def _write(path: Path, text: str, places: Mapping[str, str]) -> None:
+    """Write beside and rename, so that nobody opens half a report; no path of this machine is in it."""
     beside = path.with_name(path.name + ".new")
     try:
-        beside.write_text(text, encoding="utf-8", newline="")
+        beside.write_text(redact.placed(text, places), encoding="utf-8", newline="")
         beside.replace(path)
     except OSError as error:
         raise BenchError(f"{path}: cannot be written: {error.strerror}") from None

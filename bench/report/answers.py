@@ -6,11 +6,13 @@ difference only where the ranges of the rounds lie apart.
 
 from __future__ import annotations
 
-import shlex
+import math
 from dataclasses import dataclass
 
-from bench.report.model import BASELINE, FAILED, MEASURED, NOT_RUN, SKIPPED, Panel, Report, Row
+from bench.report import redact
+from bench.report.model import BASELINE, FAILED, MEASURED, NOT_RUN, OPEN, SKIPPED, VOIDED, Panel, Report, Row, compared
 from bench.report.numbers import (
+    MIB,
     TIMES,
     duration,
     joined,
@@ -24,9 +26,11 @@ from bench.report.numbers import (
     when,
 )
 from bench.report.redact import redacted
-from bench.stats import INCONCLUSIVE, chance_of_separation, verdict
+from bench.report.safety import told
+from bench.stats import INCONCLUSIVE
 
 MOST_NAMES = 4  # of deployments that a sentence lists
+SHOWN_PERCENTILES = (("p50", "latency_p50_ms"), ("p99", "latency_p99_ms"))
 FEW_CORES = 4  # up to here the load tool and the servers surely compete for cores
 
 
@@ -64,20 +68,48 @@ def setting_title(report: Report, panel: Panel) -> str:
 
 def answers(report: Report) -> list[Answer]:
     """One answer for each workload (size, database, state), at the highest level that was measured."""
-    return [_answer(panel) for panel in report.main_panels]
+    return [_answer(report, panel) for panel in report.main_panels]
 
 
-def _answer(panel: Panel) -> Answer:
+def _answer(report: Report, panel: Panel) -> Answer:
     ranked = panel.ranked
     if not ranked:
         return Answer(panel, None, ("Nothing was measured here: see what was skipped and what failed.",))
     best, rest = ranked[0], ranked[1:]
-    near = [row for row in rest if best.rate.count > 1 and best.rate.overlaps(row.rate)]
-    sentences = [_fastest(panel, best, near), _next(near, rest), _cost(panel, best), _stacks(panel), _errors(best)]
+    near = [row for row in rest if _inconclusive(report, row, best)]
+    sentences = [
+        _fastest(panel, best, near, report.run.info.plan.margin),
+        _next(near, rest),
+        _cost(panel, best),
+        _latency(best),
+        _stacks(report, panel),
+        _errors(best),
+    ]
     return Answer(panel, best, tuple(sentence for sentence in sentences if sentence))
 
 
-def _fastest(panel: Panel, best: Row, near: list[Row]) -> str:
+def _inconclusive(report: Report, row: Row, other: Row) -> bool:
+    """True when several rounds of both do not tell which is faster."""
+    found = compared(row, other, report.run.info.plan.margin)
+    return found is not None and found.rounds > 1 and found.verdict == INCONCLUSIVE
+
+
+def inconclusive(report: Report) -> list[str]:
+    """For each panel with a doubtful first place, who may be the fastest."""
+    said = []
+    for panel in report.main_panels:
+        ranked = panel.ranked
+        near = [row for row in ranked[1:] if _inconclusive(report, row, ranked[0])]
+        if near:
+            names = joined([f"{deployment(row)} ({number(row.rate.median)})" for row in near])
+            said.append(
+                f"{setting_title(report, panel)}: {deployment(ranked[0])} ({number(ranked[0].rate.median)} requests/s) "
+                f"has the highest median and is not told apart from {names}."
+            )
+    return said
+
+
+def _fastest(panel: Panel, best: Row, near: list[Row], margin: float) -> str:
     rate = best.rate
     figure = f"{number(rate.median)} requests/s"
     if rate.count == 1:
@@ -86,18 +118,19 @@ def _fastest(panel: Panel, best: Row, near: list[Row]) -> str:
         claim = f"has the highest median: {figure} ({range_of(rate)} over {rate.count} rounds)"
     else:
         claim = f"was fastest: median {figure} ({range_of(rate)} over {rate.count} rounds)"
-    return f"{deployment(best)} {claim}{_against_baseline(panel, best)}."
+    return f"{deployment(best)} {claim}{_against_baseline(panel, best, margin)}."
 
 
-def _against_baseline(panel: Panel, best: Row) -> str:
+def _against_baseline(panel: Panel, best: Row, margin: float) -> str:
     none = panel.row(best.stack, BASELINE)
     if best.layer == BASELINE:
         return "; no layer made it faster" if any(row.stack == best.stack for row in panel.ranked[1:]) else ""
     if none is None or none.rate is None or best.times_none is None:
         return f"; {quoted(BASELINE)} was not measured on that stack, so there is no ratio"
     ratio = f"{number(best.times_none.median)} times {quoted(BASELINE)} on the same stack ({number(none.rate.median)})"
-    if min(none.rate.count, best.rate.count) > 1 and verdict(none.rate, best.rate) == INCONCLUSIVE:
-        return f", {ratio}; those ranges overlap, so that difference is inconclusive"
+    found = compared(best, none, margin)
+    if found is not None and found.rounds > 1 and found.verdict == INCONCLUSIVE:
+        return f", {ratio}; the rounds do not tell the two apart, so that difference is inconclusive"
     return f", {ratio}"
 
 
@@ -105,7 +138,8 @@ def _next(near: list[Row], rest: list[Row]) -> str:
     if near:
         names = joined([f"{deployment(row)} ({number(row.rate.median)})" for row in near[:3]])
         more = f" and {plural(len(near) - 3, 'other')}" if len(near) > 3 else ""
-        return f"The range of {names}{more} overlaps with it: which is faster is inconclusive."
+        verb = "is" if len(near) == 1 else "are"
+        return f"{names}{more} {verb} not told apart from it: which is faster is inconclusive."
     return f"Next: {deployment(rest[0])}, {number(rest[0].rate.median)} requests/s." if rest else ""
 
 
@@ -114,8 +148,8 @@ def _cost(panel: Panel, best: Row) -> str:
     if not costs:
         return "Its memory and CPU time were not measured."
     none = panel.row(best.stack, BASELINE)
-    compared = _costs(none) if none is not None and best.layer != BASELINE else []
-    against = f"; with {quoted(BASELINE)}: {joined(compared)}" if compared else ""
+    compared_ = _costs(none) if none is not None and best.layer != BASELINE else []
+    against = f"; with {quoted(BASELINE)}: {joined(compared_)}" if compared_ else ""
     return f"It takes {joined(costs)}{against}."
 
 
@@ -128,7 +162,7 @@ def _costs(row: Row) -> list[str]:
     return costs
 
 
-def _stacks(panel: Panel) -> str:
+def _stacks(report: Report, panel: Panel) -> str:
     """Which stack is fastest before any layer is laid over it."""
     bare = [row for row in panel.ranked if row.layer == BASELINE]
     if len(bare) < 2:
@@ -139,9 +173,20 @@ def _stacks(panel: Panel) -> str:
         f"Without a layer ({quoted(BASELINE)}), {quoted(first.stack)} leads with "
         f"{number(first.rate.median)} requests/s, {ratio} times {quoted(last.stack)}"
     )
-    if min(first.rate.count, last.rate.count) > 1 and first.rate.overlaps(last.rate):
-        return f"{sentence}; the ranges overlap: inconclusive."
+    if _inconclusive(report, first, last):
+        return f"{sentence}; the rounds do not tell them apart: inconclusive."
     return f"{sentence}."
+
+
+def _latency(best: Row) -> str:
+    known = [(name, figure) for name, field in SHOWN_PERCENTILES if (figure := best.figure(field)) is not None]
+    if not known:
+        return ""
+    half, high = known[0], known[-1]
+    if half is high:
+        return ""
+    share = {"p90": "90 in 100", "p99": "99 in 100", "p99.9": "999 in 1,000"}[high[0]]
+    return f"Half of its answers came within {number(half[1].median)} ms, {share} within {number(high[1].median)} ms."
 
 
 def _errors(best: Row) -> str:
@@ -149,6 +194,96 @@ def _errors(best: Row) -> str:
     if not errors:
         return ""
     return f"It gave {plural(errors, 'error')} in {plural(best.requests, 'answer')}: see the table."
+
+
+# --------------------------------------------------------------------------------------- which to pick
+
+
+def pick(report: Report) -> list[str]:
+    """Which deployment to pick and what it costs, over all workloads of the run, in plain sentences."""
+    panels = [panel for panel in report.main_panels if panel.ranked]
+    if not panels:
+        return ["Nothing was measured, so there is nothing to pick: see what was skipped and what failed."]
+    wins: dict[tuple[str, str], list[Panel]] = {}
+    for panel in panels:
+        best = panel.ranked[0]
+        for row in panel.ranked:
+            if row is best or _inconclusive(report, row, best):
+                wins.setdefault((row.stack, row.layer), []).append(panel)
+    chosen = max(wins, key=lambda key: (len(wins[key]), _weight(panels, key)))
+    rows = [row for panel in panels if (row := panel.row(*chosen)) is not None and row.ranked]
+    sentences = [
+        _pick(report, panels, wins, chosen),
+        _pick_cost(rows),
+        told(report, *chosen),
+        _pick_stability(rows),
+        _pick_bare(report, panels, chosen),
+    ]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _weight(panels: list[Panel], key: tuple[str, str]) -> float:
+    """How a deployment compares with the fastest of each panel, multiplied over the panels it was ranked in."""
+    shares = [row.rate.median / panel.ranked[0].rate.median for panel in panels if (row := _ranked(panel, key))]
+    return math.prod(shares) if len(shares) == len(panels) else 0.0
+
+
+def _ranked(panel: Panel, key: tuple[str, str]) -> Row | None:
+    return next((row for row in panel.ranked if (row.stack, row.layer) == key), None)
+
+
+def _pick(report: Report, panels: list[Panel], wins: dict, chosen: tuple[str, str]) -> str:
+    name = f"{quoted(chosen[0])} with {quoted(chosen[1])}"
+    count = len(wins[chosen])
+    others = sum(len(found) == count for key, found in wins.items() if key != chosen)
+    where = "on every workload" if count == len(panels) > 1 else ""
+    if len(panels) == 1:
+        where = f"on {setting_title(report, panels[0])}"
+    elif not where:
+        where = f"on {count} of {plural(len(panels), 'workload')}"
+    if min(row.rate.count for panel in panels for row in panel.ranked) < 2:
+        return f"Pick {name}: the highest figure {where}, of one round only, which proves no difference."
+    if others:
+        rest = f"{plural(others, 'other')} {'is' if others == 1 else 'are'} not told apart from it"
+        return f"Pick {name}, the highest or among the highest {where}; {rest}: choose among those by cost and safety."
+    return f"Pick {name}: it serves most {where}."
+
+
+def _pick_cost(rows: list[Row]) -> str:
+    memory = [row.memory_total.median for row in rows if row.memory_total]
+    cpu = [row.cpu_total.median for row in rows if row.cpu_total]
+    parts = []
+    if memory:
+        parts.append(f"{_between([value / MIB for value in memory])} MiB of memory at the peak")
+    if cpu:
+        parts.append(f"{_between(cpu)} CPU seconds for 1,000 requests")
+    return f"It costs {joined(parts)}." if parts else "What it costs was not measured."
+
+
+def _between(values: list[float]) -> str:
+    low, high = number(min(values)), number(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _pick_stability(rows: list[Row]) -> str:
+    ratings = list(dict.fromkeys(rating.rating for row in rows if (rating := row.stability)))
+    return f"Its stability is {joined(ratings)}." if ratings else ""
+
+
+def _pick_bare(report: Report, panels: list[Panel], chosen: tuple[str, str]) -> str:
+    """The stack to pick where nothing may be cached."""
+    if chosen[1] == BASELINE:
+        return ""
+    firsts = []
+    for panel in panels:
+        bare = [row for row in panel.ranked if row.layer == BASELINE]
+        if len(bare) < 2:
+            continue
+        near = [row for row in bare[1:] if _inconclusive(report, row, bare[0])]
+        said = f"{quoted(bare[0].stack)} on {setting_title(report, panel)}"
+        said += f" ({plural(len(near), 'other')} not told apart)" if near else ""
+        firsts.append(said)
+    return f"Where nothing may be cached, the highest is {joined(firsts)}." if firsts else ""
 
 
 # ------------------------------------------------------------------------------------------- the frame
@@ -170,7 +305,7 @@ def measured(report: Report) -> str:
     parts = [f"{plural(counts[MEASURED], 'case')} measured"]
     parts += [
         f"{counts[outcome]:,} {word}"
-        for outcome, word in ((FAILED, "failed"), (SKIPPED, "skipped"), (NOT_RUN, "not run"))
+        for outcome, word in ((FAILED, "failed"), (VOIDED, "voided"), (SKIPPED, "skipped"), (NOT_RUN, "not run"))
         if counts[outcome]
     ]
     return ", ".join(parts)
@@ -203,7 +338,8 @@ def caveats(report: Report) -> list[str]:
             f"Load tool, servers and services share {plural(environment.cores, 'core')}: figures are relative. "
             "Compare them with each other, not with figures from other machines."
         )
-    notes.append(_rounds_note(max((row.rate.count for row in report.rows if row.rate), default=plan.rounds)))
+    rounds = max((row.rate.count for row in report.rows if row.rate), default=plan.rounds)
+    notes.append(_rounds_note(rounds, plan.margin))
     wrong = [key for key, checks in report.checks.items() if any(not check.ok for check in checks)]
     if wrong:
         names = [f"{quoted(stack)} with {quoted(layer)}" for stack, layer in wrong]
@@ -212,6 +348,9 @@ def caveats(report: Report) -> list[str]:
     if report.failures:
         failed = sum(len(failure.rounds) for failure in report.failures)
         notes.append(f"{plural(failed, 'trial')} failed; a failed trial has a reason and no figures.")
+    if report.voided:
+        voided = sum(len(failure.rounds) for failure in report.voided)
+        notes.append(f"Guards voided {plural(voided, 'trial')}: their figures are kept and count nowhere.")
     notes += [one_line(note) for note in run.info.notes]
     return notes
 
@@ -221,19 +360,44 @@ def _told(notes: tuple[str, ...], word: str) -> bool:
     return any(word in note for note in notes)
 
 
-def _rounds_note(rounds: int) -> str:
+def _rounds_note(rounds: int, margin: float) -> str:
     if rounds == 1:
         return "One round only: every figure is a single reading, and no difference is proved by it."
-    chance = round(1 / chance_of_separation(rounds))
     return (
-        f"Figures are medians of {rounds} rounds with their range. Ranges of two equal things lie apart by "
-        f"chance about once in {chance:,}."
+        f"Figures are medians of {rounds} rounds with their bootstrap 95 % interval. One thing is called faster than "
+        f"another only where the 95 % interval of their ratio, paired by round, leaves out 1 and the ratio exceeds "
+        f"{margin * 100:g} %; all else is inconclusive."
     )
+
+
+def facts(report: Report) -> list[str]:
+    """How far the instrument itself can be trusted in this run, as far as it was measured."""
+    trials = [trial for trial in report.run.trials if trial.status != "failed"]
+    ceilings = [trial.tool_ceiling_per_second for trial in trials if trial.tool_ceiling_per_second]
+    observers = [trial.observer_share for trial in trials if trial.observer_share is not None]
+    others = [trial.other_cpu_share for trial in trials if trial.other_cpu_share is not None]
+    bodies = sum(trial.bodies_checked or 0 for trial in trials)
+    said = []
+    if ceilings:
+        said.append(f"The load tool reached {number(max(ceilings))} requests/s on a plain file in the same run.")
+    if observers:
+        said.append(f"Observing took at most {number(max(observers) * 100)} % of the machine's processor time.")
+    if others:
+        said.append(f"Other processes took at most {number(max(others) * 100)} % of the machine's processor time.")
+    if bodies:
+        said.append(f"{bodies:,} pages were fetched during the load and compared with what is right.")
+    if guards := report.run.info.plan.guards:
+        bounds = ", ".join(f"{name} {value:g}" for name, value in guards.items())
+        said.append(f"Bounds of the guards that void a trial: {bounds}.")
+    if affinity := report.run.environment.affinity:
+        pinned = ", ".join(f"{name} on {', '.join(map(str, cores))}" for name, cores in affinity.items())
+        said.append(f"Processor cores: {pinned}.")
+    return said
 
 
 def command(report: Report) -> str:
     """The command line that made the run."""
-    return shlex.join(redacted(word) for word in report.run.info.command)
+    return redact.command(report.run.info.command)
 
 
 def machine(report: Report) -> list[tuple[str, str]]:
@@ -241,6 +405,7 @@ def machine(report: Report) -> list[tuple[str, str]]:
     environment, plan = report.run.environment, report.run.info.plan
     tool = environment.load_tool
     levels = joined([f"{level:,}" for level in plan.levels])
+    unit = "requests/s, open loop" if plan.mode == OPEN else "connections"
     facts = [
         (
             "Machine",
@@ -249,7 +414,7 @@ def machine(report: Report) -> list[tuple[str, str]]:
         ),
         ("System", f"{environment.os or 'not known'}, {environment.kernel}"),
         ("Load tool", f"{tool.name} {tool.version or ''}".strip() + (" (fallback)" if tool.fallback else "")),
-        ("Load", f"{levels} connections, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
+        ("Load", f"{levels} {unit}, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
         ("Database", _database(report)),
     ]
     for name, changed in (("Changed values", plan.changes), ("Site's environment", plan.env)):

@@ -55,7 +55,7 @@ def tick_label(value: float) -> str:
     for factor, letter in ((1e6, "M"), (1e3, "k")):
         if value >= factor:
             return f"{value / factor:g}{letter}"
-    return f"{value:g}"
+    return f"{value:.7f}".rstrip("0").rstrip(".") if value < 0.001 else f"{value:g}"
 
 
 def _nice(value: float) -> float:

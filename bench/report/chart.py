@@ -22,7 +22,7 @@ WIDE, PAGE, NARROW = 1000, 840, 360
 COLOURS = 8  # k0 is the baseline's grey, k1 to k7 the Okabe-Ito colours; then they begin again at k1
 PATTERNS = 5
 
-_LABEL, _COLUMN = 190, 100  # widths of the label column and of a value column in a wide chart
+_LABEL, _LONGEST_LABEL, _COLUMN = 190, 330, 100  # widths of the label column and of a value column in a wide chart
 _NOTE = 18.0  # height of a note of a narrow chart
 _CHARACTER = 6.9  # average width of a 13 px character
 _BOLD_CHARACTER = 7.6  # of a bold 12 px one
@@ -206,7 +206,7 @@ def _rows(
     scale: str,
 ) -> Markup:
     """The frame that row charts share: names, gridlines, value columns; `draw` adds each row's marks."""
-    layout = _Layout(width, len(heads))
+    layout = _Layout(width, len(heads), max((len(entry.label) for entry in _entries(groups)), default=0))
     line = axis(values, layout.start, layout.end, scale, room=90 if layout.wide else 70)
     rows, y = [], layout.top
     for name, entries in groups:
@@ -238,12 +238,13 @@ def _rows(
 class _Layout:
     """Where things stand in a row chart: beside each other when wide, above each other when narrow."""
 
-    def __init__(self, width: int, columns: int):
+    def __init__(self, width: int, columns: int, longest: int):
         self.width, self.wide, self.columns = width, width > 600, columns
+        self.label = min(max(_LABEL, longest * _CHARACTER), _LONGEST_LABEL)
         if self.wide:
-            self.start, self.end = _LABEL + 12.0, width - columns * _COLUMN - 18.0
+            self.start, self.end = self.label + 12.0, width - columns * _COLUMN - 18.0
             self.top, self.group, self.row, self.gap, self.bottom = 34.0, 26.0, 23.0, 10.0, 20.0
-            self.unit_x, self.unit_y, self.unit_width = 0, 16, _LABEL
+            self.unit_x, self.unit_y, self.unit_width = 0, 16, self.label
             self.label_y, self.mark_y, self.thickness = 4.5, 0.0, 13.0
         else:
             self.start, self.end = 2.0, width - 8.0
@@ -294,8 +295,9 @@ def _row(entry: Entry, line: Axis, layout: _Layout, top: float, draw: Draw) -> M
     marks = draw(entry, line, middle + layout.mark_y, layout.thickness)
     parts = [tag("title", entry.title or entry.label)]
     if layout.wide:
+        label = _fit(entry.label, layout.label + 1)
         parts += [
-            tag("text", _fit(entry.label, _LABEL), x=_LABEL, y=middle + layout.label_y, cls="label end"),
+            tag("text", label, x=layout.label, y=middle + layout.label_y, cls="label end"),
             *marks,
             *(
                 tag("text", text, x=layout.column(index), y=middle + layout.label_y, cls="value end")
@@ -398,19 +400,31 @@ def lines(
     scale: str = LINEAR,
     points: bool = False,
     labels: Sequence[str] = (),
+    x_values: Sequence[float] = (),
+    x_scale: str = LINEAR,
 ) -> Markup:
-    """A small chart of lines over a shared scale: `y_values` and `labels` are those of all its siblings."""
+    """A small chart of lines over a shared scale: `y_values` and `labels` are those of all its siblings.
+
+    The horizontal axis goes from 0 to `x_high`; or it holds all `x_values`, on a scale of its own with labels.
+    """
     width, height, left, top, bottom = 320, 160, 34, 8, 22
     right = 14 + min(max(map(len, labels), default=0) * _BOLD_CHARACTER, 116.0)
     across = Axis(0.0, x_high or 1.0, left, width - right, LINEAR, ())
+    if x_values:
+        across = axis(x_values, left, width - right, x_scale, room=48)
     up = axis(y_values, height - bottom, top, scale, room=42)
     parts = [tag("title", title)]
     for tick in up.ticks:
         y = up.at(tick)
         parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, cls="grid"))
         parts.append(tag("text", tick_label(tick), x=left - 5, y=y + 4, cls="tick end"))
-    parts.append(tag("text", "0", x=left, y=height - 7, cls="tick middle"))
-    parts.append(tag("text", f"{x_high:.3g} {x_unit}", x=width - right, y=height - 7, cls="tick end"))
+    for tick in across.ticks:
+        x = across.at(tick)
+        parts.append(tag("line", x1=x, x2=x, y1=top, y2=height - bottom, cls="grid"))
+        parts.append(tag("text", tick_label(tick), x=x, y=height - 7, cls="tick middle"))
+    if not x_values:
+        parts.append(tag("text", "0", x=left, y=height - 7, cls="tick middle"))
+        parts.append(tag("text", f"{x_high:.3g} {x_unit}", x=width - right, y=height - 7, cls="tick end"))
     for item in series:
         for run in item.runs:
             places = [(across.at(x), up.at(y)) for x, y in thinned(run)]

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bench.report import chart
 from bench.report.answers import deployment, setting_title
 from bench.report.axis import LINEAR, LOG, scale_for
-from bench.report.model import BASELINE, FAILED, MEASURED, Panel, Report, Row
+from bench.report.model import BASELINE, FAILED, MEASURED, OPEN, Panel, Report, Row
 from bench.report.numbers import (
     DASH,
     MIB,
@@ -26,9 +26,15 @@ from bench.report.numbers import (
     times,
 )
 from bench.report.published import Caching
+from bench.report.sidebyside import Column, Line, Reproduced
 from bench.stats import Spread
 
-PERCENTILES = (("p50", "latency_p50_ms"), ("p90", "latency_p90_ms"), ("p99", "latency_p99_ms"))
+PERCENTILES = (
+    ("p50", "latency_p50_ms"),
+    ("p90", "latency_p90_ms"),
+    ("p99", "latency_p99_ms"),
+    ("p99.9", "latency_p999_ms"),
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ def throughput(report: Report, panel: Panel) -> list[View]:
 
 
 def latency(report: Report, panel: Panel) -> list[View]:
-    """p50, p90 and p99 of every row, each the median of the rounds."""
+    """The percentiles of every row, of all its rounds' requests together."""
 
     def figures(row: Row) -> tuple[Spread | None, ...]:
         return tuple(row.figure(field) for _, field in PERCENTILES)
@@ -168,6 +174,61 @@ def published(report: Report, caching: Caching) -> list[View]:
     return [_view(draw, LOG)]
 
 
+def reproduced(found: Reproduced, column: Column, index: int, name: Callable[[Line], str]) -> list[View]:
+    """One column of a reproduction: published and measured ratios, or figures where nothing was published."""
+    draw = _ratios(found, column, index, name) if column.is_published else _figures(found, column, index, name)
+    values = [
+        value
+        for line in found.lines
+        for value in (
+            (line.cells[index].ratio and line.cells[index].ratio.median, line.cells[index].published_ratio)
+            if column.is_published
+            else (line.cells[index].measured and line.cells[index].measured.median,)
+        )
+    ]
+    return [_view(draw, scale_for(values))]
+
+
+def _ratios(found: Reproduced, column: Column, index: int, name: Callable[[Line], str]) -> Callable[..., Markup]:
+    entries = []
+    for line in found.lines:
+        cell = line.cells[index]
+        if line.baseline or not (cell.ratio or cell.published_ratio):
+            continue
+        known = _exactly(cell.published_ratio) if cell.published_ratio else None
+        texts = (times(cell.published_ratio) if known else DASH, median(cell.ratio, times) if cell.ratio else DASH)
+        title = f"{name(line)}: published {texts[0]}, measured {texts[1]}"
+        entries.append(chart.Entry(name(line), 1, (known, cell.ratio), texts, title=title))
+    return partial(
+        chart.pairs,
+        [("times the baseline", entries)],
+        ("published", "measured"),
+        title=f"Published and measured ratios, {column.title}",
+        unit="times the baseline",
+    )
+
+
+def _figures(found: Reproduced, column: Column, index: int, name: Callable[[Line], str]) -> Callable[..., Markup]:
+    def scaled(figure: Spread) -> Spread:
+        by = MIB if column.metric == "memory_total" else 1
+        return Spread(figure.median / by, figure.low / by, figure.high / by, figure.count)
+
+    entries = [
+        chart.Entry(
+            name(line),
+            1,
+            (scaled(measured),) if (measured := line.cells[index].measured) else (None,),
+            (median(measured, column.show),) if measured else (),
+            note="" if measured else NOT_MEASURED,
+            title=f"{name(line)}: {median(measured, column.show)}",
+        )
+        for line in found.lines
+    ]
+    return partial(
+        chart.bars, [(column.title, entries)], ("measured",), title=f"Measured, {column.title}", unit=column.title
+    )
+
+
 def memory_over_time(report: Report, panel: Panel) -> list[Small]:
     """One small chart for each measured row: a line for each server or service and round, one shared scale."""
     rows = [row for row in panel.rows if row.outcome == MEASURED]
@@ -211,7 +272,7 @@ def growth(report: Report, panel: Panel) -> list[Small]:
                     if points[stack, layer]
                 ],
                 title=f"Requests/s as the level grows, {one_line(stack)}",
-                x_unit="connections",
+                x_unit="requests/s asked" if panel.setting.mode == OPEN else "connections",
                 x_high=max(float(other.setting.level) for other in same),
                 y_values=values,
                 scale=scale_for(values),
@@ -225,7 +286,81 @@ def growth(report: Report, panel: Panel) -> list[Small]:
     ]
 
 
+def tradeoff(report: Report, panel: Panel) -> list[Small]:
+    """p99 over requests/s, a point a level: one small chart a stack, a line a layer; empty with one level only."""
+    same = [other for other in report.panels if _but_level(other) == _but_level(panel)]
+    if len(same) < 2:
+        return []
+    points = {(stack, layer): _traded(same, stack, layer) for stack in report.stacks for layer in report.layers}
+    places = [place for line in points.values() for place in line]
+    if not places:
+        return []
+    rates, latencies = [x for x, _ in places], [y for _, y in places]
+
+    def draw(stack: str) -> Markup:
+        return chart.lines(
+            [
+                chart.Series(layer, _colour(report, layer), (points[stack, layer],))
+                for layer in report.layers
+                if points[stack, layer]
+            ],
+            title=f"p99 in ms over requests/s, {one_line(stack)}",
+            x_unit="requests/s",
+            x_high=max(rates),
+            y_values=latencies,
+            scale=scale_for(latencies),
+            points=True,
+            labels=report.layers,
+            x_values=rates,
+            x_scale=scale_for(rates),
+        )
+
+    return [
+        Small(stack, "", draw(stack), "")
+        for stack in report.stacks
+        if any(points[stack, layer] for layer in report.layers)
+    ]
+
+
+def levels(report: Report, panel: Panel) -> list[Row]:
+    """The measured rows of every level of a panel's setting, the table of `growth` and `tradeoff`."""
+    same = [other for other in report.panels if _but_level(other) == _but_level(panel)]
+    rows = [row for other in same for row in other.rows if row.outcome == MEASURED]
+    stacks, layers = report.stacks, report.layers
+    return sorted(rows, key=lambda row: (stacks.index(row.stack), layers.index(row.layer), row.setting.level))
+
+
+def memory_cost(report: Report, panel: Panel) -> list[View]:
+    """Memory at the peak for each 1,000 requests/s of every row."""
+
+    def scaled(figure: Spread | None) -> Spread | None:
+        if figure is None:
+            return None
+        return Spread(figure.median / MIB, figure.low / MIB, figure.high / MIB, figure.count)
+
+    groups = _groups(
+        report,
+        panel,
+        lambda row: (scaled(row.memory_per_rate),),
+        lambda row: (median(row.memory_per_rate, mebibytes),),
+        lambda row: f"{_plain(row)}: {median(row.memory_per_rate, mebibytes)} MiB for each 1,000 requests/s",
+    )
+    draw = partial(
+        chart.bars, groups, ("MiB",), title=_title(report, "Memory for each 1,000 requests/s", panel), unit="MiB"
+    )
+    return [_view(draw, scale_for(_medians(groups)))]
+
+
 # ---------------------------------------------------------------------------------------------- helpers
+
+
+def _traded(panels: list[Panel], stack: str, layer: str) -> tuple[tuple[float, float], ...]:
+    """Requests/s and p99 of each level, the lowest level first."""
+    rows = [row for panel in panels if (row := panel.row(stack, layer)) is not None and row.rate]
+    rows.sort(key=lambda row: row.setting.level)
+    return tuple(
+        (row.rate.median, figure.median) for row in rows if (figure := row.figure("latency_p99_ms")) is not None
+    )
 
 
 def _points(panels: list[Panel], stack: str, layer: str) -> tuple[tuple[float, float], ...]:
@@ -233,9 +368,9 @@ def _points(panels: list[Panel], stack: str, layer: str) -> tuple[tuple[float, f
     return tuple(sorted((float(row.setting.level), row.rate.median) for row in rows))
 
 
-def _but_level(panel: Panel) -> tuple[str, str, str, str]:
+def _but_level(panel: Panel) -> tuple[str, ...]:
     setting = panel.setting
-    return (setting.workload, setting.size, setting.database, setting.state)
+    return (setting.workload, setting.size, setting.database, setting.state, setting.mode)
 
 
 def _memory_runs(row: Row) -> dict[str, list[tuple[tuple[float, float], ...]]]:
@@ -301,7 +436,7 @@ def _plain(row: Row) -> str:
 
 
 def _title(report: Report, what: str, panel: Panel) -> str:
-    return f"{what}, {setting_title(report, panel).replace('`', '')}, {panel.setting.level:,} connections"
+    return f"{what}, {setting_title(report, panel).replace('`', '')}, {panel.setting.load}"
 
 
 def _rate_columns(row: Row) -> tuple[str, ...]:

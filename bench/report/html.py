@@ -12,7 +12,20 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from bench.report import answers, chart, configs, drawings, glossary, numbers, published
+from bench import reproduction
+from bench.report import (
+    answers,
+    chart,
+    configs,
+    costs,
+    drawings,
+    glossary,
+    numbers,
+    published,
+    redact,
+    safety,
+    stability,
+)
 from bench.report.model import BASELINE, MEASURED, NOT_RUN, Panel, Report, Row
 from bench.report.numbers import plural, printable
 
@@ -23,33 +36,50 @@ _SAFE_PATH = re.compile(r"[\w.~+-]+(/[\w.~+-]+)*")
 
 def render(report: Report, files: Mapping[str, list[configs.ConfigFile]]) -> str:
     """The whole document. `files` are the rendered configurations to embed."""
+    return document(
+        "report.html.j2",
+        title=answers.summary(report),
+        report=report,
+        run=report.run,
+        plan=report.run.info.plan,
+        answers=answers.answers(report),
+        summary=answers.summary(report),
+        measured=answers.measured(report),
+        timespan=answers.timespan(report),
+        caveats=answers.caveats(report),
+        machine=answers.machine(report),
+        caching=published.caching(report),
+        pick=answers.pick(report),
+        inconclusive=answers.inconclusive(report),
+        facts=answers.facts(report),
+        several_levels=len({panel.setting.level for panel in report.panels}) > 1,
+        costs=costs,
+        safety=safety.safety(report),
+        signs=safety.SIGNS,
+        group_titles=safety.GROUPS,
+        stability=stability.rated(report),
+        checked_stacks=list(dict.fromkeys(stack for stack, _ in report.checks)),
+        checked_layers=list(dict.fromkeys(layer for _, layer in report.checks)),
+        wrong_checks=[check for check in report.run.checks if not check.ok],
+        case_notes=case_notes(report),
+        skips=report.run.info.skips,
+        not_run=[row for row in report.rows if row.outcome == NOT_RUN],
+        keep_alive=_keep_alive(report),
+        command=answers.command(report),
+        files=files,
+        metrics=glossary.metrics(),
+        words=glossary.WORDS,
+    )
+
+
+def document(template: str, **context: object) -> str:
+    """A whole document of a template, with its style and script inside."""
     script = _source("report.js")
     return (
         _environment()
-        .get_template("report.html.j2")
+        .get_template(template)
         .render(
-            report=report,
-            run=report.run,
-            plan=report.run.info.plan,
-            answers=answers.answers(report),
-            summary=answers.summary(report),
-            measured=answers.measured(report),
-            timespan=answers.timespan(report),
-            caveats=answers.caveats(report),
-            machine=answers.machine(report),
-            caching=published.caching(report),
-            checked_stacks=list(dict.fromkeys(stack for stack, _ in report.checks)),
-            checked_layers=list(dict.fromkeys(layer for _, layer in report.checks)),
-            declared_checks=[check for check in report.run.checks if check.declared],
-            wrong_checks=[check for check in report.run.checks if not check.ok],
-            case_notes=case_notes(report),
-            skips=report.run.info.skips,
-            not_run=[row for row in report.rows if row.outcome == NOT_RUN],
-            keep_alive=_keep_alive(report),
-            command=answers.command(report),
-            files=files,
-            metrics=glossary.metrics(),
-            words=glossary.WORDS,
+            **context,
             style=Markup(_source("chart.css") + _source("report.css")),
             script=Markup(script),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -65,7 +95,7 @@ def picture(report: Report) -> str | None:
     panels = [panel for panel in report.main_panels if any(row.ok for row in panel.rows)]
     if not panels:
         return None
-    wanted = published.benchmarks()["caching"]["workload"]
+    wanted = reproduction.benchmarks()["caching"]["workload"]
     panel = next((panel for panel in panels if panel.setting.workload == wanted), panels[0])
     environment, plan = report.run.environment, report.run.info.plan
     tool = environment.load_tool
@@ -140,8 +170,12 @@ def _environment() -> Environment:
         "chart": chart,
         "drawings": drawings,
         "marks": marks,
+        "redact": redact,
         "numbers": numbers,
         "panel_title": answers.setting_title,
+        "answers_of": answers.answers,
+        "measured_of": answers.measured,
+        "command_of": answers.command,
         "BASELINE": BASELINE,
         "MEASURED": MEASURED,
         "NOT_MEASURED": numbers.NOT_MEASURED,

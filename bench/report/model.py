@@ -10,12 +10,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from bench import histogram
 from bench.results import Check, Run, Trial
-from bench.stats import Spread, paired_ratio, spread
+from bench.stats import Comparison, Spread, paired, paired_ratio, spread
 
 BASELINE = "none"  # the layer that every other layer is compared with
 
-MEASURED, FAILED, SKIPPED, NOT_RUN = "measured", "failed", "skipped", "not run"
+MEASURED, FAILED, VOIDED, SKIPPED, NOT_RUN = "measured", "failed", "voided", "skipped", "not run"
+
+CLOSED, OPEN = "closed", "open"
+
+# Field of a trial -> the percentile that merged histograms give for it.
+PERCENTILES = {"latency_p50_ms": 50.0, "latency_p90_ms": 90.0, "latency_p99_ms": 99.0, "latency_p999_ms": 99.9}
 
 ERROR_FIELDS = ("errors_connect", "errors_read", "errors_timeout", "responses_not_2xx")
 
@@ -29,6 +35,25 @@ class Setting:
     database: str
     state: str
     level: int
+    mode: str = CLOSED
+
+    @property
+    def load(self) -> str:
+        """The level with its unit: `16 connections`, or `200 requests/s` of an open loop."""
+        return f"{self.level:,} {'requests/s' if self.mode == OPEN else 'connections'}"
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A figure of all rounds' requests together, with the lowest and highest round's own beside it.
+
+    `count` is the number of rounds that have one of their own; 0 where only all together are enough.
+    """
+
+    median: float
+    low: float
+    high: float
+    count: int
 
 
 @dataclass(frozen=True, eq=False)  # two rows are never the same one
@@ -53,14 +78,26 @@ class Row:
         """Failed trials of rounds that were not measured again."""
         return tuple(trial for trial in self.trials if trial.status == "failed" and trial.round not in self.ok)
 
+    @cached_property
+    def voided(self) -> tuple[Trial, ...]:
+        """Voided trials of rounds that were not measured again: their figures count nowhere."""
+        return tuple(trial for trial in self.trials if trial.status == "voided" and trial.round not in self.ok)
+
     @property
     def outcome(self) -> str:
-        """`measured`, `failed`, `skipped` or `not run`."""
+        """`measured`, `failed`, `voided`, `skipped` or `not run`."""
         if self.ok:
             return MEASURED
         if self.failed:
             return FAILED
+        if self.voided:
+            return VOIDED
         return SKIPPED if self.skip is not None else NOT_RUN
+
+    @property
+    def stability(self) -> None:
+        """How steadily it served."""
+        return None
 
     @property
     def ranked(self) -> bool:
@@ -72,9 +109,25 @@ class Row:
         figures = {number: getattr(trial, field) for number, trial in self.ok.items()}
         return {number: value for number, value in figures.items() if value is not None}
 
-    def figure(self, field: str) -> Spread | None:
-        """Median and range over the rounds of one field of Trial."""
-        return spread(self.by_round(field).values())
+    def figure(self, field: str) -> Spread | Pooled | None:
+        """One field of Trial over the rounds: median and range; a percentile is that of all rounds' requests together.
+
+        Percentiles of rounds without histograms cannot be pooled: then it is the median of the rounds' own.
+        """
+        own = spread(self.by_round(field).values())
+        if field not in PERCENTILES or self.histogram is None:
+            return own
+        pooled = histogram.percentile_ms(self.histogram, PERCENTILES[field])
+        if pooled is None:
+            return None
+        if own is None:
+            return Pooled(pooled, pooled, pooled, 0)
+        return Pooled(pooled, min(own.low, pooled), max(own.high, pooled), own.count)
+
+    @cached_property
+    def histogram(self) -> object | None:
+        """Latencies of all rounds' requests in one histogram; None when a round kept none."""
+        return histogram.merged(trial.histogram for trial in self.ok.values())
 
     @cached_property
     def rate(self) -> Spread | None:
@@ -126,6 +179,15 @@ class Row:
         known = [count for count in counted if count is not None]
         return sum(known) if known else None
 
+    @cached_property
+    def memory_per_rate(self) -> Spread | None:
+        """Bytes of memory at the peak for each 1,000 requests a second that they served."""
+        return spread(
+            peak / trial.requests_per_second * 1000 if peak is not None and trial.requests_per_second else None
+            for trial in self.ok.values()
+            for peak in [total(trial.memory_peak_bytes)]
+        )
+
     @property
     def requests(self) -> int:
         """Answers of all rounds together."""
@@ -157,7 +219,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Failure:
-    """Rounds of a case at a level that failed for one reason."""
+    """Rounds of a case at a level that failed, or are voided, for one reason."""
 
     stack: str
     layer: str
@@ -189,18 +251,12 @@ class Report:
     @property
     def failures(self) -> list[Failure]:
         """What failed and was not measured again; rounds that failed for the same reason are one failure."""
-        found: dict[tuple, list[Trial]] = {}
-        for row in self.rows:
-            for trial in row.failed:
-                found.setdefault((row.stack, row.layer, row.setting, trial.reason), []).append(trial)
-        return [
-            Failure(
-                *key,
-                rounds=tuple(trial.round for trial in trials),
-                logs=tuple(dict.fromkeys(trial.log for trial in trials if trial.log)),
-            )
-            for key, trials in found.items()
-        ]
+        return _by_reason((row, trial) for row in self.rows for trial in row.failed)
+
+    @property
+    def voided(self) -> list[Failure]:
+        """What a guard voided and was not measured again; rounds of the same reason are one."""
+        return _by_reason((row, trial) for row in self.rows for trial in row.voided)
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -222,12 +278,31 @@ class Report:
 
     def counts(self) -> dict[str, int]:
         """Outcome -> number of cases; a case counts as measured when it was at any level."""
-        order = (MEASURED, FAILED, SKIPPED, NOT_RUN)
+        order = (MEASURED, FAILED, VOIDED, SKIPPED, NOT_RUN)
         best: dict[tuple, str] = {}
         for row in self.rows:
             case = (row.stack, row.layer, row.setting.workload, row.setting.size, row.setting.database)
             best[case] = min(best.get(case, row.outcome), row.outcome, key=order.index)
         return {outcome: sum(found == outcome for found in best.values()) for outcome in order}
+
+
+def _by_reason(found: Iterable[tuple[Row, Trial]]) -> list[Failure]:
+    trials: dict[tuple, list[Trial]] = {}
+    for row, trial in found:
+        trials.setdefault((row.stack, row.layer, row.setting, trial.reason), []).append(trial)
+    return [
+        Failure(
+            *key,
+            rounds=tuple(trial.round for trial in its),
+            logs=tuple(dict.fromkeys(trial.log for trial in its if trial.log)),
+        )
+        for key, its in trials.items()
+    ]
+
+
+def compared(row: Row, other: Row, margin: float) -> Comparison | None:
+    """Requests/s of `row` against those of `other`, paired by round; None when they share no round."""
+    return paired(other.by_round("requests_per_second"), row.by_round("requests_per_second"), margin)
 
 
 def total(values: dict[str, float | None] | None) -> float | None:
@@ -275,7 +350,7 @@ def _settings(run: Run) -> list[Setting]:
     plan = run.info.plan
     states = sorted({trial.state for trial in run.trials}, reverse=True) or ["warm"]
     planned = {
-        Setting(case.workload, case.size, case.database, state, level)
+        Setting(case.workload, case.size, case.database, state, level, plan.mode)
         for case in run.info.cases
         for state in states
         for level in plan.levels
@@ -288,6 +363,7 @@ def _settings(run: Run) -> list[Setting]:
             _position(plan.sizes, setting.size),
             setting.database,
             setting.state != "warm",
+            setting.mode,
             -setting.level,
         ),
     )
@@ -298,7 +374,7 @@ def _position(order: tuple[str, ...], name: str) -> tuple[int, str]:
 
 
 def _setting(trial: Trial) -> Setting:
-    return Setting(trial.workload, trial.size, trial.database, trial.state, trial.level_connections)
+    return Setting(trial.workload, trial.size, trial.database, trial.state, trial.level, trial.mode)
 
 
 def _measured(run: Run, wanted: Callable[[Trial], bool] = lambda trial: True) -> set[Setting]:
@@ -310,7 +386,7 @@ def _main_settings(run: Run) -> set[Setting]:
     figures = _measured(run, lambda trial: trial.status == "ok")
     best: dict[tuple, Setting] = {}
     for setting in sorted(_settings(run), key=lambda item: (item in figures, item.level)):
-        best[(setting.workload, setting.size, setting.database, setting.state)] = setting
+        best[(setting.workload, setting.size, setting.database, setting.state, setting.mode)] = setting
     return set(best.values())
 
 

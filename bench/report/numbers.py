@@ -82,6 +82,8 @@ def range_of(figure: Spread | None, show=number) -> str:
     """`low to high`; `one round` when there is no range to show."""
     if figure is None:
         return NOT_MEASURED
+    if not figure.count:
+        return "all rounds together"
     return "one round" if figure.count == 1 else f"{show(figure.low)} to {show(figure.high)}"
 
 

@@ -1,16 +1,12 @@
-"""The published benchmarks as data, and benchmark "caching" set beside what this run measured."""
+"""Benchmark "caching" set beside what a run measured."""
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from bench.report.model import BASELINE, Panel, Report, Row
+from bench.reproduction import benchmarks
 from bench.stats import Spread
-
-FILE = Path(__file__).resolve().parent.parent / "published.toml"
 
 
 @dataclass(frozen=True)
@@ -49,23 +45,17 @@ class Caching:
         return [row for row in self.strategies if row.ratio and row.layer != BASELINE]
 
 
-@cache
-def benchmarks() -> dict:
-    """Everything in published.toml."""
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))
-
-
 def caching(report: Report, published: dict | None = None) -> Caching:
     """The published caching strategies with this run's ratios to `none` where the layer was measured."""
     data = (published or benchmarks())["caching"]
     panel = next((item for item in report.main_panels if item.setting.workload == data["workload"]), None)
-    stack = _stack(panel, data["stack"])
+    stack = _stack(panel, data["here"]["stack"])
     return Caching(
         **{key: data[key] for key in ("title", "source", "year", "question", "load", "machine", "workload")},
         stack=stack,
-        same_stack=stack == data["stack"],
+        same_stack=stack == data["here"]["stack"],
         panel=panel,
-        strategies=tuple(_strategy(row, panel, stack) for row in data["rows"]),
+        strategies=tuple(_strategy(row, panel, stack) for row in data["rows"] if not row.get("added")),
     )
 
 
@@ -81,7 +71,7 @@ def _strategy(row: dict, panel: Panel | None, stack: str | None) -> Strategy:
     here = panel.row(stack, row["layer"]) if panel and stack else None
     figures = here if here and here.ranked else None
     return Strategy(
-        **row,
+        **{key: row[key] for key in ("title", "layer", "requests_per_second", "latency_mean_ms", "times_none")},
         rate=figures.rate if figures else None,
         ratio=figures.times_none if figures else None,
         note=_note(here),

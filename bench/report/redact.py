@@ -1,8 +1,14 @@
-"""What must not travel with a report: values of names that say they are secret, and passwords in URLs."""
+"""What must not travel with a report: values of names that say they are secret, passwords in URLs, and the paths of the
+machine that it was made on."""
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from bench import paths, reproduction
 
 _SECRET = re.compile(
     r"(?im)^(?P<name>.*?\b[\w.-]*(?:secret|password|passwd|token|api_?key)[\w.-]*[\"']?\s*[=:]\s*)(?P<value>\S.*)$"
@@ -13,3 +19,43 @@ _URL_PASSWORD = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
 def redacted(text: str) -> str:
     """`text` without the values of secrets, line by line."""
     return _SECRET.sub(r"\g<name>(hidden)", _URL_PASSWORD.sub(r"\1(hidden)@", text))
+
+
+# Options whose word is a folder of results.
+_FOLDER_OPTIONS = ("--to", "--resume")
+
+
+def command(words: Iterable[str]) -> str:
+    """A command line without secrets, its folder of results by its name."""
+    said, before = [], ""
+    for word in words:
+        is_folder = before in _FOLDER_OPTIONS and word.startswith("/")
+        said.append("$RUN" if is_folder else shlex.quote(redacted(word)))
+        before = word
+    return " ".join(said)
+
+
+# How a run's folder and the checkout show in rendered files, wherever they were when the run was made.
+_RUN_INSIDE = re.compile(r"(?P<place>(?:/[\w.@+~-]+)+)/raw/[^/\s]+~r\d+\b")
+_PROJECT_INSIDE = re.compile(r"(?P<place>(?:/[\w.@+~-]+)+)/(?:var/static|manage\.py|\.venv)\b")
+_SOCKETS = re.compile(r"/tmp/benchapp-(?:run-)?\w+")
+
+
+def places(directory: Path, texts: Iterable[str] = ()) -> dict[str, str]:
+    """Absolute path -> what stands for it in a report, for a run and what its rendered files tell."""
+    found = {str(Path.home()): "$HOME", str(paths.PROJECT): "$PROJECT", str(paths.VENV): "$VENV"}
+    for text in texts:
+        found |= {match["place"]: "$PROJECT" for match in _PROJECT_INSIDE.finditer(text)}
+        found |= {match["place"]: "$RUN" for match in _RUN_INSIDE.finditer(text)}
+    if reproduction.is_reproduction(directory.parent):
+        found |= {str(directory.parent.absolute()): "$REPRODUCTION", str(directory.parent.resolve()): "$REPRODUCTION"}
+    found |= {str(directory.absolute()): "$RUN", str(directory.resolve()): "$RUN"}
+    return {path: name for path, name in found.items() if path.count("/") > 1 or path == str(Path.home())}
+
+
+def placed(text: str, known: Mapping[str, str]) -> str:
+    """`text` with those paths replaced, the longest first; a path that only begins alike is left as it is."""
+    text = _SOCKETS.sub("$RUN/run", text)
+    for path in sorted((path for path in known if path.strip("/")), key=len, reverse=True):
+        text = re.sub(rf"(?<![\w.$~/-]){re.escape(path)}(?![\w.@+~-])", lambda _, path=path: known[path], text)
+    return text

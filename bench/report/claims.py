@@ -1,0 +1,167 @@
+"""Which published conclusions hold here: each claim of published.toml computed from the figures, with a sentence.
+
+A claim holds where the whole 95 % interval of its ratio lies inside the bounds, does not hold where all of it lies
+outside, and is inconclusive between the two, or with one round. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from bench.report.numbers import as_published, joined, number, plural
+from bench.report.reading import Place, Reading, name_of
+from bench.stats import Spread
+
+HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED = "holds", "does not hold", "inconclusive", "not measured"
+VERDICTS = (HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED)
+
+# What a ratio is of, with its verb.
+OF = {
+    "requests_per_second": ("serves", "requests/s"),
+    "memory_total": ("takes", "memory"),
+    "latency_mean_ms": ("has", "mean latency"),
+    "latency_max_ms": ("has", "longest request"),
+    "cpu_per_1000": ("takes", "CPU time for 1,000 requests"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What these runs say about one published claim."""
+
+    claim: str
+    verdict: str  # one of VERDICTS
+    sentence: str
+    published: float | None = None
+    measured: Spread | None = None
+    bounds: str = ""
+
+
+def findings(data: Mapping[str, Any], reading: Reading) -> list[Finding]:
+    """One finding for each claim of a benchmark, in their order."""
+    here = data.get("here", {})
+    return [_finding(claim, here, reading) for claim in data["claims"]]
+
+
+def summary(found: list[Finding]) -> str:
+    """`5 of 8 published conclusions hold here, 1 does not, 2 are inconclusive.`"""
+    counts = {verdict: sum(item.verdict == verdict for item in found) for verdict in VERDICTS}
+    holds, wrong, open_, unknown = (counts[verdict] for verdict in VERDICTS)
+    verb = "holds" if holds == 1 else "hold"
+    parts = [f"{holds} of {plural(len(found), 'published conclusion')} {verb} here"]
+    parts += [f"{wrong} {'does' if wrong == 1 else 'do'} not"] if wrong else []
+    parts += [f"{open_} {'is' if open_ == 1 else 'are'} inconclusive"] if open_ else []
+    parts += [f"{unknown} {'was' if unknown == 1 else 'were'} not measured"] if unknown else []
+    return joined(parts) + "."
+
+
+def _finding(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
+    if "untested" in claim:
+        return Finding(claim["claim"], NOT_MEASURED, f"Not measured: {claim['untested']}.")
+    if "order" in claim:
+        return _order(claim, here, reading)
+    if "rating" in claim:
+        return _rating(claim, here, reading)
+    if "fails" in claim:
+        return _fails(claim, here, reading)
+    return _ratio(claim, here, reading)
+
+
+def _ratio(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
+    metric = claim.get("metric", "requests_per_second")
+    left, right = ({**here, **claim[side]} for side in ("left", "right"))
+    ratio, why = reading.ratio(left, right, metric)
+    names = name_of(_told(left, right)), name_of(_told(right, left))
+    published = claim.get("published")
+    if ratio is None:
+        return Finding(claim["claim"], NOT_MEASURED, f"Not measured: {why}.", published, None, _bounds(claim))
+    verb, what = OF[metric]
+    sentence = f"{_upper(names[0])} {verb} {number(ratio.median)} times the {what} of {names[1]}{_range(ratio)}"
+    sentence += f"; published {as_published(published)}." if published is not None else "."
+    verdict = judge(ratio, claim.get("at_least"), claim.get("at_most"))
+    return Finding(claim["claim"], verdict, sentence, published, ratio, _bounds(claim))
+
+
+def judge(ratio: Spread, at_least: float | None, at_most: float | None) -> str:
+    """What the whole interval of a ratio says about the bounds."""
+    if ratio.count < 2:
+        return INCONCLUSIVE
+    if (at_least is not None and ratio.high < at_least) or (at_most is not None and ratio.low > at_most):
+        return NOT
+    inside = (at_least is None or ratio.low >= at_least) and (at_most is None or ratio.high <= at_most)
+    return HOLDS if inside else INCONCLUSIVE
+
+
+def _order(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
+    """Each place against the one before it: the claim is as good as its weakest step."""
+    metric, places = claim.get("metric", "requests_per_second"), claim["order"]
+    steps, verdicts = [], []
+    for before, after in pairwise(places):
+        before, after = {**here, **before}, {**here, **after}
+        ratio, why = reading.ratio(after, before, metric)
+        names = name_of(_told(after, before)), name_of(_told(before, after))
+        if ratio is None:
+            verdicts.append(NOT_MEASURED)
+            steps.append(f"{names[0]} against {names[1]} was not measured ({why})")
+        else:
+            verdicts.append(judge(ratio, claim.get("at_least"), None))
+            steps.append(f"{names[0]} serves {number(ratio.median)} times {names[1]}{_range(ratio)}")
+    worst = next(verdict for verdict in (NOT, NOT_MEASURED, INCONCLUSIVE, HOLDS) if verdict in verdicts)
+    return Finding(claim["claim"], worst, f"{_upper('; '.join(steps))}.", claim.get("published"), None, _bounds(claim))
+
+
+def _rating(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
+    rating, why = reading.stability({**here, **claim["left"]})
+    name = name_of(claim["left"])
+    if rating is None:
+        return Finding(claim["claim"], NOT_MEASURED, f"Not measured: {name}: {why}.")
+    verdict = HOLDS if rating.rating == claim["rating"] else NOT
+    reasons = f": {'; '.join(rating.reasons)}" if rating.reasons else ""
+    sentence = f"The stability of {name} is {rating.rating} here{reasons}; published {claim['rating']}."
+    return Finding(claim["claim"], verdict, sentence)
+
+
+def _fails(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
+    _, rows = reading.rows({**here, **claim["left"]})
+    name = name_of(claim["left"])
+    row = rows[0] if rows else None
+    if row is None or not (row.ok or row.failed):
+        why = reading.figure({**here, **claim["left"]}, "requests_per_second").why
+        return Finding(claim["claim"], NOT_MEASURED, f"Not measured: {name}: {why}.")
+    errors = row.errors() or 0
+    wrong = bool(row.failed or errors)
+    verdict = HOLDS if wrong == claim["fails"] else NOT
+    trials = len(row.ok) + len(row.failed)
+    sentence = (
+        f"At {row.setting.load}, {name} failed in {len(row.failed)} of {plural(trials, 'trial')} "
+        f"and gave {plural(errors, 'error')} in {plural(row.requests, 'answer')}."
+    )
+    return Finding(claim["claim"], verdict, sentence)
+
+
+def _told(place: Place, other: Place) -> Place:
+    """What of a place tells it from the other one; all of it where that is nothing."""
+    return {key: value for key, value in place.items() if other.get(key) != value} or place
+
+
+def _range(ratio: Spread) -> str:
+    if ratio.count < 2:
+        return " (one round only)"
+    return f" ({number(ratio.low)} to {number(ratio.high)} over {ratio.count} rounds)"
+
+
+def _bounds(claim: Mapping[str, Any]) -> str:
+    low, high = claim.get("at_least"), claim.get("at_most")
+    if low is not None and high is not None:
+        return f"{as_published(low)} to {as_published(high)}"
+    if low is not None:
+        return f"at least {as_published(low)}"
+    return f"at most {as_published(high)}" if high is not None else ""
+
+
+def _upper(text: str) -> str:
+    """The text with a capital where it begins with a plain word."""
+    return text if text.startswith("`") else text[:1].upper() + text[1:]

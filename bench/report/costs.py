@@ -1,0 +1,60 @@
+"""What else a trial cost, in columns that are shown where at least one row of a panel has them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+from bench.report.model import MEASURED, Panel, Row, total
+from bench.report.numbers import NOT_MEASURED, number
+from bench.results import Trial
+
+
+def _of_servers(field: str) -> Callable[[Trial], float | None]:
+    return lambda trial: total(getattr(trial, field))
+
+
+def _evenness(trial: Trial) -> float | None:
+    """Requests of the busiest worker divided by those of the mean one."""
+    counts = list((trial.requests_per_worker or {}).values())
+    return max(counts) * len(counts) / sum(counts) if counts and sum(counts) else None
+
+
+# Title -> the figure of a trial; of several rounds the median is shown.
+COLUMNS: dict[str, Callable[[Trial], float | None]] = {
+    "queries a request": lambda trial: trial.queries_per_request,
+    "busiest worker to the mean": _evenness,
+    "processes": _of_servers("processes"),
+    "threads": _of_servers("threads"),
+    "left in CLOSE_WAIT": _of_servers("close_wait"),
+    "memory growth, MiB/min": lambda trial: (
+        None if (slope := total(trial.memory_slope_bytes_per_s)) is None else slope * 60 / 1024 / 1024
+    ),
+    "restarts": lambda trial: trial.restarts,
+    "killed for memory": lambda trial: trial.oom_kills,
+    "observer, % of CPU": lambda trial: None if trial.observer_share is None else trial.observer_share * 100,
+}
+
+
+def figure(row: Row, name: str) -> float | None:
+    """The median over the rounds; None where no round measured it."""
+    known = [value for trial in row.ok.values() if (value := COLUMNS[name](trial)) is not None]
+    return median(known) if known else None
+
+
+def heads(panel: Panel) -> list[str]:
+    """The columns that a panel has a figure for."""
+    rows = [row for row in panel.rows if row.outcome == MEASURED]
+    return [name for name in COLUMNS if any(figure(row, name) is not None for row in rows)]
+
+
+def cells(panel: Panel, row: Row) -> list[str]:
+    """A row's figures for those columns."""
+    return [text(figure(row, name)) for name in heads(panel)]
+
+
+def text(value: float | None) -> str:
+    """A figure, its sign kept."""
+    if value is None:
+        return NOT_MEASURED
+    return f"-{number(-value)}" if value < 0 else number(value)
