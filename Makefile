@@ -12,8 +12,8 @@ LAYERS ?= none fragments site-middleware staticgenerator
 QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --workload home --level 16 --rounds 2 --duration 2
 
 # Every system server, service, load tool and browser that the stacks, layers, benchmarks and tests can use.
-PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate haproxy caddy \
-	varnish memcached postgresql wrk apache2-utils siege sqlite3 openssl chromium
+PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \
+	haproxy caddy varnish memcached postgresql wrk apache2-utils siege sqlite3 openssl chromium
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PIP_MODWSGI := $(PIP) 'mod_wsgi>=5,<7'

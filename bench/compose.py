@@ -112,11 +112,19 @@ def compose(stack: Stack, layers: Iterable[Layer]) -> Composition | Skip:
         if program is None:
             return Skip(f"program not installed: {' or '.join(server.programs)}; {server.hint or INSTALL}")
         found[server.name] = program
-        modules[server.name] = {name: programs.module(globs) for name, globs in server.modules.items()}
+        modules[server.name] = {name: programs.module(globs) for name, globs in modules_of(server, layers).items()}
         for name, path in modules[server.name].items():
             if path is None:
                 return Skip(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
     return _with_services(stack, layers, found, modules)
+
+
+def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
+    """The modules that the server loads, by itself and for the layers: globs by a short name each."""
+    modules = dict(server.modules)
+    for layer in layers:
+        modules |= layer.modules.get(server.name, {})
+    return modules
 
 
 def misfit(stack: Stack, layer: Layer) -> str:

@@ -13,7 +13,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench import compose, database, leftovers, manifest, paths, ports, programs, render, site, sizes, supervise, values
+from bench import (
+    compose,
+    database,
+    leftovers,
+    manifest,
+    paths,
+    ports,
+    programs,
+    render,
+    sample,
+    site,
+    sizes,
+    supervise,
+    values,
+)
 from bench.cgroups import Group
 from bench.compose import Composition
 from bench.database import Database
@@ -41,6 +55,7 @@ class Running:
     notes    what a reader of its results must know
     env      the environment of the application server
     store    the directory of what servers keep in files
+    memory_idle_bytes  PSS of each of these trees when all had just become ready; None where it cannot be read
     """
 
     composition: Composition
@@ -52,12 +67,14 @@ class Running:
     env: dict[str, str]
     conf: Path
     store: Path
+    memory_idle_bytes: dict[str, int | None]
     _parts: _Parts = field(repr=False)
 
     def empty_layer(self) -> None:
         """Empty what the layers hold: stored pages are removed, caching services and application servers restarted."""
         self._parts.empty()
         self.pids = self._parts.pids()
+        self.memory_idle_bytes = self._parts.memory()
 
     def oom_kills(self) -> int | None:
         """How many of its processes the kernel has killed at the memory limit of its size; None without one."""
@@ -214,6 +231,7 @@ class _Parts:
             notes=self._notes(),
             env=self.env,
             conf=self.conf,
+            memory_idle_bytes=self.memory(),
             store=Path(self.places.store),
             _parts=self,
         )
@@ -228,6 +246,9 @@ class _Parts:
 
     def pids(self) -> dict[str, int]:
         return {process.name: process.pid for process in self.processes()}
+
+    def memory(self) -> dict[str, int | None]:
+        return {name: sample.memory_bytes(pid) for name, pid in self.pids().items()}
 
     def stop(self) -> None:
         """Stop everything and leave no process, socket or register entry behind."""

@@ -121,6 +121,8 @@ class Layer:
     env       environment of the application server
     beside    programs run beside the servers, in the environment of the application server: argv (templates) by name
     servers   of place front only: the servers put before the chain, the outermost last
+    modules   files that a server of the chain loads for this layer: by the server's name, globs by a short name each
+    packages  Debian packages that a server of the chain needs for this layer, by the server's name
     keeps     what it keeps: `pages`, `parts` of them, which are put together anew for each visitor, or `nothing`
     told      how it learns what a write made stale; empty when it cannot, and only the time to live ends an old page
     coalesces by what, of many who ask at once for what is not there, one makes it and the others wait; empty: nothing
@@ -136,6 +138,8 @@ class Layer:
     without: dict[str, dict[str, Any]] = field(default_factory=dict)
     beside: dict[str, list[str]] = field(default_factory=dict)
     servers: tuple[Server, ...] = ()
+    modules: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    packages: dict[str, list[str]] = field(default_factory=dict)
     keeps: str = "pages"
     told: str = ""
     coalesces: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,13 @@ def composed_for_files(stack_name: str, layer_names: str) -> Composition:
     env = dict(stack.env)
     for layer in layers:
         env |= layer.env
-    modules = {server.name: _modules(server) for server in chain}
+    modules = {server.name: _modules(server, layers) for server in chain}
     return Composition(stack, layers, found, modules, services, env)
 
 
-def _modules(server: manifest.Server) -> dict[str, str]:
+def _modules(server: manifest.Server, layers: Iterable[manifest.Layer]) -> dict[str, str]:
     """The modules found here, or the globs where they would be."""
-    return {name: programs.module(globs) or globs[0] for name, globs in server.modules.items()}
+    return {name: programs.module(globs) or globs[0] for name, globs in compose.modules_of(server, layers).items()}
 
 
 def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
@@ -190,9 +191,15 @@ def _units(
 
 
 def _packages(composition: Composition) -> list[str]:
-    """The Debian packages of servers and services, each once."""
-    named = [*composition.servers, *composition.services]
-    return list(dict.fromkeys(package for item in named for package in item.packages))
+    """The Debian packages of servers, services and what the layers need of the servers, each once."""
+    named = [package for item in (*composition.servers, *composition.services) for package in item.packages]
+    named += [
+        package
+        for layer in composition.layers
+        for server in composition.servers
+        for package in layer.packages.get(server.name, [])
+    ]
+    return list(dict.fromkeys(named))
 
 
 def _host_commands(composition: Composition, places: Places, wiring: Wiring, chosen: Values) -> list[str]:

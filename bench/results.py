@@ -263,13 +263,21 @@ class Trial:
     close_wait: Annotated[
         dict[str, int | None] | None, "Server or service -> connections left in CLOSE_WAIT after the load."
     ] = None
-    queries_per_request: Annotated[float | None, "Database queries of a request, on average."] = None
-    requests_per_worker: Annotated[dict[str, int] | None, "Worker process -> requests of the load it answered."] = None
+    queries_per_request: Annotated[
+        float | None, "Database queries of a request of the workload, on average; 0 where a cache answers."
+    ] = None
+    requests_per_worker: Annotated[
+        dict[str, int] | None,
+        "Worker process -> requests it answered of those sent right before the load to see how they spread.",
+    ] = None
     observer_cpu_seconds: Annotated[float | None, "Processor seconds the instrument itself used in the load."] = None
     observer_share: Annotated[float | None, "Those seconds as a share of the machine's in the same time."] = None
     oom_kills: Annotated[int | None, "Processes of the deployment killed for want of memory during the trial."] = None
     restarts: Annotated[int | None, "Worker processes that ended and were replaced during the trial."] = None
     came_back: Annotated[bool | None, "True when the site answered again by itself after the trial."] = None
+    memory_idle_bytes: Annotated[
+        dict[str, int | None] | None, "Server or service -> PSS when the deployment had just become ready, in bytes."
+    ] = None
     memory_slope_bytes_per_s: Annotated[
         dict[str, float | None] | None, "Server or service -> how fast its PSS grew in the timed load, in bytes/s."
     ] = None

@@ -19,6 +19,7 @@ from bench.identity import worker
 from bench.interrupt import Interrupts
 from bench.plan import Deployment, Measurement
 from bench.progress import Progress, say
+from bench.queries import QueryCounter
 from bench.results import Case, Check, Folder, RunInfo, Trial
 from bench.trial import Load, failed, measure, newest_log, now
 from bench.up import environment
@@ -37,6 +38,7 @@ class Host:
 
     def __init__(self, thorough: bool = False) -> None:
         self._verifier = Verifier(thorough=thorough)
+        self._queries = QueryCounter()
 
     def compose(self, stack: str, layer: str) -> Composition | compose.Skip:
         """The stack with the layer, or why it cannot run here; raises BenchError for a name that does not exist."""
@@ -49,6 +51,10 @@ class Host:
     def verify(self, running: Running) -> list[Check]:
         """Every check of the suite; those left out are named as such."""
         return [Check(**vars(item)) for item in self._verifier.verify(running)]
+
+    def queries_per_request(self, running: Running, case: Case, addresses: tuple[str, ...]) -> float | None:
+        """Database queries of a request to these addresses, on average; None when it cannot be told."""
+        return self._queries.per_request(running, case.stack, case.layer, addresses)
 
     def static_names(self) -> dict[str, str]:
         """Collected names of the static files by their plain ones."""
@@ -240,7 +246,9 @@ class Run:
         except BenchError as error:
             log = self.folder.relative(newest_log(running.logs))
             return failed(item.case, item.level, item.round, self.load, str(error), log)
-        return measure(item.case, item.level, item.round, addresses, running, self.load, self.folder)
+        queries = self.host.queries_per_request(running, item.case, addresses)
+        made = measure(item.case, item.level, item.round, addresses, running, self.load, self.folder)
+        return replace(made, queries_per_request=queries)
 
     def _fail(self, left: list[Measurement], reason: str, log: Path | None = None) -> None:
         for measurement in left:

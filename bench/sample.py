@@ -193,6 +193,17 @@ def _total(found: Mapping[Key, _Stat]) -> float:
     return sum(stat.own_s + stat.of_children_s for stat in found.values())
 
 
+def members(root: int) -> list[int]:
+    """The processes of a tree now: its root, if it lives, and all below it."""
+    return _Machine().tree(root)
+
+
+def memory_bytes(root: int) -> int | None:
+    """PSS of a process tree now, or None when a part of it cannot be read."""
+    sizes = [_pss_bytes(pid) for pid in members(root)]
+    return None if not sizes or None in sizes else sum(size for size in sizes if size)
+
+
 class _Machine:
     """The machine's processes in one look.
 

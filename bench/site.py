@@ -44,15 +44,18 @@ def static_root() -> Path:
     return paths.VAR / "static"
 
 
-def manage(words: list[str], database_url: str, identity: Identity, *, show: bool = False) -> str:
+def manage(
+    words: list[str], database_url: str, identity: Identity, *, show: bool = False, env: dict[str, str] | None = None
+) -> str:
     """Run `manage.py` with `words` and return what it printed; with `show`, its output goes to standard error.
+    `env` is the environment to run it in; one without any layer when None.
 
     Raises BenchError with the command's last line when it fails.
     """
     argv = [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words]
     done = subprocess.run(
         argv,
-        env=site_environment(database_url, paths.VAR),
+        env=env or site_environment(database_url, paths.VAR),
         cwd=paths.PROJECT,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr if show else subprocess.PIPE,

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from bench import guards, machine, visit, workload
+from bench.costs import Observer
 from bench.errors import GlobalFault
 from bench.load import Command, Figures, Job, LoadError, Tool
 from bench.results import Case, Folder, Trial
-from bench.sample import Sampler, Usage
+from bench.spread import spread
 from bench.watch import AccessLog, Bodies, Bystanders, unlike
 
 # How much a load tool's log of errors may grow to; siege writes a line for each failed request.
@@ -48,6 +49,11 @@ class Running(Protocol):
     ready_s: float
     pids: dict[str, int]
     logs: Path
+    memory_idle_bytes: dict[str, int | None]
+
+    def oom_kills(self) -> int | None: ...
+
+    def answers(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -103,12 +109,15 @@ def measure(
     directory.mkdir(parents=True, exist_ok=True)
     job = load.job(running.url, paths, level, workload.named(case.workload).keep_alive)
     started_at = now()
+    observer = Observer(running)
+    workers = None
     try:
         before = _visit("before the load", running, paths)
+        workers = spread(running.url, job.connections, job.keep_alive)
         if load.warmup_s:
             _warm_up(job, load, directory)
         started_at = now()
-        seen = _timed(job, load, running, before, directory)
+        seen = _timed(job, load, running, observer, before, directory)
         figures = seen.figures
         if problem := figures.failure():
             raise TrialError(f"{load.tool.name}: {problem}", newest_log(running.logs), figures)
@@ -116,6 +125,7 @@ def measure(
     except TrialError as error:
         record = failed(case, level, round_number, load, str(error), folder.relative(error.log), started_at)
         counts = _error_counts(error.figures) if error.figures else {}
+        counts |= observer.costs.aftermath | {"requests_per_worker": workers}
         return replace(record, **counts, time_to_ready_s=round(running.ready_s, 3), keep_alive=job.keep_alive)
     wrong = seen.wrong or next(filter(None, (unlike(path, before[path], after[path]) for path in before)), "")
     ceiling = load.ceilings.get(job.keep_alive)
@@ -138,7 +148,6 @@ def measure(
         load.bounds,
     )
     reason = guards.voids(said)
-    usage = seen.usage
     return Trial(
         **_identity(case, level, round_number, load, started_at),
         status="voided" if reason else "ok",
@@ -156,10 +165,9 @@ def measure(
         latency_max_ms=figures.latency_max_ms,
         histogram=figures.histogram,
         **_error_counts(figures),
-        memory={name: used.memory for name, used in usage.items()},
-        memory_peak_bytes={name: used.memory_peak_bytes for name, used in usage.items()},
-        cpu_seconds={name: used.cpu_seconds for name, used in usage.items()},
-        processes={name: used.processes for name, used in usage.items()},
+        **observer.costs.figures,
+        **observer.costs.aftermath,
+        requests_per_worker=workers,
         time_to_ready_s=round(running.ready_s, 3),
         keep_alive=job.keep_alive,
         thirds=figures.thirds and tuple(round(3 * count / load.duration_s, 3) for count in figures.thirds),
@@ -250,7 +258,6 @@ class Seen:
     """What was measured and noticed during the timed load; the names are those of bench.guards.Observed."""
 
     figures: Figures
-    usage: dict[str, Usage]
     stays_open: bool
     checked: int
     wrong: str
@@ -259,23 +266,29 @@ class Seen:
     others: float | None
 
 
-def _timed(job: Job, load: Load, running: Running, expected: Mapping[str, bytes], directory: Path) -> Seen:
+def _timed(
+    job: Job, load: Load, running: Running, observer: Observer, expected: Mapping[str, bytes], directory: Path
+) -> Seen:
     command = load.tool.command(load.program, job)
     limit_s = job.seconds + job.timeout_s + GRACE_S
     stays_open = _stays_open(running, job.paths[0])
-    sampler = Sampler(running.pids)
     bodies = Bodies(running.url, expected, max(1.0, job.seconds / LOOKS))
     access_log = AccessLog(running.logs / "access.log")
-    sampler.start()
+    observer.start()
     bystanders, tool_before = Bystanders(), _children_s()
     bodies.start()
     try:
         stdout, stderr = _run(command, job.connections, directory, "load", limit_s, live=load.live)
+    except TrialError:
+        observer.stop()
+        observer.look_back()
+        raise
     finally:
         tool_s = _children_s() - tool_before
         bodies.stop()
-        usage = sampler.stop()
-    others = bystanders.share([tool_s, *(used.cpu_seconds for used in usage.values())])
+        observer.stop()
+    others = bystanders.share([tool_s, *observer.costs.figures["cpu_seconds"].values()])
+    observer.look_back()
     try:
         figures = load.tool.parse(stdout, stderr).supported()
     except LoadError as error:
@@ -283,7 +296,6 @@ def _timed(job: Job, load: Load, running: Running, expected: Mapping[str, bytes]
     served = access_log.lines(figures.requests_total)
     return Seen(
         figures=figures,
-        usage=usage,
         stays_open=stays_open,
         checked=bodies.checked,
         wrong=bodies.wrong,

@@ -45,6 +45,8 @@ MAY_BE_ZERO = ("io_cache", "upstream_keepalive")
 
 def _problem(name: str, value: Any, usual: Any) -> str:
     """What is wrong with a new value of a name that is usually `usual`, or an empty string."""
+    if isinstance(usual, dict) and not isinstance(value, dict):
+        return "it is a table; change it in the file"
     if name in CHOICES and value not in CHOICES[name]:
         return f"use {' or '.join(CHOICES[name])}"
     if isinstance(usual, int) and (not isinstance(value, int) or value < (0 if name in MAY_BE_ZERO else 1)):

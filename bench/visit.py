@@ -21,13 +21,17 @@ def get(base_url: str, path: str) -> bytes:
     return _get(base_url, path, {"Connection": "close"})[0]
 
 
+def headers(base_url: str, path: str) -> http.client.HTTPMessage:
+    """The headers of the answer at `path`. Raises VisitError like `get`."""
+    return _get(base_url, path, {"Connection": "close"})[1].headers
+
+
 def stays_open(base_url: str, path: str) -> bool:
     """Whether the server keeps a connection open after its answer when it may. Raises VisitError like `get`."""
-    return not _get(base_url, path, {})[1]
+    return not _get(base_url, path, {})[1].will_close
 
 
-def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, bool]:
-    """The body, and whether the answer announced the end of the connection."""
+def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, http.client.HTTPResponse]:
     parts = urlsplit(base_url)
     if parts.scheme == "https":
         # The certificate is the deployment's own, signed by nobody.
@@ -38,7 +42,6 @@ def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, bool
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
-        closes = answer.will_close
         body = answer.read()
     except TimeoutError:
         raise VisitError(f"GET {path}: no answer in {TIMEOUT_S} s") from None
@@ -48,7 +51,7 @@ def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, bool
         connection.close()
     if answer.status != 200:
         raise VisitError(f"GET {path}: status {answer.status}, not 200")
-    return body, closes
+    return body, answer
 
 
 def all_of(base_url: str, paths: Iterable[str]) -> dict[str, bytes]:

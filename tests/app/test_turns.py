@@ -15,7 +15,7 @@ from django.core.cache.backends.dummy import DummyCache
 from django.core.handlers.exception import convert_exception_to_response
 from django.db import transaction
 from django.http import HttpResponse
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
 from benchapp.caching import generations, memcachedpages, turns, uwsgipages
 from benchapp.caching.memcachedpages import KeepInMemcached
@@ -25,6 +25,7 @@ from benchapp.caching.staticgenerator import FileMarks, StaticGenerator
 from benchapp.caching.uwsgipages import KeepInUwsgi
 from benchapp.caching.viewcache import keep_public
 from benchapp.middleware import name_rendering
+from tests.app.conftest import Rows
 from tests.app.test_finished_pages import fake_uwsgi
 from tests.app.test_memcached import memcached, socket  # noqa: F401
 
@@ -173,6 +174,11 @@ def test_a_write_is_told_and_a_slow_rendering_brings_nothing_back(layer: Callabl
     pages_stale.send(sender=Stale, stale=stale)
     assert get(layer(slow)) == "from before the write"
     assert get(layer(page)) == "new"
+
+
+def test_a_kept_page_is_nothing_for_a_host_that_is_not_ours(rows: Rows, layer: Callable[[View], View]):
+    assert Client().get("/posts/").status_code == 200
+    assert Client().get("/posts/", headers={"Host": "other.test"}).status_code == 400
 
 
 @pytest.mark.django_db(transaction=True)

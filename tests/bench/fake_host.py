@@ -80,6 +80,9 @@ class FakeHost(Host):
                     url=site.url,
                     ready_s=0.25,
                     pids={"server": os.getpid()},
+                    memory_idle_bytes={"server": 1000},
+                    oom_kills=lambda: None,
+                    answers=lambda: True,
                     logs=logs,
                     notes=[f"{stack} is small", "the machine is odd"],
                     env={},
@@ -104,6 +107,9 @@ class FakeHost(Host):
             Check(running.stack, running.layer, "status", True, "200", "200"),
             Check(running.stack, running.layer, "content", good, "a page", "a page" if good else "another page"),
         ]
+
+    def queries_per_request(self, running: SimpleNamespace, case, addresses: tuple[str, ...]) -> float | None:
+        return 2.5
 
     def static_names(self) -> dict[str, str]:
         return STATIC

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench import load, programs, results, trial
+from bench import costs, load, programs, results, trial
 from bench.errors import GlobalFault
 from bench.load import Command
 from bench.results import Case, Folder
@@ -34,13 +34,23 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def running(folder):
+def running(folder, monkeypatch):
+    monkeypatch.setattr(costs, "COME_BACK_S", 0.1)
     with target() as site:
         logs = folder.raw / "one~none~r1" / "logs"
         logs.mkdir(parents=True)
         (logs / "server.log").write_text("something happened\n")
         (logs / "silent.log").touch()
-        yield SimpleNamespace(url=site.url, ready_s=0.5, pids={"server": os.getpid()}, logs=logs, site=site)
+        yield SimpleNamespace(
+            url=site.url,
+            ready_s=0.5,
+            pids={"server": os.getpid()},
+            logs=logs,
+            site=site,
+            memory_idle_bytes={"server": 4096},
+            oom_kills=iter([1, 3]).__next__,
+            answers=lambda: not site.broken.is_set(),
+        )
 
 
 def made(running, folder, *paths, duration_s=1, warmup_s=0.0, level=2, tool=TOOL, program=str(PROGRAM)):
@@ -59,6 +69,12 @@ def test_a_good_trial_has_every_figure(running, folder):
     assert record.cpu_seconds["server"] > 0
     assert record.processes["server"] >= 1
     assert len(record.memory["server"]) >= 2 or record.memory["server"] == ()
+    assert record.threads["server"] >= 1
+    assert (record.memory_idle_bytes, record.close_wait) == ({"server": 4096}, {"server": 0})
+    assert record.oom_kills == 2, "what was killed in this trial"
+    assert record.came_back is True
+    # The site runs in this very process here.
+    assert record.observer_cpu_seconds > 0 and record.observer_share > 0
 
 
 def test_the_raw_output_of_warm_up_and_load_is_kept(running, folder):
@@ -72,6 +88,15 @@ def test_the_record_can_be_written_and_read_back(running, folder):
     record = made(running, folder)
     folder.append_trial(record)
     assert list(results._read_lines(results.Trial, folder.directory / "trials.jsonl")) == [record]
+
+
+def test_a_failed_trial_tells_what_the_load_left_behind(running, folder):
+    record = made(running, folder, "/503")
+    assert (record.status, record.oom_kills, record.came_back) == ("failed", None, None), "it did not come to a load"
+    running.oom_kills = iter([1, 3]).__next__
+    record = made(running, folder, program="/bin/false")
+    assert (record.status, record.memory, record.cpu_seconds) == ("failed", None, None)
+    assert (record.oom_kills, record.came_back, record.close_wait) == (2, True, {"server": 0})
 
 
 def test_every_address_is_visited_before_and_after(running, folder):

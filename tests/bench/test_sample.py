@@ -160,6 +160,72 @@ def test_a_server_that_dies_on_the_way_keeps_what_was_seen(spawn):
     assert usage.cpu_seconds >= 0
 
 
+def test_threads_are_counted(spawn):
+    code = "import threading\nfor _ in range(3): threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    process = spawn(code + "print('ready', flush=True); input()")
+    assert sampled({"one": process.pid}, lambda: None)["one"].threads == 4
+
+
+MASTER = """
+import subprocess, sys
+def work(): return subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)
+old = work(); print('ready', flush=True); input()
+old.kill(); old.wait()
+if {again}: work()
+print('done', flush=True); input()
+"""
+
+
+@pytest.mark.parametrize(("again", "replaced"), [(True, 1), (False, 0)])
+def test_a_worker_that_ended_and_has_a_successor_is_replaced(spawn, again, replaced):
+    master = spawn(MASTER.format(again=again))
+
+    def during():
+        master.stdin.write(b"\n")
+        master.stdin.flush()
+        master.stdout.readline()
+
+    assert sampled({"one": master.pid}, during, interval_s=60)["one"].replaced == replaced
+
+
+def test_the_slope_is_not_bent_by_one_sample():
+    assert sample.slope([(0, 100), (1, 110), (2, 120), (3, 900), (4, 140), (5, 150)]) == 10
+    assert sample.slope([(0, 100), (1, 110), (2, 120)]) is None, "too few to tell"
+    assert sample.slope([(0, 7), (1, 7), (2, 7), (3, 7)]) == 0
+
+
+def test_a_dear_look_makes_the_next_one_later(spawn, monkeypatch):
+    process = spawn("print('ready', flush=True); input()")
+    end = sample._Tree.sample
+
+    def dear(*args):
+        until_used = time.thread_time() + 0.05
+        while time.thread_time() < until_used:
+            pass
+        return end(*args)
+
+    monkeypatch.setattr(sample._Tree, "sample", dear)
+    usage = sampled({"one": process.pid}, lambda: time.sleep(0.6), interval_s=0.1)["one"]
+    assert usage.processes == 1
+    # 0.05 s are a hundredth of 5 s: the first, one more, and the last.
+    assert len(usage.memory) <= 3
+
+
+def test_a_kernel_that_does_not_list_children_is_asked_for_all_processes(spawn, monkeypatch):
+    parent = spawn(MASTER.format(again=False))
+    listed = sample.members(parent.pid)
+    read = sample.Path.read_bytes
+
+    def without_children(path):
+        if path.name == "children":
+            raise FileNotFoundError(2, "No such file")
+        return read(path)
+
+    monkeypatch.setattr(sample.Path, "read_bytes", without_children)
+    assert sample.members(parent.pid) == listed
+    assert len(listed) == 2
+
+
 def test_trees_are_told_apart_and_the_thread_ends(spawn):
     roots = {name: spawn("print('ready', flush=True); input()").pid for name in ("front", "back")}
     sampler = sample.Sampler(roots, 0.05)

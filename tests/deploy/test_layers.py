@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
+import httpx
 import pytest
 
-from bench import compose, manifest
+from bench import compose, deployment, manifest, paths, site, values
 from bench.compose import Composition, Skip
 from tests.deploy.conftest import command
 
@@ -42,3 +48,68 @@ def test_layers_in_different_places_go_together(one, other):
     for stack in fitting:
         composed = compose.compose(stack, layers)
         assert isinstance(composed, Composition) or "not installed" in composed.reason
+
+
+def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
+    """The headers of a rendered public page with the site's environment of these values."""
+    program = (
+        "import json, django; django.setup()\n"
+        "from django.test import Client\n"
+        "from django.conf import settings\n"
+        "answer = Client().get('/authors/', secure=True, headers={'host': settings.ALLOWED_HOSTS[0]})\n"
+        "assert answer.status_code == 200\n"
+        "print(json.dumps(dict(answer.headers)))\n"
+    )
+    env = {**os.environ, **site.site_environment("sqlite:///:memory:", paths.VAR), **chosen.env}
+    migrated = "from django.core.management import call_command; call_command('migrate', verbosity=0)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program.replace("from django.test", f"{migrated}from django.test", 1)],
+        env=env,
+        cwd=paths.PROJECT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["bench", "production"])
+def test_a_stored_page_has_the_headers_of_the_site(name):
+    chosen = values.read(name)
+    sent = headers_of_the_site(chosen)
+    own = {"Content-Type", "Content-Length", "X-Render-Id"}
+    assert {key: value for key, value in sent.items() if key not in own} == chosen.names["page_headers"]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [
+        ("nginx-uwsgi", "staticgenerator"),
+        ("apache-modwsgi", "staticgenerator"),
+        ("lighttpd-fastcgi", "staticgenerator"),
+        ("cherokee-uwsgi", "staticgenerator"),
+        ("nginx-uwsgi", "nginx-memcached"),
+        ("nginx-uwsgi", "uwsgi-cache"),
+    ],
+)
+def test_a_hit_has_the_headers_of_a_rendering_in_production_too(stack, layer, site_url):
+    if isinstance(composed := compose.compose(compose.stack(stack), compose.layers(layer)), Skip):
+        pytest.skip(composed.reason)
+    production = values.read("production")
+    changes = {"listener": "tls", "page_headers": production.names["page_headers"]}
+    with deployment.deployed(stack, layer, database=site_url, env={"BENCHAPP_HTTPS": "1"}, changes=changes) as running:
+        with httpx.Client(base_url=running.url, verify=False) as client:
+            rendered, kept = client.get("/posts/"), client.get("/posts/")
+            assert "X-Render-Id" in rendered.headers
+            assert "X-Render-Id" not in kept.headers, "it is kept"
+            assert kept.content == rendered.content
+            for name, value in production.names["page_headers"].items():
+                assert kept.headers.get_list(name) == rendered.headers.get_list(name) == [value]
+            assert kept.headers["Content-Type"] == rendered.headers["Content-Type"]
+            # The next visitor with a session, a query string or another host does not get it.
+            for more in ({"Cookie": "sessionid=x"}, {"Cookie": "a=b; sessionid=x"}, {"Authorization": "Basic eA=="}):
+                assert "X-Render-Id" in client.get("/posts/", headers=more).headers
+            assert "X-Render-Id" in client.get("/posts/?a=1").headers
+            assert client.get("/posts/", headers={"Host": "other.test"}).status_code == 400
+            assert client.head("/posts/").headers["Content-Length"] == str(len(kept.content))

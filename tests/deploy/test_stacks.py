@@ -241,7 +241,7 @@ def test_tls_is_a_setting_and_a_variant(site_url, words):
         ),
         (
             ["up", "gunicorn", "--layer", "staticgenerator"],
-            "cannot run here: staticgenerator needs apache or cherokee or nginx in the chain",
+            "cannot run here: staticgenerator needs apache or cherokee or lighttpd or nginx in the chain",
         ),
         (["up", "gunicorn", "--set", "listener=tls"], "gunicorn: gunicorn has no TLS listener; use listener=plain"),
         (["render", "gunicorn", "--to", "bench"], "/bench: not empty; name a new or empty directory"),

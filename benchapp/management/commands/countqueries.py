@@ -1,0 +1,89 @@
+"""Count the database queries of pages in this process, without a server."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from contextlib import ExitStack
+from typing import Any
+
+from django.conf import settings
+from django.core.cache import caches
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+from django.test import Client
+from django.test.utils import override_settings
+
+HOST = "127.0.0.1"
+
+
+class Command(BaseCommand):
+    """Prints how many queries each page takes when the caches are empty, and when it was asked for before."""
+
+    help = (
+        "Count the queries of pages for an anonymous visitor, cold and warm, with the caching that this environment "
+        "asks for; prints one JSON object."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("paths", metavar="PATH", nargs="+", help="path of a URL, with or without a query")
+
+    def handle(self, **options: Any) -> None:
+        for path in options["paths"]:
+            if not path.startswith("/"):
+                raise CommandError(f"{path!r} is not a path: begin it with a slash")
+        with override_settings(**_own_caches()):
+            client = Client(raise_request_exception=False, SERVER_NAME=HOST)
+            # Whatever a process does once only, on its first page, is not the page's.
+            client.get(options["paths"][0])
+            counted = {path: _count(client, path) for path in options["paths"]}
+        self.stdout.write(json.dumps(counted))
+
+
+def _own_caches() -> dict[str, Any]:
+    """The settings of this environment, on caches of this process: what others keep is neither used nor changed.
+
+    Middleware that puts pages where a server answers from them answers nothing itself, and is left out.
+    """
+    own = {
+        alias: {**cache, "BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": f"queries-{alias}"}
+        for alias, cache in settings.CACHES.items()
+        if not cache["BACKEND"].endswith("DummyCache")
+    }
+    for cache in own.values():
+        cache.pop("OPTIONS", None)
+    return {
+        "ALLOWED_HOSTS": [HOST],
+        "CACHES": settings.CACHES | own,
+        "MIDDLEWARE": [name for name in settings.MIDDLEWARE if _answers(name)],
+        "SECURE_SSL_REDIRECT": False,
+    }
+
+
+def _answers(middleware: str) -> bool:
+    keeps_elsewhere = middleware.startswith("benchapp.caching.") and ".sitemiddleware." not in middleware
+    return not keeps_elsewhere and "debug_toolbar" not in middleware
+
+
+def _count(client: Client, path: str) -> dict[str, int]:
+    for cache in caches.all():
+        cache.clear()
+    return {"cold": _queries(client, path), "warm": _queries(client, path)}
+
+
+def _queries(client: Client, path: str) -> int:
+    number = 0
+
+    def counting(execute, sql, parameters, many, context):
+        nonlocal number
+        number += 1
+        return execute(sql, parameters, many, context)
+
+    with ExitStack() as stack:
+        for connection in connections.all():
+            stack.enter_context(connection.execute_wrapper(counting))
+        response = client.get(path)
+        if response.streaming:
+            b"".join(response.streaming_content)
+    return number

@@ -1,0 +1,57 @@
+"""The command that counts a page's queries, in a process of its own under a layer's environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bench import paths
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    url = f"sqlite:///{tmp_path_factory.mktemp('queries') / 'site.sqlite3'}"
+    for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", "500"]):
+        assert manage(url, *words).returncode == 0
+    return url
+
+
+def manage(url: str, *words: str, **env: str) -> subprocess.CompletedProcess:
+    argv = [sys.executable, "manage.py", *words]
+    everything = {**os.environ, "DATABASE_URL": url, **env}
+    return subprocess.run(argv, cwd=paths.PROJECT, env=everything, capture_output=True, text=True, timeout=120)
+
+
+def counted(url: str, *pages: str, **env: str) -> dict:
+    done = manage(url, "countqueries", *pages, **env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_without_a_layer_a_page_costs_the_same_every_time(database):
+    found = counted(database, "/", "/login/")
+    assert found["/"]["cold"] == found["/"]["warm"] >= 5
+    assert found["/login/"] == {"cold": 0, "warm": 0}
+
+
+def test_a_layer_saves_the_queries_of_a_warm_page(database):
+    found = counted(database, "/", BENCHAPP_FRAGMENTS="1")
+    assert found["/"]["warm"] < found["/"]["cold"]
+    assert counted(database, "/", BENCHAPP_SITE_MIDDLEWARE="1")["/"]["warm"] == 0
+
+
+def test_it_leaves_no_page_where_a_server_would_find_it(database, tmp_path):
+    found = counted(database, "/", BENCHAPP_STATICGENERATOR_ROOT=str(tmp_path))
+    assert found["/"]["cold"] == found["/"]["warm"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_path_is_told_in_one_line(database):
+    done = manage(database, "countqueries", "home")
+    assert (done.returncode, done.stderr) == (1, "CommandError: 'home' is not a path: begin it with a slash\n")
