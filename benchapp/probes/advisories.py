@@ -66,6 +66,12 @@ def _sets_cookie(request: HttpRequest) -> HttpResponse:
     return page
 
 
+def _sets_cookie_spaced(request: HttpRequest) -> HttpResponse:
+    page = _sets_cookie(request)
+    page.headers["Vary"] = "Accept-Encoding ,  Cookie "
+    return page
+
+
 def _with(header: str, value: str) -> Callable[[HttpRequest], HttpResponse]:
     def answer(request: HttpRequest) -> HttpResponse:
         page = probe_page([])
@@ -94,11 +100,11 @@ KINDS: dict[str, Callable[[HttpRequest], HttpResponse]] = {
     "query": _echo_query,
     "saves-session": _saves_session,
     "sets-cookie": _sets_cookie,
+    "sets-cookie-spaced": _sets_cookie_spaced,
     "authorized": _authorized,
     "varies": _varies,
     "vary-any": _with("Vary", "*"),
     "vary-any-spaced": _with("Vary", " Accept-Encoding ,  * "),
-    "vary-tab": _with("Vary", "\t*\t"),
     "private-upper": _with("Cache-Control", "PRIVATE"),
     "private-mixed": _with("Cache-Control", "max-age=60, Private"),
     "no-store-upper": _with("Cache-Control", "NO-STORE"),

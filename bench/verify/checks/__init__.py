@@ -11,3 +11,4 @@ from bench.verify.checks import accounts  # noqa: F401
 from bench.verify.checks import bodies  # noqa: F401
 from bench.verify.checks import freshness  # noqa: F401
 from bench.verify.checks import stampede  # noqa: F401
+from bench.verify.checks import advisories  # noqa: F401
