@@ -18,7 +18,7 @@ from benchapp.caching.eligible import request_may_be_stored, response_may_be_sto
 
 
 class SayHowLong:
-    """Middleware that says so of each page that may be shared. Browsers keep nothing by it: `s-maxage` is not theirs."""
+    """Middleware that says so of each page that may be shared. Browsers keep nothing by it: s-maxage is not theirs."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         if not settings.BENCHAPP_SHARED_CACHE:
