@@ -5,7 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlencode, urlsplit
 
 from bench.verify import page, wire
-from bench.verify.wire import Answer, Target
+from bench.verify.site import Account
+from bench.verify.wire import Answer, BadAnswer, Target
+
+SESSION_COOKIE = "sessionid"
 
 
 class Browser:
@@ -59,3 +62,14 @@ class Browser:
             self.cookies.pop(name, None)
         else:
             self.cookies[name] = value
+
+
+def log_in(target: Target, path: str, account: Account) -> Browser:
+    """A visitor who has logged in at `path` with the account; raises BadAnswer when that fails."""
+    visitor = Browser(target)
+    token = visitor.token(path) or ""
+    values = {"csrfmiddlewaretoken": token, "username": account.username, "password": account.password}
+    answer = visitor.post(path, values)
+    if not 300 <= answer.status < 400 or SESSION_COOKIE not in visitor.cookies:
+        raise BadAnswer(f"POST {path} with the right password: status {answer.status}, no session")
+    return visitor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.middleware.csrf import get_token
@@ -39,6 +39,16 @@ def streaming(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     text = response.content
     pieces = [text[start : start + 500] for start in range(0, len(text), 500)]
     return StreamingHttpResponse(pieces, headers=_id(response))
+
+
+def breaking(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The page in pieces, of which the last never comes: the rendering fails on the way."""
+
+    def pieces() -> Iterator[bytes]:
+        yield response.content[: len(response.content) // 2]
+        raise ConnectionAbortedError("a probe that breaks off, as it was asked to")
+
+    return StreamingHttpResponse(pieces(), headers=_id(response))
 
 
 def set_cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -125,6 +135,7 @@ KINDS: dict[str, Change] = {
     **STATUSES,
     **SAYING,
     "streaming": streaming,
+    "breaking": breaking,
     "set-cookie": set_cookie,
     "session": session,
     "token": token,

@@ -26,7 +26,6 @@ def rendered(request: HttpRequest, body: str = FILLING) -> HttpResponse:
         "method": request.method,
         "path": request.path,
         "query": request.META.get("QUERY_STRING", ""),
-        "host": request.get_host(),
         "user": request.user.get_username() or "nobody",
         "authorization": request.META.get("HTTP_AUTHORIZATION", ""),
     }

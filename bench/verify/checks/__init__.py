@@ -12,3 +12,8 @@ from bench.verify.checks import bodies  # noqa: F401
 from bench.verify.checks import freshness  # noqa: F401
 from bench.verify.checks import stampede  # noqa: F401
 from bench.verify.checks import advisories  # noqa: F401
+from bench.verify.checks import caching  # noqa: F401
+from bench.verify.checks import privacy  # noqa: F401
+from bench.verify.checks import web  # noqa: F401
+from bench.verify.checks import octets  # noqa: F401
+from bench.verify.checks import names  # noqa: F401

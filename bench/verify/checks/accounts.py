@@ -7,12 +7,10 @@ import secrets
 from collections.abc import Iterator
 
 from bench.verify import page
-from bench.verify.browser import Browser
+from bench.verify.browser import SESSION_COOKIE, Browser
 from bench.verify.checks.pages import main_paths, wrong_location
 from bench.verify.suite import ACCOUNT, Context, Mismatch, check
 from bench.verify.wire import BadAnswer
-
-SESSION_COOKIE = "sessionid"
 
 
 @check("login-page")

@@ -1,0 +1,159 @@
+"""Names that no person gives to a page: they break nothing, read no other file, and share no entry."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+from bench.verify.checks.paths import SECRETS
+from bench.verify.outcome import Finding
+from bench.verify.probes import PAST_THE_LAYER, must_have_probes, shown
+from bench.verify.suite import Context, Mismatch, check
+from bench.verify.wire import Answer
+
+# What may stand in place of the name of a page; `x` and `y` are names of plain pages that are kept.
+ODD = (
+    "x",
+    "y",
+    "X",
+    "x-",
+    "x.",
+    ".x",
+    "x.html",
+    "x/index.html",
+    "index.html",
+    "x/y",
+    "x//y",
+    "x/",
+    "/x",
+    "./x",
+    "x/.",
+    "y/../x",
+    "y/..",
+    "%2e/x",
+    "y/%2e%2e/x",
+    "y/.%2e/x",
+    "y/%2e%2e",
+    "y%2f..%2fx",
+    "..%2fx",
+    "y%5c..%5cx",
+    "x%2fy",
+    "x%2Fy",
+    "x%5cy",
+    "x%20y",
+    "x%20",
+    "%20x",
+    "x+y",
+    "x%2by",
+    "x%2520y",
+    "x%252fy",
+    "x%3fa=1",
+    "x%23a",
+    "x%26a=1",
+    "x;a=1",
+    "x%3ba=1",
+    "x:y",
+    "x,y",
+    "x|y",
+    "x'y",
+    "x%22y",
+    "x%3cy%3e",
+    "x%00",
+    "x%00y",
+    "%00x",
+    "x%0a",
+    "x%0d%0a",
+    "x%0d%0aX-Injected:%20yes",
+    "x%09y",
+    "x%7f",
+    "%78",
+    "%C3%A9",
+    "%c3%a9",
+    "e%CC%81",
+    "%E9",
+    "%ff%fe",
+    "%E4%BD%A0%E5%A5%BD",
+    "%F0%9F%98%80",
+    "%E2%80%AE",
+)
+LENGTHS = (199, 200, 201, 249, 250, 251, 255, 256, 300)
+# Nothing of a layer's own can be asked for: what it writes beside the pages, nor a page under its name as a file.
+OWN_FILES = (
+    "/.generation",
+    "/%2egeneration",
+    "/index.html",
+    "/posts/index.html",
+    "/.tmp-0/",
+    "/purged",
+    "/microcache/",
+)
+ESCAPES = (
+    "/..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "/probe/page/..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "/probe/page/../../../../../../../../etc/passwd",
+    "/probe/page/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "/probe/page/..\\..\\..\\..\\..\\etc\\passwd",
+    "/probe/page/../../manage.py",
+    "/posts/%2e%2e/%2e%2e/manage.py",
+)
+
+
+@check("odd-names", group="names")
+def odd_names(context: Context) -> Iterator[Finding]:
+    """Each odd name gets the page of that very name, kept or not, in whatever order they are asked for; never a 500."""
+    must_have_probes(context)
+    base = f"/probe/page/{secrets.token_hex(6)}"
+    yield from _own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
+
+
+@check("long-names", group="names")
+def long_names(context: Context) -> Iterator[Finding]:
+    """Names of up to 300 characters, alike but for their end, and names of 255 bytes in UTF-8 share no entry."""
+    must_have_probes(context)
+    base = f"/probe/page/{secrets.token_hex(4)}"
+    paths = [f"{base}/{'a' * (length - 1)}{end}/" for length in LENGTHS for end in "bc"]
+    # As long as a whole URL; many short names; a name that is 255 bytes long once it is decoded.
+    paths += [f"{base}/{'a' * (300 - len(base) - 3)}{end}/" for end in "bc"]
+    paths += [f"{base}/{'a/' * 120}{end}/" for end in "bc"]
+    paths += [f"{base}/{'%C3%A9' * 127}{end}/" for end in "bc"]
+    yield from _own_pages(context, paths)
+
+
+@check("other-files", group="names")
+def other_files(context: Context) -> Iterator[Finding]:
+    """No path leads to a file outside the pages, nor to what a layer keeps beside them."""
+    for path in (*OWN_FILES, *ESCAPES):
+        answer = context.get(path)
+        if any(secret in answer.body for secret in SECRETS):
+            yield Mismatch(f"GET {path}: no such file", f"status {answer.status} with the file's content")
+        elif path in OWN_FILES and not (400 <= answer.status < 500 or answer.status in (301, 302)):
+            yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
+        elif answer.status >= 500:
+            yield Mismatch(f"GET {path}: status below 500", f"status {answer.status}")
+
+
+def _own_pages(context: Context, paths: list[str]) -> Iterator[Mismatch]:
+    """What is wrong unless each path is answered as it is past the layer, in one order and in the other."""
+    right = {path: _said(context.get(path, PAST_THE_LAYER)) for path in paths}
+    for path, (status, _) in right.items():
+        if status >= 500:
+            yield Mismatch(f"GET {_short(path)}: status below 500", f"status {status}")
+    for path in (*paths, *paths, *reversed(paths)):
+        answer = context.get(path)
+        if answer.header("X-Injected"):
+            yield Mismatch(f"GET {_short(path)}: no header from the path", "X-Injected: yes")
+        if (got := _said(answer)) != right[path]:
+            yield Mismatch(f"GET {_short(path)}: {_words(*right[path])}", _words(*got))
+
+
+def _said(answer: Answer) -> tuple[int, str | None]:
+    """The status, and the path that the page shows."""
+    return answer.status, shown(answer).get("path") if answer.status == 200 else None
+
+
+def _words(status: int, path: str | None) -> str:
+    return f"status {status}" + ("" if path is None else f", the page of {_short(path)!r}")
+
+
+def _short(path: str) -> str:
+    return path if len(path) <= 80 else f"{path[:30]}...{path[-30:]} ({len(path)} characters)"

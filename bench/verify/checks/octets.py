@@ -1,0 +1,123 @@
+"""What was kept is what was rendered: the bytes, their coding, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from bench.verify.checks.pages import VOLATILE
+from bench.verify.outcome import Figure, Finding
+from bench.verify.probes import fresh, kept, must_have_probes, rendering, shown
+from bench.verify.suite import Context, Mismatch, check
+from bench.verify.wire import Answer, BadAnswer
+
+CODINGS = ("identity", "gzip", "br")
+LARGE_BYTES = 1_200_000
+# Pages that say something of themselves that other pages do not.
+SAYING = ("own-policy", "own-headers", "etag", "lasting", "latin", "plain-text")
+# What a layer may add of its own: whoever keeps pages may say where an answer came from and how old it is.
+ADDED = frozenset(["x-cache", "x-cache-hits", "cache-status", "server"])
+
+
+@check("codings", group="bytes")
+def codings(context: Context) -> Iterator[Finding]:
+    """Clients of identity, gzip and br, in every order, get what the headers say, and nothing they cannot read."""
+    must_have_probes(context)
+    for view in ("page", "coded"):
+        for order in permutations(CODINGS):
+            path = fresh(view)
+            for coding in (*order, *order):
+                yield from _wrong_coding(path, coding, context.get(path, {"Accept-Encoding": coding}))
+
+
+def _wrong_coding(path: str, asked: str, answer: Answer) -> Iterator[Mismatch]:
+    what = f"GET {path} with Accept-Encoding: {asked}"
+    coding = (answer.header("Content-Encoding") or "identity").strip().lower()
+    if coding not in ("identity", asked):
+        yield Mismatch(f"{what}: {asked}, or not coded", f"Content-Encoding: {coding}")
+        return
+    try:
+        told = shown(answer).get("path")
+    except BadAnswer as error:
+        yield Mismatch(f"{what}: a body that is {coding}", str(error))
+        return
+    if told != path or not answer.content.rstrip().endswith(b"</html>"):
+        yield Mismatch(f"{what}: the whole page", f"{len(answer.content)} bytes of the page of {told}")
+    if coding != "identity" and "accept-encoding" not in (answer.header("Vary") or "").lower():
+        yield Mismatch(f"{what}, coded: Vary: Accept-Encoding", f"Vary: {answer.header('Vary')}")
+
+
+@check("head-first", group="bytes")
+def head_first(context: Context) -> Iterator[Finding]:
+    """HEAD before the first GET keeps no empty page: GET after it is whole, and HEAD after that says the same."""
+    must_have_probes(context)
+    path = fresh()
+    before = context.get(path, method="HEAD")
+    answers = [context.get(path) for _ in range(3)]
+    after = context.get(path, method="HEAD")
+    for answer in answers:
+        if answer.status != 200 or not answer.content.rstrip().endswith(b"</html>"):
+            yield Mismatch(
+                f"GET {path} after HEAD: status 200 and the whole page",
+                f"status {answer.status}, {len(answer.content)} bytes",
+            )
+        elif shown(answer).get("method") != "GET":
+            yield Mismatch(f"GET {path} after HEAD: the answer to GET", f"that to {shown(answer).get('method')}")
+    for when, head in (("first", before), ("last", after)):
+        if head.status != 200 or head.content_type != answers[0].content_type:
+            yield Mismatch(f"HEAD {path}, {when}: status 200, {answers[0].content_type}", f"status {head.status}")
+        length = head.header("Content-Length")
+        # The two renderings differ in nothing but the name of their method.
+        if length is not None and abs(int(length) - len(answers[0].body)) > len("HEAD"):
+            yield Mismatch(f"HEAD {path}, {when}: Content-Length about {len(answers[0].body)}, or none", length)
+
+
+@check("headers-kept", group="bytes")
+def headers_kept(context: Context) -> Iterator[Finding]:
+    """A page that was kept has the headers of the rendered one and no others: type, charset, ETag, policies."""
+    must_have_probes(context)
+    for view in ("page", "coded", "form", *(f"odd/{kind}" for kind in SAYING)):
+        path = fresh(view)
+        # A page with a query string is not kept, and says the same of itself.
+        rendered = context.get(f"{path}?rendered=anew")
+        kept(context, path, tries=3)
+        answer = context.get(path)
+        yield from _other_headers(path, answer, rendered)
+        if answer.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in answer.content):
+            yield Mismatch(f"GET {path}: bytes in the charset of {answer.content_type}", "those of another")
+
+
+def _other_headers(path: str, answer: Answer, rendered: Answer) -> Iterator[Mismatch]:
+    names = {name.lower() for item in (answer, rendered) for name, _ in item.headers} - VOLATILE - ADDED
+    for name in sorted(names):
+        if _plain(answer.header(name)) != _plain(rendered.header(name)):
+            yield Mismatch(f"GET {path}, kept: {name}: {rendered.header(name)}", f"{answer.header(name)}")
+
+
+def _plain(value: str | None) -> str | None:
+    """A header's value without what means nothing: letter case and spaces."""
+    return None if value is None else "".join(value.lower().split())
+
+
+@check("large-page", group="bytes")
+def large_page(context: Context) -> Iterator[Finding]:
+    """A page above 1 MB is whole, kept or not; whether it is kept is reported."""
+    must_have_probes(context)
+    path = fresh("large")
+    answers = [context.get(path) for _ in range(3)]
+    for number, answer in enumerate(answers):
+        if (
+            answer.status != 200
+            or len(answer.content) < LARGE_BYTES
+            or not answer.content.rstrip().endswith(b"</html>")
+            or shown(answer).get("path") != path
+        ):
+            yield Mismatch(
+                f"GET {path}, {number + 1}: status 200, {LARGE_BYTES:,} bytes and its end",
+                f"status {answer.status}, {len(answer.content):,} bytes",
+            )
+    for number, answer in enumerate(answers):
+        same = [other for other in answers[:number] if rendering(other) == rendering(answer)]
+        if same and same[0].content != answer.content:
+            yield Mismatch(f"GET {path}, kept: the bytes as rendered", "other bytes")
+    yield Figure("large_page_kept", int(len(set(map(rendering, answers))) < len(answers)))
