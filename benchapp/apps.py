@@ -25,7 +25,15 @@ class BenchappConfig(AppConfig):
 
     def ready(self) -> None:
         """Complete new database connections; let writes tell the caching layers what they made stale."""
-        from benchapp.caching import anonymouspages, fragments, purge, staleness, staticgenerator, uwsgipages
+        from benchapp.caching import (
+            anonymouspages,
+            fragments,
+            nginxpages,
+            purge,
+            staleness,
+            staticgenerator,
+            uwsgipages,
+        )
 
         connection_created.connect(see_replaced_rows, dispatch_uid="benchapp.see_replaced_rows")
         staleness.connect()
@@ -39,4 +47,5 @@ class BenchappConfig(AppConfig):
             from benchapp.caching import memcachedpages
 
             memcachedpages.connect()
+        nginxpages.connect()
         purge.connect()

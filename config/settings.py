@@ -41,6 +41,8 @@ BENCHAPP_STATICGENERATOR_ROOT = environment.directory(env, "BENCHAPP_STATICGENER
 BENCHAPP_MEMCACHED_PAGES = environment.memcached(env, "BENCHAPP_MEMCACHED_PAGES")
 # Finished pages are put into uWSGI's cache `pages`, from which it answers before Python runs.
 BENCHAPP_UWSGI_PAGES = environment.flag(env, "BENCHAPP_UWSGI_PAGES", default=False)
+# The directory where Nginx keeps pages by itself, to remove what a write made stale; None: there is none.
+BENCHAPP_NGINX_PAGES = environment.directory(env, "BENCHAPP_NGINX_PAGES", None, base=BASE_DIR)
 # A cache in front that takes PURGE and BAN for pages that a write made stale; empty: there is none to tell.
 BENCHAPP_PURGE_URL = environment.plain_url(env, "BENCHAPP_PURGE_URL")
 # A file that all workers share: it changes with each purge, by which a rendering knows that it is out of date.

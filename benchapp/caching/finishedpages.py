@@ -66,7 +66,6 @@ class KeepFinishedPages:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not (request_may_be_stored(request) and self.has_key(request.path) and _is_for_us(request)):
             return self.get_response(request)
-        request.get_host()  # raises for a host that is not ours, which is otherwise found out further in
         generation = self.store.generation()
         if generation is None:
             return self.get_response(request)

@@ -1,0 +1,73 @@
+"""Files of Nginx's own cache are removed by the paths of their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+
+from benchapp.caching import nginxpages
+from benchapp.caching.staleness import Stale, pages_stale
+
+PATHS = ["/", "/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/55/"]
+
+
+def keep(root: Path, path: str) -> Path:
+    """A file as Nginx writes it: a binary header, the key, the answer."""
+    name = md5(path.encode()).hexdigest()
+    file = root / name[-1] / name[-3:-1] / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(bytes(range(256)) + b"\nKEY: " + path.encode() + b"\nHTTP/1.1 200 OK\r\n\r\n\nKEY: /posts/5/\n")
+    return file
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for path in PATHS:
+        keep(tmp_path, path)
+    return tmp_path
+
+
+def left(root: Path) -> list[str]:
+    return [path for path in PATHS if nginxpages._file(root, path).exists()]
+
+
+@pytest.mark.parametrize(
+    ("stale", "stays"),
+    [
+        (Stale(frozenset({"/posts/"})), ["/", "/posts/5/", "/posts/5/page/2/", "/posts/55/"]),
+        (Stale(prefixes=frozenset({"/posts/5/"})), ["/", "/posts/", "/posts/55/"]),
+        (Stale(frozenset({"/none/"}), frozenset({"/authors/"})), PATHS),
+        (Stale(prefixes=frozenset({"/"})), []),
+    ],
+)
+def test_the_files_of_stale_pages_go_and_no_others(root: Path, stale: Stale, stays: list[str]):
+    nginxpages.purge(root, stale)
+    assert left(root) == stays
+
+
+def test_an_answer_that_was_on_its_way_is_removed_a_moment_later(
+    tmp_path: Path, site_with: Callable[..., AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
+):
+    later: list[Callable[[], None]] = []
+
+    class Timer:
+        """Calls when the test says so."""
+
+        def __init__(self, seconds: float, call: Callable[..., None], args: list[object]) -> None:
+            self.start = lambda: later.append(lambda: call(*args))
+
+    monkeypatch.setattr(nginxpages.threading, "Timer", Timer)
+    with site_with(BENCHAPP_NGINX_PAGES=str(tmp_path)):
+        pages_stale.send(sender=Stale, stale=Stale(frozenset({"/posts/"})))
+        file = keep(tmp_path, "/posts/")
+        assert len(later) == 1
+        later[0]()
+        assert not file.exists()
+
+
+def test_a_cache_that_is_not_there_yet_keeps_no_write_from_being_told(tmp_path: Path):
+    nginxpages.purge(tmp_path / "none", Stale(frozenset({"/"}), frozenset({"/posts/"})))
