@@ -90,10 +90,10 @@ def told_of_writes(context: Context) -> Iterator[Finding]:
         yield NotTried(f"{names} cannot be told of a write: see time-to-live")
         return
     with made(context) as (writer, (row,)):
-        waited: list[Waiting] = [*_settle(context, _waiting(context, row, None, TOLD_S, "make"))]
+        waited: list[Waiting] = [*settle(context, waiting(context, row, None, TOLD_S, "make"))]
         for what in WRITES:
             row, old = writer.write(row, what), row
-            waited += _settle(context, _waiting(context, row, old, TOLD_S, what))
+            waited += settle(context, waiting(context, row, old, TOLD_S, what))
         yield from _found(context, waited)
 
 
@@ -111,8 +111,8 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
         if late.answer and not right.met(late.answer):
             yield right.wrong(late.answer, "asked for after a write, while an older rendering was on its way")
         waited = [Waiting(right, time.monotonic(), TOLD_S, "a write that a slower rendering outlasted")]
-        _settle(context, waited)
-        yield from _mismatches(waited)
+        settle(context, waited)
+        yield from wrong_pages(waited)
 
 
 @check("time-to-live", group="freshness", thorough=True)
@@ -134,7 +134,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
         with _Slow(context, writer, raced) as slow:
             slow_row = writer.write(raced, SILENT if telling else "edit")
         for what, row in zip(kinds, rows, strict=True):
-            waited += _waiting(context, writer.write(row, what), row, bound_s, what)
+            waited += waiting(context, writer.write(row, what), row, bound_s, what)
         right = Right(slow.path, _words(slow_row.title), _words(raced.title))
         waited.append(Waiting(right, time.monotonic(), bound_s, "a write that a slower rendering outlasted"))
         # The home page counts all of them, which only the last one can be right about.
@@ -142,7 +142,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
         for item in waited:
             if item.right.path == context.site.url("home"):
                 item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
-        _settle(context, waited)
+        settle(context, waited)
         yield Figure("time_to_live_s", SHORT_TTL_S)
         yield from _found(context, waited, "old")
 
@@ -225,13 +225,13 @@ def _keep(context: Context, rights: Iterable[Right]) -> None:
         context.get(right.path)
 
 
-def _waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[Waiting]:
+def waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[Waiting]:
     """The pages that a write concerns, beginning now."""
     now = time.monotonic()
     return [Waiting(right, now, bound_s, what) for right in _rights(context, row, old)]
 
 
-def _settle(context: Context, waited: list[Waiting]) -> list[Waiting]:
+def settle(context: Context, waited: list[Waiting]) -> list[Waiting]:
     """Ask for the pages until each is right or its time is over; asked once more, each is kept as it is then."""
     while pending := [item for item in waited if not item.over]:
         for item in pending:
@@ -245,14 +245,15 @@ def _settle(context: Context, waited: list[Waiting]) -> list[Waiting]:
 
 
 def _found(context: Context, waited: list[Waiting], name: str = "fresh") -> Iterator[Finding]:
-    yield from _mismatches(waited)
+    yield from wrong_pages(waited)
     taken = [item.done_s * 1000 for item in waited if item.done_s is not None]
     if taken:
         yield Figure(f"{name}_p50_ms", round(statistics.median(taken)))
         yield Figure(f"{name}_max_ms", round(max(taken)))
 
 
-def _mismatches(waited: Iterable[Waiting]) -> Iterator[Mismatch]:
+def wrong_pages(waited: Iterable[Waiting]) -> Iterator[Mismatch]:
+    """The pages that did not become right, or did not stay so."""
     for item in waited:
         if item.done_s is None and item.wrong is not None:
             yield item.right.wrong(item.wrong, f"{item.bound_s:g} s after {item.what}")

@@ -1,0 +1,97 @@
+"""The service of a layer stops and starts again, with clients asking all the while."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterator
+
+from bench.verify.checks.freshness import TOLD_S, settle, waiting, wrong_pages
+from bench.verify.laid import keeps_pages, laid, untold
+from bench.verify.outcome import Figure, Finding, Mismatch, NotTried
+from bench.verify.readers import Readers
+from bench.verify.rows import Row, made
+from bench.verify.suite import Context, check
+from bench.verify.wire import Answer
+
+CLIENTS = 8
+# Seconds with the service, without it, and with it again.
+BEFORE_S, WITHOUT_S = 0.3, 1.2
+# So many askings in a row have to be a HIT: each worker has a connection of its own to the service.
+HITS = 8
+BACK_S = 12.0
+PAUSE_S = 0.05
+# How all that a probe writes begins.
+PROBE_WORD = "probe-"
+
+
+@check("service-stops", group="service", thorough=True)
+def service_stops(context: Context) -> Iterator[Finding]:
+    """While a layer's service is stopped pages keep coming, none is wrong, writes are taken; with it hits return."""
+    if context.running is None:
+        yield NotTried("it needs a deployment of its own, whose services it may stop: verify a STACK")
+        return
+    names = sorted({name for layer in laid(context) for name in layer.services} & set(context.running.services))
+    if not names:
+        yield NotTried("no layer here uses a service")
+    for name in names:
+        yield from _stopped(context, name)
+
+
+def _stopped(context: Context, name: str) -> Iterator[Finding]:
+    assert context.running is not None
+    with made(context) as (writer, (row,)):
+        paths = [row.probe_page, row.post_page or "", context.site.url("home")]
+        if not _hits(context, f"/probe/slow/0/{secrets.token_hex(8)}/"):
+            yield Mismatch(f"a HIT before {name} is stopped", "none")
+        with Readers(context, paths, _judge, CLIENTS) as readers:
+            time.sleep(BEFORE_S)
+            with context.running.without_service(name):
+                readers.slowest_s = 0.0
+                time.sleep(WITHOUT_S / 2)
+                row, old = writer.write(row, "edit"), row
+                yield from _shown(context, row, old, f"an edit without {name}")
+                time.sleep(WITHOUT_S / 2)
+                slowest_s = readers.slowest_s
+            back_s = _seconds_until_hits(context)
+            row, old = writer.write(row, "edit"), row
+            yield from _shown(context, row, old, f"an edit after {name} is back")
+        yield from readers.wrong
+    yield Figure("slowest_without_service_ms", round(slowest_s * 1000))
+    yield Figure("hits_return_s", None if back_s is None else round(back_s, 1))
+    if back_s is None:
+        yield Mismatch(f"hits again within {BACK_S:g} s after {name} is back", "none")
+
+
+def _shown(context: Context, row: Row, old: Row, what: str) -> Iterator[Mismatch]:
+    """What is wrong unless every page shows a write soon; a layer that cannot be told need not."""
+    if not untold(context):
+        yield from wrong_pages(settle(context, waiting(context, row, old, TOLD_S, what)))
+
+
+def _judge(path: str, begun: float, answer: Answer) -> Mismatch | None:
+    if answer.status == 200 and PROBE_WORD in answer.text:
+        return None
+    return Mismatch(f"GET {path}: status 200 with the row that a probe has made", f"status {answer.status}")
+
+
+def _hits(context: Context, path: str) -> bool:
+    """Whether a page, or the part of it that the layer keeps, is made no more than once for many askings in a row."""
+    name = "render-id" if keeps_pages(context) else "part-id"
+    context.get(path)
+    return len({_paragraph(context.get(path), name) for _ in range(HITS)}) == 1
+
+
+def _paragraph(answer: Answer, name: str) -> str | None:
+    found = re.search(rf'<p id="{name}">([^<]*)</p>', answer.text)
+    return found[1] if found else None
+
+
+def _seconds_until_hits(context: Context) -> float | None:
+    begun = time.monotonic()
+    while (now := time.monotonic() - begun) < BACK_S:
+        if _hits(context, f"/probe/slow/0/{secrets.token_hex(8)}/"):
+            return now
+        time.sleep(PAUSE_S)
+    return None
