@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from bench import paths, site
 from bench.errors import BenchError
 from bench.identity import Identity
+from bench.kept import only_one
 
 SQLITE = "sqlite"
 
@@ -43,7 +44,13 @@ def parse(asked: str | None, services: dict) -> Database:
     """
     asked = asked or os.environ.get("DATABASE_URL") or SQLITE
     if "://" in asked:
-        return Database(urlsplit(asked).scheme.partition("+")[0], asked)
+        try:
+            return Database(urlsplit(asked).scheme.partition("+")[0], asked)
+        except ValueError:
+            # The URL is not repeated: it may hold a password.
+            raise BenchError(
+                "--database: no URL that can be read; write postgresql://USER:PASSWORD@HOST/NAME"
+            ) from None
     if asked == SQLITE:
         return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True)
     keepers = [name for name, service in services.items() if service.keeps]
@@ -54,13 +61,28 @@ def parse(asked: str | None, services: dict) -> Database:
     return Database(asked, service=asked, own=True)
 
 
+def try_at_the_door(database: Database, env: dict[str, str], identity: Identity) -> None:
+    """Before anything is started, let the site itself try a database that the user names, and the settings in `env`.
+
+    Nothing is tried where nothing of it is the user's. Raises BenchError in the site's words, which hold no password.
+    """
+    if not database.own:
+        if (path := sqlite_path(database.url)) is not None:
+            _check_sqlite(path, identity)
+        site.check(database.url, env, identity)
+    elif env:
+        site.check("sqlite://:memory:", env, identity, settings_only=True)
+
+
 def prepare(database: Database, url: str, identity: Identity) -> None:
     """See that the database can be served: create and fill one of our own, check one of the user's.
 
     Raises BenchError when the user's SQLite file is missing or the workers cannot write to it.
     """
     if database.own:
-        _fill_once(database, url, identity)
+        paths.VAR.mkdir(exist_ok=True)
+        with only_one(paths.VAR / f"{database.label}.lock", f"{database.label}: another stack is filling it; waiting"):
+            _fill_once(database, url, identity)
     path = sqlite_path(url)
     if path is not None:
         _check_sqlite(path, identity)
@@ -80,17 +102,22 @@ def _fill_once(database: Database, url: str, identity: Identity) -> None:
         identity.give_tree(path.parent)
     if marker.exists():
         return
-    rows = os.environ.get("BENCH_ROWS")
     print(f"{database.label}: creating the database and loading its rows (once)", file=sys.stderr, flush=True)
-    try:
-        site.manage(["migrate", "--verbosity", "0"], url, identity, show=True)
-        site.manage(["loadfixtures", *(["--rows", rows] if rows else [])], url, identity, show=True)
-    except BenchError:
-        # A file without its rows would be taken for a filled database next time.
-        if path is not None:
-            path.unlink(missing_ok=True)
-        raise
-    marker.touch()
+    if path is None:
+        _create_and_fill(url, identity)
+        marker.touch()
+        return
+    # Only a whole file gets the name: one that was interrupted would be taken for a filled database next time.
+    partial = path.with_name(f"{path.name}.partial")
+    for end in ("", "-wal", "-shm", "-journal"):
+        path.with_name(partial.name + end).unlink(missing_ok=True)
+    _create_and_fill(f"sqlite:///{partial}", identity)
+    partial.replace(path)
+
+
+def _create_and_fill(url: str, identity: Identity) -> None:
+    site.manage(["migrate", "--verbosity", "0"], url, identity, show=True)
+    site.manage(["loadfixtures"], url, identity, show=True)
 
 
 def _check_sqlite(path: Path, identity: Identity) -> None:

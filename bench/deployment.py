@@ -33,6 +33,7 @@ from bench.compose import Composition
 from bench.database import Database
 from bench.errors import BenchError, DeploymentError
 from bench.identity import Identity, worker
+from bench.kept import Kept
 from bench.manifest import Service
 from bench.render import Places
 from bench.sizes import Size
@@ -40,8 +41,6 @@ from bench.supervise import Address, Process
 
 READY_TIMEOUT_S = 30
 HEALTH = "/healthz"
-# The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
-LONGEST_SOCKET_FOLDER = 80
 
 
 @dataclass
@@ -86,7 +85,7 @@ class Running:
 
     def died(self) -> DeploymentError | None:
         """Which server or service has ended by itself and why, or None while all run."""
-        return next(filter(None, (process.died() for process in self._parts.processes())), None)
+        return next(filter(None, (process.died() for process in self._parts.watched())), None)
 
     @property
     def services(self) -> list[str]:
@@ -164,7 +163,7 @@ def _with_kept_log(error: DeploymentError, logs: Path, name: str) -> DeploymentE
     kept = paths.VAR / "logs" / name
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(logs, kept)
-    return error.moved(kept) if error.log else error
+    return error.moved(kept) if error.log and error.log.parent == logs else error
 
 
 class _Parts:
@@ -199,6 +198,7 @@ class _Parts:
         self.beside: list[Process] = []
         self.servers: list[Process] = []
         self.services: list[tuple[Process, Service, dict[str, Any]]] = []
+        self.kept: list[Kept] = []
         self.env: dict[str, str] = {}
         self.clean_env = site.clean_environment(self.sockets)
 
@@ -216,6 +216,7 @@ class _Parts:
         """Start services and servers, the inner before the outer, and wait until the site answers."""
         chosen = database.parse(asked, manifest.services())
         self._check_port()
+        database.try_at_the_door(chosen, {**self.values.env, **env} if env else {}, self.identity)
         if self._all_values()["listener"] == "tls":
             self._make_certificate()
         site.collect_static(self.identity)
@@ -249,8 +250,12 @@ class _Parts:
     def processes(self) -> list[Process]:
         return [*(item[0] for item in self.services), *self.beside, *self.servers]
 
+    def watched(self) -> list[Process | Kept]:
+        """All that must run for the site to be served, what others may have started included."""
+        return [*self.kept, *self.processes()]
+
     def pids(self) -> dict[str, int]:
-        return {process.name: process.pid for process in self.processes()}
+        return {process.name: process.pid for process in self.watched()}
 
     def memory(self) -> dict[str, int | None]:
         return {name: sample.memory_bytes(pid) for name, pid in self.pids().items()}
@@ -258,6 +263,8 @@ class _Parts:
     def stop(self) -> None:
         """Stop everything and leave no process, socket or register entry behind."""
         supervise.stop(self.processes())
+        for kept in self.kept:
+            kept.leave()
         if self.group:
             self.group.remove()
         shutil.rmtree(self.sockets, ignore_errors=True)
@@ -270,10 +277,9 @@ class _Parts:
         self.servers.clear()
         for item in list(self.services):
             process, service, context = item
-            if not service.keeps:
-                supervise.stop([process])
-                self.services.remove(item)
-                self._launch_service(service, context)
+            supervise.stop([process])
+            self.services.remove(item)
+            self._launch_service(service, context)
         for path in Path(self.places.store).iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._start_all()
@@ -329,23 +335,35 @@ class _Parts:
         if missing := compose.missing_programs(service):
             raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {compose.INSTALL}")
         found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
-        data = paths.VAR / service.name if service.keeps else self.sockets
-        context = render.service_context(service, found, self.places, self.values, data / "data")
-        if service.config:
-            source = service.folder / service.config
-            (self.conf / service.config).write_text(
-                render.text(source.read_text("utf-8"), context, str(source)), "utf-8"
-            )
         if service.keeps:
-            data.mkdir(parents=True, exist_ok=True)
-            self.identity.give(data)
-        if service.prepare and not (data / "data").exists():
-            self._run_once(service, service.prepare, context)
+            return self._join_service(service, found)
+        context = render.service_context(service, found, self.places, self.values, self.sockets / "data")
+        _write_config(service, context, self.conf)
         self._launch_service(service, context)
-        if service.created and not (data / "created").exists():
-            self._run_once(service, service.created, context)
-            (data / "created").touch()
         return context
+
+    def _join_service(self, service: Service, found: dict[str, str]) -> dict[str, Any]:
+        """Use the service that others may have started, or start it."""
+        kept = Kept(service.name, self.inside, alone=self.group is not None)
+        self.kept.append(kept)
+        with kept.entering() as runs:
+            places = replace(self.places, run=str(kept.run), conf=str(kept.folder))
+            context = render.service_context(service, found, places, self.values, kept.folder / "data")
+            if not runs:
+                self._start_kept(kept, service, context)
+        return context
+
+    def _start_kept(self, kept: Kept, service: Service, context: dict[str, Any]) -> None:
+        _write_config(service, context, kept.folder)
+        if service.prepare and not (kept.folder / "data").exists():
+            self._run_once(service, service.prepare, context)
+        env = site.clean_environment(kept.run)
+        kept.start(render.argv(service.start, context, f"{service.name} start"), service.stop, env)
+        probe = render.argv(service.probe, context, f"{service.name} probe")
+        supervise.wait_command(kept, probe, env, READY_TIMEOUT_S)
+        if service.created and not (kept.folder / "created").exists():
+            self._run_once(service, service.created, context)
+            (kept.folder / "created").touch()
 
     def _launch_service(self, service: Service, context: dict[str, Any]) -> None:
         argv = render.argv(service.start, context, f"{service.name} start")
@@ -425,8 +443,15 @@ class _Parts:
         return process
 
     def _notes(self) -> list[str]:
+        shared = [f"{kept.name} is shared with another stack that is up" for kept in self.kept if kept.joined]
         notice = self.identity.notice
-        return [*self.composition.notes, *([notice] if notice else [])]
+        return [*self.composition.notes, *shared, *([notice] if notice else [])]
+
+
+def _write_config(service: Service, context: dict[str, Any], folder: Path) -> None:
+    if service.config:
+        source = service.folder / service.config
+        (folder / service.config).write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
 
 
 def bench_places(run_dir: Path, sockets: Path, identity: Identity, port: int) -> Places:
@@ -449,6 +474,6 @@ def bench_places(run_dir: Path, sockets: Path, identity: Identity, port: int) ->
 
 def _socket_folder(run_dir: Path) -> Path:
     folder = run_dir / "run"
-    if len(str(folder)) <= LONGEST_SOCKET_FOLDER:
+    if len(str(folder)) <= supervise.LONGEST_SOCKET_FOLDER:
         return folder
     return Path(tempfile.mkdtemp(prefix="benchapp-run-", dir="/tmp"))

@@ -20,6 +20,8 @@ from pathlib import Path
 from bench import paths
 from bench.errors import BenchError
 
+# A server whose instrument is killed must not outlive it (setpriv(1)).
+GUARD = ("--pdeathsig", "TERM")
 # Reads any file and enters any directory, and nothing else (capabilities(7)).
 READ_ALL = "+dac_read_search"
 
@@ -36,6 +38,14 @@ class Identity:
     gid: int
     prefix: tuple[str, ...]
     notice: str = ""
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """The words for a program that is to outlive this one."""
+        if GUARD[0] not in self.prefix:
+            return self.prefix
+        at = self.prefix.index(GUARD[0])
+        return (*self.prefix[:at], *self.prefix[at + len(GUARD) :])
 
     def give(self, path: Path) -> None:
         """Make this user the owner of `path` (nothing to do unless the caller is root)."""
@@ -66,9 +76,8 @@ def worker(folder: Path = paths.PROJECT) -> Identity:
     The caller when not root. Else the user named by BENCH_USER, or the one who called sudo, or `nobody`.
     Raises BenchError when BENCH_USER is no user of this machine.
     """
-    # A server whose instrument is killed must not outlive it.
     setpriv = shutil.which("setpriv")
-    guard = (setpriv, "--pdeathsig", "TERM") if setpriv else ()
+    guard = (setpriv, *GUARD) if setpriv else ()
     if os.geteuid() != 0:
         me = pwd.getpwuid(os.geteuid())
         return Identity(me.pw_name, me.pw_uid, me.pw_gid, (*guard, "--") if guard else ())

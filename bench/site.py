@@ -16,6 +16,8 @@ from bench.identity import Identity
 # What a program needs of the caller's environment. All else stays out: servers read variables of their own
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+# What `check` was told is right, so that a run of many trials asks once.
+_answered: set[tuple] = set()
 STATIC_SOURCE = paths.PROJECT / "static"
 
 
@@ -66,6 +68,29 @@ def manage(
         lines = (done.stderr or "").strip().splitlines()
         raise BenchError(f"manage.py {' '.join(words)} failed: {lines[-1] if lines else 'see above'}")
     return done.stdout or ""
+
+
+def check(database_url: str, env: dict[str, str], identity: Identity, *, settings_only: bool = False) -> None:
+    """Let the site say whether it can be served with these settings on that database; it is asked once for the same.
+
+    Raises BenchError with its words when it cannot.
+    """
+    question = (database_url, tuple(sorted(env.items())), settings_only)
+    if question in _answered:
+        return
+    words = ["sitecheck", *(["--settings-only"] if settings_only else [])]
+    done = subprocess.run(
+        [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words],
+        env={**site_environment(database_url, paths.VAR), **env},
+        cwd=paths.PROJECT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"manage.py sitecheck exited with status {done.returncode}"]
+        raise BenchError(lines[-1].removeprefix("CommandError: ").removeprefix("manage.py: "))
+    _answered.add(question)
 
 
 def collect_static(identity: Identity) -> None:

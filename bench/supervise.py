@@ -21,6 +21,8 @@ from bench.identity import Identity
 POLL_S = 0.02
 # How long a program has to end before it is told again.
 AGAIN_S = 1.2
+# The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
+LONGEST_SOCKET_FOLDER = 80
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,17 @@ def test_a_stack_gives_the_right_answers(stack, site_url):
 
 
 @pytest.mark.servers
+def test_the_answers_are_right_on_postgresql_too(postgresql_url):
+    runnable("nginx-uwsgi")
+    for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", "2000"]):
+        done = command("manage.py", *words, database=postgresql_url)
+        assert done.returncode == 0, done.stderr
+    done = command("-m", "bench", "verify", "nginx-uwsgi", "--layer", "none", "--database", postgresql_url, "--json")
+    problems = [item for item in json.loads(done.stdout or "{}").get("outcomes", []) if not item["ok"]]
+    assert (problems, done.returncode) == ([], 0), done.stderr
+
+
+@pytest.mark.servers
 @pytest.mark.parametrize(("stack", "layer"), LAYERED)
 def test_a_layer_gives_the_right_answers(stack, layer, site_url):
     runnable(stack, layer)
@@ -226,7 +237,7 @@ def test_tls_is_a_setting_and_a_variant(site_url, words):
     [
         (["up", "nosuch"], "bench up: no stack called 'nosuch'; there are: "),
         (["up", "gunicorn", "--layer", "fragmets"], "bench up: no layer called 'fragmets'; did you mean fragments?"),
-        (["up", "gunicorn", "--size", "gold"], "bench up: --size gold: no such size; there is: unlimited"),
+        (["up", "gunicorn", "--size", "goldd"], "bench up: --size goldd: no such size; did you mean gold?"),
         (["up", "gunicorn", "--port", "0"], "argument --port: '0' is no port; use a number from 1 to 65535"),
         (
             ["up", "gunicorn", "--set", "workers=3"],
@@ -235,6 +246,16 @@ def test_tls_is_a_setting_and_a_variant(site_url, words):
         (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (["up", "gunicorn", "--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE, for example --env DEBUG=1"),
         (["up", "gunicorn", "--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
+        (
+            ["up", "gunicorn", "--database", "oracle://user:secret@host/name"],
+            "bench up: DATABASE_URL: 'oracle' is not a database of this site: use sqlite:///FILE or postgresql://",
+        ),
+        (
+            ["up", "gunicorn", "--database", "postgresql://user:secret@127.0.0.1:1/name"],
+            "bench up: PostgreSQL database name at 127.0.0.1:1: connection to server",
+        ),
+        (["up", "gunicorn", "--database", "postgresql://["], "--database: no URL that can be read; write postgresql:"),
+        (["up", "gunicorn", "--env", "DEBUG=perhaps"], "bench up: DEBUG='perhaps' is not a switch: use 1 or 0"),
         (
             ["up", "gunicorn", "--database", "sqlite:////nowhere/x"],
             "/nowhere/x: no such database; run ./manage.py migrate",
@@ -255,6 +276,7 @@ def test_bad_input_is_told_in_one_line(words, says):
     assert done.returncode == 2
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+    assert "secret" not in done.stderr
     assert done.stdout == ""
 
 
