@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import compose, deployment, listing, plan, results, site, values, workload
+from bench import compose, deployment, listing, plan, results, site, sizes, stability, values, workload
 from bench.compose import Composition
 from bench.deployment import Running
 from bench.errors import BenchError, DeploymentError
@@ -120,10 +120,20 @@ class Run:
             self._deployment(item, interrupts)
         self.info = replace(self.info, finished_at=now())
         self.folder.write_info(self.info)
+        self._say_how_stable()
         if self.failures:
             say(f"{self.failures} of {len(self.info.cases) * self._trials_a_case()} trials failed")
         say(f"results in {self.folder.directory}; next: python -m bench report {self.folder.directory}")
         return 1 if self.failures else 0
+
+    def _say_how_stable(self) -> None:
+        trials = results.read_run(self.folder.directory).trials
+        for case in self.info.cases:
+            rated = stability.rate(trial for trial in trials if trial.case_id == case.case_id)
+            if rated.rating:
+                why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
+                size = "" if case.size == sizes.UNLIMITED else f", {case.size}"
+                say(f"stability of {case.stack}, layer {case.layer}, {case.workload}{size}: {rated.rating}{why}")
 
     def _trials_a_case(self) -> int:
         return len(self.info.plan.levels) * self.info.plan.rounds
