@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from hashlib import md5
 
 from django.conf import settings
@@ -21,6 +20,9 @@ from benchapp.caching.eligible import request_may_be_answered, request_may_be_st
 from benchapp.caching.generations import generation, renew
 from benchapp.caching.staleness import Stale, pages_stale
 from benchapp.caching.turns import Turn, wait_or_take
+
+# Headers by which Django's middleware says how long a kept page may be kept elsewhere.
+SAYS_AGE = ("Cache-Control", "Expires")
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,11 @@ def store(middleware: UpdateCacheMiddleware, request: HttpRequest, response: Htt
     """Keep the response if it may be shared, and let those go on who wait for it."""
     if (rendering := _renderings(request).pop(middleware.key_prefix, None)) is None:
         return response
-    if may := request._cache_update_cache and response_may_be_stored(response):
+    if may := request._cache_update_cache and response_may_be_stored(response) and not _is_personal(request):
         bound = copy(middleware)
         bound.key_prefix = rendering.prefix
-        response = UpdateCacheMiddleware.process_response(bound, request, response)
+        response.said_of_age = {name: response.headers.get(name) for name in SAYS_AGE}
+        response = _as_said(UpdateCacheMiddleware.process_response(bound, request, response))
     if rendering.turn:
         # A page that is larger than the cache takes is not for keeping either.
         rendering.turn.end(kept=may and _look(middleware, request, rendering.prefix)() is not None)
@@ -88,7 +91,28 @@ def _look(middleware: object, request: HttpRequest, prefix: str) -> Callable[[],
     """Django's own look for a page, with the generation in its key."""
     bound = copy(middleware)
     bound.key_prefix = prefix
-    return partial(FetchFromCacheMiddleware.process_request, bound, request)
+
+    def look() -> HttpResponse | None:
+        found = FetchFromCacheMiddleware.process_request(bound, request)
+        return found if found is None else _as_said(found)
+
+    return look
+
+
+def _is_personal(request: HttpRequest) -> bool:
+    """Whether the view used a CSRF token or wrote to the session: a view's own cache sees no cookie of theirs yet."""
+    session = getattr(request, "session", None)
+    return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE") or (session is not None and session.modified))
+
+
+def _as_said(response: HttpResponse) -> HttpResponse:
+    """The response as the view made it: Django tells browsers to keep a kept page too, where no write can reach it."""
+    for name, value in response.said_of_age.items():
+        if value is None:
+            response.headers.pop(name, None)
+        else:
+            response.headers[name] = value
+    return response
 
 
 def _renderings(request: HttpRequest) -> dict[str, Rendering]:

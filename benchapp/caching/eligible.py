@@ -9,26 +9,17 @@ FORBIDDEN_DIRECTIVES = frozenset({"private", "no-store", "no-cache", "max-age=0"
 VARY_ALLOWED = frozenset({"cookie", "accept-encoding"})
 
 
-def personal_cookies() -> frozenset[str]:
-    """Cookies by which this site knows a visitor; all others, of analytics and the like, it never reads."""
-    return frozenset({settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME})
-
-
 def request_may_be_stored(request: HttpRequest) -> bool:
-    """Whether an answer to this request could be everybody's: a plain GET by nobody in particular."""
-    return (
-        request.method == "GET"
-        and not request.META.get("QUERY_STRING")
-        and "HTTP_AUTHORIZATION" not in request.META
-        and personal_cookies().isdisjoint(request.COOKIES)
-    )
+    """Whether an answer to this request could be everybody's: a plain GET by nobody in particular.
+
+    Whoever has a CSRF cookie is nobody in particular too: a page that holds their token sets the cookie anew, for
+    which it is not stored (`response_may_be_stored`). Other cookies, of analytics and the like, the site never reads.
+    """
+    return request.method == "GET" and request_may_be_answered(request)
 
 
 def request_may_be_answered(request: HttpRequest) -> bool:
-    """Whether a stored page may answer this request: it may also come from somebody with a CSRF cookie, or be a HEAD.
-
-    A stored page holds no CSRF token, so it suits them; a page rendered for them might hold one, so it is not stored.
-    """
+    """Whether a stored page may answer this request: it may also be a HEAD."""
     return (
         request.method in ("GET", "HEAD")
         and not request.META.get("QUERY_STRING")
@@ -47,6 +38,20 @@ def response_may_be_stored(response: HttpResponse) -> bool:
         and not any(response.has_header(name) for name in ("Set-Cookie", "Content-Encoding", "Content-Range"))
         and _directives(response).isdisjoint(FORBIDDEN_DIRECTIVES)
         and _varies_by(response) <= VARY_ALLOWED
+    )
+
+
+def says_only_what_all_say(response: HttpResponse) -> bool:
+    """Whether a server that keeps the bytes of this page alone can say of it what the application says.
+
+    It says what all pages of the site say, from its own file. A page that says more of itself, or something else, is
+    not for such a server. (The other headers come from middleware further out, where no view has set its own.)
+    """
+    own = {name.lower() for name, _ in response.items()}
+    return (
+        own <= {"content-type", "content-length", "x-render-id", "vary", "x-frame-options"}
+        and _varies_by(response) <= {"cookie"}
+        and response.get("X-Frame-Options", settings.X_FRAME_OPTIONS) == settings.X_FRAME_OPTIONS
     )
 
 

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 
-from benchapp.caching.eligible import request_may_be_stored, response_may_be_stored
+from benchapp.caching.eligible import request_may_be_stored, response_may_be_stored, says_only_what_all_say
 from benchapp.caching.staleness import Stale
 from benchapp.caching.turns import Marks, Turn, wait_or_take
 
@@ -78,7 +78,7 @@ class KeepFinishedPages:
         kept = False
         try:
             response = self.get_response(request)
-            if response_may_be_stored(response):
+            if response_may_be_stored(response) and says_only_what_all_say(response):
                 kept = self.store.put(request.path, response.content, generation)
         finally:
             if turn:

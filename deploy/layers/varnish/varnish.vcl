@@ -69,8 +69,8 @@ sub vcl_recv {
         return (pass);
     }
 
-    # Other cookies do not matter to a page. Who has a CSRF cookie may read what is kept; a page made for them might hold
-    # their token and is not kept (vcl_miss).
+    # Other cookies do not matter to a page. That of a CSRF token does not either, but the application is given it: a page
+    # that holds the token sets the cookie anew and so is not kept (vcl_backend_response).
     if (req.http.Cookie ~ "csrftoken") {
         set req.http.X-Token-Cookie = req.http.Cookie;
     }
@@ -84,23 +84,11 @@ sub vcl_hash {
     return (lookup);
 }
 
-sub vcl_miss {
-    if (req.http.X-Token-Cookie) {
-        return (pass);
-    }
-    return (fetch);
-}
-
-sub vcl_pass {
-    if (req.http.X-Token-Cookie) {
-        set req.http.Cookie = req.http.X-Token-Cookie;
-        unset req.http.X-Token-Cookie;
-    }
-    return (fetch);
-}
-
 sub vcl_backend_fetch {
-    unset bereq.http.X-Token-Cookie;
+    if (bereq.http.X-Token-Cookie) {
+        set bereq.http.Cookie = bereq.http.X-Token-Cookie;
+        unset bereq.http.X-Token-Cookie;
+    }
     # Varnish would ask for gzip in every visitor's name; the pages are not compressed, which keeps the work equal.
     if (!bereq.uncacheable) {
         unset bereq.http.Accept-Encoding;
@@ -115,6 +103,7 @@ sub vcl_backend_response {
     # Kept: a whole page that nothing speaks against. What is not, is not waited for by others for some seconds.
     if (beresp.status != 200
         || beresp.http.Content-Type !~ "(?i)^text/html; *charset=utf-8$"
+        || !beresp.http.Content-Length     // sent in pieces: nobody could tell half of it from the whole
         || beresp.http.Set-Cookie
         || beresp.http.Content-Encoding
         || beresp.http.X-Outdated
