@@ -9,11 +9,14 @@ limit of 2 %.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import statistics
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bench import deployment, load, programs, stats
 from bench.costs import Observer
@@ -66,7 +69,11 @@ def measure(running: Running, tool: Tool, program: str, job: Job, rounds: int) -
 
 def _load(tool: Tool, program: str, job: Job) -> float:
     command = tool.command(program, job)
-    done = subprocess.run(command.argv, env=command.env or None, capture_output=True, text=True, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in command.files.items():
+            (Path(folder) / name).write_text(content, "utf-8")
+        environment = {"PATH": os.environ["PATH"], "HOME": folder, **command.env}
+        done = subprocess.run(command.argv, env=environment, cwd=folder, capture_output=True, text=True, check=True)
     figures = tool.parse(done.stdout, done.stderr)
     if problem := figures.failure():
         raise SystemExit(f"{tool.name}: {problem}")

@@ -1,0 +1,130 @@
+"""Sizes on real deployments: who is inside, what is left, and benchmark B's story with a real server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from bench import cgroups, costs, deployment, sizes
+from bench.cgroups import Unavailable
+from bench.sizes import Size
+from tests.deploy.test_stacks import Up, runnable, until
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(autouse=True)
+def _groups_can_be_had():
+    try:
+        cgroups.group()
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+def groups_of(pid: int) -> set[str]:
+    """The control groups of a process that are ours, by their names."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text().split()
+    return {name for line in lines if (name := line.rpartition("/")[2]).startswith(cgroups.PREFIX)}
+
+
+def folders(name: str) -> list[Path]:
+    """The directories of a control group that exist."""
+    return [Path(found) for found, *_ in os.walk("/sys/fs/cgroup") if found.endswith(f"/{name}")]
+
+
+def test_stack_layer_and_services_are_inside_and_the_instrument_is_not(site_url):
+    runnable("nginx-uwsgi", "fragments")
+    with Up("nginx-uwsgi", "--layer", "fragments", "--size", "bronze", "--database", site_url) as up:
+        assert httpx.get(up.url).status_code == 200
+        tree = up.tree()
+        inside = [groups_of(process.pid) for process in tree]
+        (name,) = set.union(*inside)
+        assert inside == [{name}] * len(tree)
+        assert not groups_of(up.process.pid)
+        assert folders(name)
+        up.process.terminate()
+        assert up.process.wait(20) == 0
+        assert not folders(name)
+
+
+def test_a_killed_instrument_leaves_its_group_to_the_next_command(site_url):
+    runnable("gunicorn")
+    with Up("gunicorn", "--size", "silver", "--database", site_url) as up:
+        (name,) = set.union(*(groups_of(process.pid) for process in up.tree()))
+        up.process.kill()
+        up.process.wait()
+        assert folders(name)
+        with Up("gunicorn", "--database", site_url) as other:
+            assert httpx.get(other.url).status_code == 200
+        until(lambda: not folders(name), "the group is gone")
+
+
+VISITORS = """
+import http.client, sys, threading
+def visit():
+    while True:
+        connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=20)
+        try:
+            connection.request("GET", "/")
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            pass
+        finally:
+            connection.close()
+for _ in range(int(sys.argv[3])):
+    threading.Thread(target=visit, daemon=True).start()
+threading.Event().wait()
+"""
+
+
+def load(url: str, connections: int) -> subprocess.Popen:
+    """Many who ask for the home page at once, again and again, until it is killed."""
+    target = httpx.URL(url)
+    return subprocess.Popen([sys.executable, "-c", VISITORS, target.host, str(target.port), str(connections)])
+
+
+def test_a_server_that_starts_threads_without_limit_is_killed_and_stays_dead(site_url, monkeypatch):
+    runnable("lighttpd-flup")
+    monkeypatch.setattr(costs, "COME_BACK_S", 0.5)
+    # Less than bronze, so that fewer threads, and less time, are enough.
+    monkeypatch.setattr(sizes, "sizes", lambda: {"small": Size("small", 32, 64, 1)})
+    with deployment.deployed("lighttpd-flup", database=site_url, size="small") as running:
+        observer = costs.Observer(running)
+        visitors = load(running.url, 60)
+        try:
+            observer.start()
+            until(lambda: running.died() is not None, "it is killed", 60)
+            observer.stop()
+            assert "flup was killed by SIGKILL" in str(running.died())
+        finally:
+            visitors.kill()
+            visitors.wait()
+            observer.stop()
+        observer.look_back()
+        left = observer.costs.aftermath
+        assert (left["oom_kills"], left["came_back"]) == (1, False)
+        # The web server lives, and has nobody to ask.
+        assert httpx.get(running.url + "/healthz").status_code == 503
+        assert httpx.get(running.url + "/static/small.txt").status_code == 200
+
+
+def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url):
+    runnable("nginx-uwsgi")
+    with deployment.deployed("nginx-uwsgi", database=site_url, size="bronze") as running:
+        observer = costs.Observer(running)
+        observer.start()
+        master = psutil.Process(running.pids["uwsgi"])
+        worker, *others = master.children()
+        os.kill(worker.pid, signal.SIGKILL)
+        until(lambda: len({*master.children()} - {worker}) > len(others), "the master has started another worker")
+        observer.stop()
+        observer.look_back()
+        left = observer.costs.aftermath
+        assert (left["restarts"], left["oom_kills"], left["came_back"]) == (1, 0, True)
