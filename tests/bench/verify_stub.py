@@ -515,9 +515,9 @@ class Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serving(stub: Stub):
+def serving(stub: Stub, handler: type[Handler] = Handler):
     """The stub on a free port; yields its URL."""
-    handler = type("StubHandler", (Handler,), {"stub": stub})
+    handler = type("StubHandler", (handler,), {"stub": stub})
     with Server(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
