@@ -98,8 +98,11 @@ def chain(stack: Stack, layers: Iterable[Layer]) -> tuple[Server, ...]:
     return (*stack.servers, *(server for layer in layers for server in layer.servers))
 
 
-def compose(stack: Stack, layers: Iterable[Layer]) -> Composition | Skip:
-    """The stack with the layers laid over it, or the reason why it cannot run here."""
+def compose(stack: Stack, layers: Iterable[Layer], changes: dict[str, Any] | None = None) -> Composition | Skip:
+    """The stack with the layers laid over it, or the reason why it cannot run here.
+
+    `changes` are values that the user changed: one of them names the service that layers in a cache use.
+    """
     layers = tuple(layers)
     for layer in layers:
         if reason := misfit(stack, layer):
@@ -116,7 +119,8 @@ def compose(stack: Stack, layers: Iterable[Layer]) -> Composition | Skip:
         for name, path in modules[server.name].items():
             if path is None:
                 return Skip(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
-    return _with_services(stack, layers, found, modules)
+    names = {**values.read("bench").names, **stack.values, **(changes or {})}
+    return _with_services(stack, layers, found, modules, names)
 
 
 def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
@@ -159,14 +163,18 @@ def layer_needs(layer: Layer) -> str:
 
 
 def _with_services(
-    stack: Stack, layers: tuple[Layer, ...], found: dict[str, Path], modules: dict[str, dict[str, str]]
+    stack: Stack,
+    layers: tuple[Layer, ...],
+    found: dict[str, Path],
+    modules: dict[str, dict[str, str]],
+    names: dict[str, Any],
 ) -> Composition | Skip:
     known = manifest.services()
     services: dict[str, Service] = {}
     env, notes = dict(stack.env), []
     for layer in layers:
         env.update(layer.env)
-        for name in layer.services:
+        for name in services_of(layer, names):
             missing = missing_programs(known[name])
             if not missing:
                 services[name] = known[name]
@@ -188,14 +196,22 @@ def declared(of_stack: Iterable[Declaration], layers: tuple[Layer, ...]) -> tupl
     return (*of_stack, *of_layers)
 
 
+def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:
+    """The services that the layer uses under these values; raises BenchError for one that does not exist."""
+    found = [_replaced(name, {"{{ cache }}": str(names["cache"])}) for name in layer.services]
+    for name in found:
+        _named(manifest.services(), name, "service")
+    return found
+
+
 def missing_programs(service: Service) -> list[str]:
     """The programs of the service that are not installed."""
     return [name for name in service.programs.values() if programs.find([name], service.search) is None]
 
 
-def must_compose(stack_name: str, layer_names: str) -> Composition:
+def must_compose(stack_name: str, layer_names: str, changes: dict[str, Any] | None = None) -> Composition:
     """The composition of these names; raises BenchError with the reason when it cannot run here."""
-    composed = compose(stack(stack_name), layers(layer_names))
+    composed = compose(stack(stack_name), layers(layer_names), changes)
     if isinstance(composed, Skip):
         raise BenchError(f"{stack_name} with layer {layer_names} cannot run here: {composed.reason}")
     return composed

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from bench import compose, identity, manifest, paths, programs, sizes
+from bench import compose, identity, manifest, paths, programs, sizes, values
 
 SUMMARY = "stacks and layers, what fits what, what can run here and why not"
 
@@ -46,7 +46,7 @@ def survey() -> dict[str, Any]:
                 "title": layer.title,
                 "about": layer.about,
                 "place": layer.place,
-                "services": list(layer.services),
+                "services": compose.services_of(layer, values.read("bench").names),
                 "servers": _servers(layer.servers),
             }
             for name, layer in layers.items()

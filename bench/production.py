@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Write the files and print their paths."""
     chosen = values.read(args.values).changed(values.parse_changes(args.set))
-    composition = composed_for_files(args.stack, args.layer)
+    composition = composed_for_files(args.stack, args.layer, chosen.names)
     for path in write(composition, chosen, args.to):
         print(path)
     return 0
 
 
-def composed_for_files(stack_name: str, layer_names: str) -> Composition:
+def composed_for_files(stack_name: str, layer_names: str, names: dict[str, Any] | None = None) -> Composition:
     """The composition whether or not its programs are installed here: files can be written anywhere.
 
     A program that is missing is taken to be where Debian puts it. Raises BenchError when the layer does not fit.
@@ -59,7 +59,9 @@ def composed_for_files(stack_name: str, layer_names: str) -> Composition:
         server.name: programs.find(server.programs, server.search) or Path("/usr/sbin") / server.programs[0]
         for server in chain
     }
-    services = tuple(known[name] for layer in layers for name in layer.services)
+    names = names or values.read("production").names
+    used = dict.fromkeys(name for layer in layers for name in compose.services_of(layer, names))
+    services = tuple(known[name] for name in used)
     env = dict(stack.env)
     for layer in layers:
         env |= layer.env

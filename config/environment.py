@@ -93,17 +93,19 @@ def file(env: environ.Env, name: str, base: Path) -> Path | None:
 
 
 def plain_url(env: environ.Env, name: str) -> str:
-    """The address of a server as http://host:port/; empty when unset."""
+    """The address of a server as unix:/path or http://host:port/; empty when unset."""
     value = env.str(name, default="").strip()
-    if not value:
-        return ""
+    if not value or value.startswith("unix:/"):
+        return value
     try:
         parts = urlsplit(value)
         good = parts.scheme == "http" and parts.hostname and parts.path in ("", "/") and (parts.port or 80)
     except ValueError:
         good = False
     if not good:
-        raise ImproperlyConfigured(f"{name}={value!r} is no address of a cache: write http://127.0.0.1:8080/")
+        raise ImproperlyConfigured(
+            f"{name}={value!r} is no address of a cache: write unix:/path or http://127.0.0.1:8080/"
+        )
     return value
 
 

@@ -43,7 +43,8 @@ BENCHAPP_MEMCACHED_PAGES = environment.memcached(env, "BENCHAPP_MEMCACHED_PAGES"
 BENCHAPP_UWSGI_PAGES = environment.flag(env, "BENCHAPP_UWSGI_PAGES", default=False)
 # The directory where Nginx keeps pages by itself, to remove what a write made stale; None: there is none.
 BENCHAPP_NGINX_PAGES = environment.directory(env, "BENCHAPP_NGINX_PAGES", None, base=BASE_DIR)
-# A cache in front that takes PURGE and BAN for pages that a write made stale; empty: there is none to tell.
+# A cache in front that takes PURGE and BAN for pages that a write made stale, as unix:/path or http://host:port/;
+# empty: there is none to tell.
 BENCHAPP_PURGE_URL = environment.plain_url(env, "BENCHAPP_PURGE_URL")
 # A file that all workers share: it changes with each purge, by which a rendering knows that it is out of date.
 BENCHAPP_PURGE_GENERATION = environment.file(env, "BENCHAPP_PURGE_GENERATION", base=BASE_DIR)
@@ -135,8 +136,15 @@ DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 
 # --- Caches -------------------------------------------------------------------------------------
 
-# Django's default of 300 entries is 150 pages, since each page takes two.
-LOCMEM_ENTRIES = 10_000
+# Of caches that count their entries; Django's default of 300 is 150 pages, since each page takes two.
+MOST_ENTRIES = 10_000
+COUNTING = ("LocMemCache", "FileBasedCache", "MadeTableCache")
+# Caches of Django's that would break a page, and what this site has instead.
+SAFER_CACHES = {
+    "django.core.cache.backends.redis.RedisCache": "benchapp.caching.backends.ForgivingRedisCache",
+    "django.core.cache.backends.db.DatabaseCache": "benchapp.caching.backends.MadeTableCache",
+}
+REDIS_OPTIONS = {"socket_timeout": 1}  # seconds
 # A memcached that is down or hangs makes pages slower, not broken; it is asked again soon after it is back.
 MEMCACHED_OPTIONS = {
     "ignore_exc": True,
@@ -153,11 +161,16 @@ def _cache(prefix: str) -> dict:
     cache = environment.cache(env, "CACHE_URL", default="locmemcache://")
     cache.setdefault("TIMEOUT", BENCHAPP_CACHE_SECONDS)
     cache["KEY_PREFIX"] = f"{cache.get('KEY_PREFIX', 'benchapp')}-{prefix}"
-    if cache["BACKEND"].endswith("LocMemCache"):
+    cache["BACKEND"] = SAFER_CACHES.get(cache["BACKEND"], cache["BACKEND"])
+    kind = cache["BACKEND"].rpartition(".")[2]
+    if kind == "LocMemCache":
         cache["LOCATION"] = f"{cache['LOCATION']}{prefix}"
-        cache.setdefault("OPTIONS", {}).setdefault("MAX_ENTRIES", LOCMEM_ENTRIES)
-    elif cache["BACKEND"].endswith("PyMemcacheCache"):
+    if kind in COUNTING:
+        cache.setdefault("OPTIONS", {}).setdefault("MAX_ENTRIES", MOST_ENTRIES)
+    elif kind == "PyMemcacheCache":
         cache["OPTIONS"] = MEMCACHED_OPTIONS | cache.get("OPTIONS", {})
+    elif kind == "ForgivingRedisCache":
+        cache["OPTIONS"] = REDIS_OPTIONS | cache.get("OPTIONS", {})
     return cache
 
 

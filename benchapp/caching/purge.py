@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -56,8 +57,7 @@ def _purge(stale: Stale, **kwargs: object) -> None:
 
 def send(url: str, stale: Stale) -> None:
     """Tell the cache at `url`; one that cannot be reached is logged, and its pages stay for their time to live."""
-    address = urlsplit(url)
-    connection = HTTPConnection(address.hostname or "", address.port or 80, timeout=TIMEOUT_S)
+    connection = _connection(url)
     try:
         for method, paths in (("PURGE", stale.paths), ("BAN", stale.prefixes)):
             for path in sorted(paths):
@@ -70,6 +70,26 @@ def send(url: str, stale: Stale) -> None:
         logger.error("%s not told of %s: %s", url, stale, error)
     finally:
         connection.close()
+
+
+class _UnixConnection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=TIMEOUT_S)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def _connection(url: str) -> HTTPConnection:
+    if url.startswith("unix:"):
+        return _UnixConnection(url.removeprefix("unix:"))
+    address = urlsplit(url)
+    return HTTPConnection(address.hostname or "", address.port or 80, timeout=TIMEOUT_S)
 
 
 def _generation(file: Path) -> bytes:

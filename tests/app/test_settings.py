@@ -185,7 +185,8 @@ def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
         ("locmemcache://", "locmem.LocMemCache", "pages"),
         ("dummycache://", "dummy.DummyCache", ""),
         ("filecache:///tmp/site", "filebased.FileBasedCache", "/tmp/site"),
-        ("dbcache://cache_table", "db.DatabaseCache", "cache_table"),
+        ("dbcache://cache_table", "MadeTableCache", "cache_table"),
+        ("redis:///run/r.sock?db=1", "ForgivingRedisCache", "unix:///run/r.sock"),
         ("memcache://127.0.0.1:11211", "memcached.PyMemcacheCache", "127.0.0.1:11211"),
         ("memcache://a:1,b:2", "memcached.PyMemcacheCache", ["a:1", "b:2"]),
         ("memcache:///run/m.sock", "memcached.PyMemcacheCache", "unix:/run/m.sock"),
@@ -194,7 +195,8 @@ def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
 )
 def test_caches(settings_from: FromEnvironment, url: str, backend: str, location: str | list[str]):
     found = settings_from(CACHE_URL=url, BENCHAPP_FRAGMENTS="1")["CACHES"]
-    assert found["default"]["BACKEND"] == f"django.core.cache.backends.{backend}"
+    where = "django.core.cache.backends" if "." in backend else "benchapp.caching.backends"
+    assert found["default"]["BACKEND"] == f"{where}.{backend}"
     assert found["default"]["LOCATION"] == location
     # Pages and fragments never share an entry, whatever the backend.
     one, other = found["default"], found["template_fragments"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -113,3 +114,26 @@ def test_a_hit_has_the_headers_of_a_rendering_in_production_too(stack, layer, si
             assert "X-Render-Id" in client.get("/posts/?a=1").headers
             assert client.get("/posts/", headers={"Host": "other.test"}).status_code == 400
             assert client.head("/posts/").headers["Content-Length"] == str(len(kept.content))
+
+
+@pytest.mark.servers
+def test_the_service_of_a_cache_is_a_value_and_the_environment_has_the_last_word(site_url, tmp_path):
+    if isinstance(composed := compose.compose(compose.stack("uwsgi@cache=redis"), compose.layers("fragments")), Skip):
+        pytest.skip(composed.reason)
+    assert [service.name for service in composed.services] == ["redis"]
+    with deployment.deployed("uwsgi", "fragments", database=site_url, changes={"cache": "redis"}) as running:
+        assert running.env["CACHE_URL"].startswith("redis://")
+        assert "memcached" not in running.pids
+        assert httpx.get(running.url).status_code == 200
+    env = {"CACHE_URL": "dbcache://parts"}
+    with deployment.deployed("uwsgi", "fragments", database=site_url, env=env) as running:
+        assert running.env["CACHE_URL"] == "dbcache://parts"
+        assert [httpx.get(running.url).status_code for _ in range(2)] == [200, 200]
+    with sqlite3.connect(site_url.removeprefix("sqlite:///")) as database:
+        assert database.execute("SELECT count(*) FROM parts").fetchone()[0] >= 10
+
+
+def test_a_service_that_does_not_exist_is_told_in_one_line():
+    done = command("-m", "bench", "up", "uwsgi", "--layer", "fragments", "--set", "cache=radis")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no service called 'radis'; did you mean redis?" in done.stderr

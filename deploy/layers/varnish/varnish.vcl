@@ -12,12 +12,6 @@ backend chain {
     .between_bytes_timeout = {{ request_timeout_s }}s;
 }
 
-# Who may say that a page is stale: the site, from this machine.
-acl this_machine {
-    "127.0.0.1";
-    "::1";
-}
-
 sub vcl_recv {
     # The names by which a proxy speaks of the client are overwritten, so that a client cannot forge them.
     set req.http.X-Real-IP = client.ip;
@@ -29,9 +23,10 @@ sub vcl_recv {
     unset req.http.Forwarded;
     unset req.http.X-Token-Cookie;
 
-    # One page (PURGE), or all whose path begins so (BAN).
+    # One page (PURGE), or all whose path begins so (BAN). Only the site may say so, over a socket of its own: by address,
+    # whatever another server on this machine passes on would look like the site.
     if (req.method == "PURGE" || req.method == "BAN") {
-        if (client.ip !~ this_machine) {
+        if (local.socket != "purge") {
             return (synth(403, "Forbidden"));
         }
         if (req.method == "PURGE") {

@@ -1,0 +1,93 @@
+"""Parts of pages in each cache that CACHE_URL can name: kept, told of writes, and never in the way of a page."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from django.core.cache import caches
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from benchapp.models import Comment
+from tests.app.conftest import Rows
+from tests.app.test_memcached import memcached, socket  # noqa: F401
+
+Site = Callable[..., AbstractContextManager[None]]
+
+
+@contextmanager
+def redis(socket: Path) -> Iterator[None]:  # noqa: F811
+    """A Redis on a Unix socket, ready when the block begins and gone after it."""
+    command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(socket.parent)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 10
+            while not socket.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            yield
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(params=["memcached", "redis", "locmem", "database", "file"])
+def cache_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A CACHE_URL of each kind, its service running."""
+    plain = {
+        "locmem": f"locmemcache://{tmp_path.name}",
+        "database": "dbcache://cached_parts",
+        "file": f"filecache://{tmp_path}/c",
+    }
+    if request.param in plain:
+        yield plain[request.param]
+        return
+    if not shutil.which({"redis": "redis-server"}.get(request.param, request.param)):
+        pytest.skip(f"{request.param} is not installed")
+    path = request.getfixturevalue("socket")
+    with (redis if request.param == "redis" else memcached)(path):
+        yield f"{'redis' if request.param == 'redis' else 'memcache'}://{path}"
+        caches["template_fragments"].close()
+
+
+def queries_of_rows() -> int:
+    """How many queries of the site's tables the home page makes; a cache in the database has queries of its own."""
+    with CaptureQueriesContext(connection) as captured:
+        assert Client().get("/").status_code == 200
+    return len([query for query in captured if "benchapp_" in query["sql"]])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_cache_keeps_parts_and_is_told_of_writes(rows: Rows, site_with: Site, cache_url: str):
+    with site_with(BENCHAPP_FRAGMENTS="1", CACHE_URL=cache_url):
+        assert queries_of_rows() == 14
+        assert queries_of_rows() == 0
+        Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
+        assert queries_of_rows() == 14
+        assert b"61 comments" in Client().get("/").content
+
+
+@pytest.mark.parametrize("layer", ["BENCHAPP_FRAGMENTS", "BENCHAPP_SITE_MIDDLEWARE"])
+def test_a_redis_that_is_down_breaks_no_page(
+    rows: Rows,
+    site_with: Site,
+    socket: Path,  # noqa: F811
+    layer: str,
+    caplog: pytest.LogCaptureFixture,
+):
+    if not shutil.which("redis-server"):
+        pytest.skip("redis-server is not installed")
+    with site_with(**{layer: "1", "CACHE_URL": f"redis://{socket}"}):
+        with redis(socket):
+            assert [queries_of_rows() for _ in range(2)] == [14, 0]
+        assert [queries_of_rows() for _ in range(2)] == [14, 14]
+        assert "redis: " in caplog.text
+        with redis(socket):
+            assert [queries_of_rows() for _ in range(2)] == [14, 0]
+        caches["default"].close()
+        caches["template_fragments"].close()
