@@ -233,20 +233,22 @@ def _ranked(panel: Panel, key: tuple[str, str]) -> Row | None:
 
 
 def _pick(report: Report, panels: list[Panel], wins: dict, chosen: tuple[str, str]) -> str:
-    name = f"{quoted(chosen[0])} with {quoted(chosen[1])}"
-    count = len(wins[chosen])
-    others = sum(len(found) == count for key, found in wins.items() if key != chosen)
-    where = "on every workload" if count == len(panels) > 1 else ""
+    name, count = _name(chosen), len(wins[chosen])
+    others = [_name(key) for key, found in wins.items() if key != chosen and len(found) == count]
     if len(panels) == 1:
         where = f"on {setting_title(report, panels[0])}"
-    elif not where:
-        where = f"on {count} of {plural(len(panels), 'workload')}"
+    else:
+        where = "on every workload" if count == len(panels) else f"on {count} of {len(panels)} workloads"
     if min(row.rate.count for panel in panels for row in panel.ranked) < 2:
         return f"Pick {name}: the highest figure {where}, of one round only, which proves no difference."
-    if others:
-        rest = f"{plural(others, 'other')} {'is' if others == 1 else 'are'} not told apart from it"
-        return f"Pick {name}, the highest or among the highest {where}; {rest}: choose among those by cost and safety."
-    return f"Pick {name}: it serves most {where}."
+    if not others:
+        return f"Pick {name}: it serves most {where}."
+    named = joined(others[:MOST_NAMES] + ([f"{len(others) - MOST_NAMES} more"] if len(others) > MOST_NAMES else []))
+    return f"Pick {name} or {named}: the rounds do not tell them apart {where}, so choose by cost and safety."
+
+
+def _name(key: tuple[str, str]) -> str:
+    return f"{quoted(key[0])} with {quoted(key[1])}"
 
 
 def _pick_cost(rows: list[Row]) -> str:
@@ -274,16 +276,19 @@ def _pick_bare(report: Report, panels: list[Panel], chosen: tuple[str, str]) -> 
     """The stack to pick where nothing may be cached."""
     if chosen[1] == BASELINE:
         return ""
-    firsts = []
+    leaders: dict[str, list[str]] = {}
     for panel in panels:
         bare = [row for row in panel.ranked if row.layer == BASELINE]
-        if len(bare) < 2:
-            continue
-        near = [row for row in bare[1:] if _inconclusive(report, row, bare[0])]
-        said = f"{quoted(bare[0].stack)} on {setting_title(report, panel)}"
-        said += f" ({plural(len(near), 'other')} not told apart)" if near else ""
-        firsts.append(said)
-    return f"Where nothing may be cached, the highest is {joined(firsts)}." if firsts else ""
+        if len(bare) > 1:
+            near = [row.stack for row in bare[1:] if _inconclusive(report, row, bare[0])]
+            names = " or ".join(map(quoted, [bare[0].stack, *near[:2]]))
+            names += f" or {plural(len(near) - 2, 'other')}" if len(near) > 2 else ""
+            leaders.setdefault(names, []).append(setting_title(report, panel))
+    if not leaders:
+        return ""
+    if len(leaders) == 1:
+        return f"Where nothing may be cached, pick {next(iter(leaders))}."
+    return f"Where nothing may be cached, pick {joined([f'{who} on {joined(on)}' for who, on in leaders.items()])}."
 
 
 # ------------------------------------------------------------------------------------------- the frame

@@ -84,27 +84,31 @@ def throughput(report: Report, panel: Panel) -> list[View]:
     return [_view(draw, scale) for scale in ((LOG, LINEAR) if first == LOG else (LINEAR, LOG))]
 
 
+def percentiles(panel: Panel) -> tuple[tuple[str, str], ...]:
+    """The percentiles to show of a panel: p50, p90 and p99 always, p99.9 where a row has it."""
+    return tuple(
+        (name, field)
+        for name, field in PERCENTILES
+        if field != "latency_p999_ms" or any(row.figure(field) for row in panel.rows)
+    )
+
+
 def latency(report: Report, panel: Panel) -> list[View]:
     """The percentiles of every row, of all its rounds' requests together."""
+    shown = percentiles(panel)
 
     def figures(row: Row) -> tuple[Spread | None, ...]:
-        return tuple(row.figure(field) for _, field in PERCENTILES)
+        return tuple(row.figure(field) for _, field in shown)
 
     def title(row: Row) -> str:
-        parts = [f"{name} {median(figure)} ms" for (name, _), figure in zip(PERCENTILES, figures(row), strict=True)]
+        parts = [f"{name} {median(figure)} ms" for (name, _), figure in zip(shown, figures(row), strict=True)]
         return f"{_plain(row)}: {', '.join(parts)}"
 
-    groups = _groups(
-        report,
-        panel,
-        figures,
-        lambda row: tuple(map(median, figures(row))),
-        title,
-    )
+    groups = _groups(report, panel, figures, lambda row: tuple(map(median, figures(row))), title)
     draw = partial(
         chart.percentiles,
         groups,
-        tuple(f"{name} ms" for name, _ in PERCENTILES),
+        tuple(f"{name} ms" for name, _ in shown),
         title=_title(report, "Latency", panel),
         unit="ms",
     )

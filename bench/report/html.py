@@ -55,6 +55,7 @@ def render(report: Report, files: Mapping[str, list[configs.ConfigFile]]) -> str
         several_levels=len({panel.setting.level for panel in report.panels}) > 1,
         costs=costs,
         safety=safety.safety(report),
+        safety_count=safety.count,
         signs=safety.SIGNS,
         group_titles=safety.GROUPS,
         stability=stability.rated(report),

@@ -106,6 +106,23 @@ def safety(report: Report) -> Safety:
     )
 
 
+@dataclass(frozen=True)
+class Count:
+    """The checks of one deployment: right ones, of those made, and what else is to be said."""
+
+    right: int
+    made: int
+    remarks: str
+
+
+def count(checks: Iterable[Check]) -> Count:
+    """How many checks of a deployment were right, declared ones among them; what was not tried does not count."""
+    counts = Counter(map(word, checks))
+    remarks = [f"{counts[each]:,} {each}" for each in (DECLARED, NOT_TRIED) if counts[each]]
+    right = counts[PASS] + counts[DECLARED]
+    return Count(right, right + counts[FAIL], ", ".join(remarks))
+
+
 def told(report: Report, stack: str, layer: str) -> str:
     """What the checks say of one deployment, in a sentence; empty when it was not checked."""
     checks = report.checks.get((stack, layer))
