@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bench.report import redact
+from bench.report import ratings, redact
 from bench.report.model import BASELINE, FAILED, MEASURED, NOT_RUN, OPEN, SKIPPED, VOIDED, Panel, Report, Row, compared
 from bench.report.numbers import (
     MIB,
@@ -216,7 +216,7 @@ def pick(report: Report) -> list[str]:
         _pick(report, panels, wins, chosen),
         _pick_cost(rows),
         told(report, *chosen),
-        _pick_stability(rows),
+        _pick_stability(report, chosen),
         _pick_bare(report, panels, chosen),
     ]
     return [sentence for sentence in sentences if sentence]
@@ -267,9 +267,9 @@ def _between(values: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _pick_stability(rows: list[Row]) -> str:
-    ratings = list(dict.fromkeys(rating.rating for row in rows if (rating := row.stability)))
-    return f"Its stability is {joined(ratings)}." if ratings else ""
+def _pick_stability(report: Report, chosen: tuple[str, str]) -> str:
+    found = ratings.of(report, *chosen)
+    return f"Its stability is {joined(found)}." if found else ""
 
 
 def _pick_bare(report: Report, panels: list[Panel], chosen: tuple[str, str]) -> str:

@@ -22,6 +22,8 @@ VERDICTS = (HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED)
 OF = {
     "requests_per_second": ("serves", "requests/s"),
     "memory_total": ("takes", "memory"),
+    "memory_idle": ("takes", "idle memory"),
+    "memory_added": ("adds", "memory beyond idle"),
     "latency_mean_ms": ("has", "mean latency"),
     "latency_max_ms": ("has", "longest request"),
     "cpu_per_1000": ("takes", "CPU time for 1,000 requests"),

@@ -22,9 +22,9 @@ from bench.report import (
     glossary,
     numbers,
     published,
+    ratings,
     redact,
     safety,
-    stability,
 )
 from bench.report.model import BASELINE, MEASURED, NOT_RUN, Panel, Report, Row
 from bench.report.numbers import plural, printable
@@ -58,7 +58,8 @@ def render(report: Report, files: Mapping[str, list[configs.ConfigFile]]) -> str
         safety_count=safety.count,
         signs=safety.SIGNS,
         group_titles=safety.GROUPS,
-        stability=stability.rated(report),
+        ratings=ratings.rated(report),
+        formula=ratings.formula(),
         checked_stacks=list(dict.fromkeys(stack for stack, _ in report.checks)),
         checked_layers=list(dict.fromkeys(layer for _, layer in report.checks)),
         wrong_checks=[check for check in report.run.checks if not check.ok],

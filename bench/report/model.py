@@ -95,11 +95,6 @@ class Row:
         return SKIPPED if self.skip is not None else NOT_RUN
 
     @property
-    def stability(self) -> None:
-        """How steadily it served."""
-        return None
-
-    @property
     def ranked(self) -> bool:
         """True when its figures may be called fastest: it was measured and gave right answers."""
         return bool(self.ok) and not self.wrong

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bench import stability
 from bench.report.model import MEASURED, Report, Row, per_thousand, total
+from bench.results import Trial
 from bench.stats import Spread, paired, spread, unpaired
 
 DEFAULTS = {"layer": "none", "size": "unlimited"}
@@ -62,10 +64,12 @@ class Reading:
         run, rows = self.rows(place)
         if not rows:
             return Figure(why=self._why_absent(place))
-        pick = place.get("pick")
+        pick = None if "level" in place else place.get("pick")
         if not pick:
             level = place.get("level", rows[0].setting.level)
             rows = [row for row in rows if row.setting.level == level]
+            if not rows:
+                return Figure(run=run, why=f"level {level} is not part of these runs")
         if any(row.wrong for row in rows):
             return Figure(run=run, why="it gave wrong answers")
         levels = [by_round(row, metric) for row in rows]
@@ -94,10 +98,13 @@ class Reading:
                     return skip.reason
         return next(iter(self.reasons.values()), "not part of these runs")
 
-    def stability(self, place: Place) -> tuple[Any, str]:
+    def stability(self, place: Place) -> tuple[stability.Rating | None, str]:
         """The rating of a place over all its levels, and why there is none."""
         _, rows = self.rows(place)
-        return None, "not rated" if rows else self._why_absent(place)
+        if not rows:
+            return None, self._why_absent(place)
+        found = stability.rate(trial for row in rows for trial in row.trials)
+        return (found, "") if found.rating else (None, _why_not(rows))
 
     def ratio(self, left: Place, right: Place, metric: str) -> tuple[Spread | None, str]:
         """Left divided by right, and why there is none.
@@ -109,6 +116,21 @@ class Reading:
             if not figure.rounds:
                 return None, f"{name_of(place)}: {figure.why}"
         return quotient(first, second), ""
+
+
+def _added(trial: Trial) -> float | None:
+    """Memory that the load took beyond idle, in bytes; None where that is not above zero."""
+    peak, idle = total(trial.memory_peak_bytes), total(trial.memory_idle_bytes)
+    return None if peak is None or idle is None or peak <= idle else peak - idle
+
+
+# Metric that is no field of a trial -> how it is computed from one.
+COMPUTED = {
+    "memory_total": lambda trial: total(trial.memory_peak_bytes),
+    "memory_idle": lambda trial: total(trial.memory_idle_bytes),
+    "memory_added": _added,
+    "cpu_per_1000": lambda trial: per_thousand(total(trial.cpu_seconds), trial),
+}
 
 
 def quotient(first: Figure, second: Figure) -> Spread | None:
@@ -126,12 +148,9 @@ def quotient(first: Figure, second: Figure) -> Spread | None:
 
 def by_round(row: Row, metric: str) -> Rounds:
     """A figure of a row in each round that measured it."""
-    if metric == "memory_total":
-        found = {number: total(trial.memory_peak_bytes) for number, trial in row.ok.items()}
-    elif metric == "cpu_per_1000":
-        found = {number: per_thousand(total(trial.cpu_seconds), trial) for number, trial in row.ok.items()}
-    else:
+    if metric not in COMPUTED:
         return row.by_round(metric)
+    found = {number: COMPUTED[metric](trial) for number, trial in row.ok.items()}
     return {number: value for number, value in found.items() if value is not None}
 
 
@@ -148,6 +167,8 @@ def name_of(place: Place) -> str:
         words.append(f"on `{workload}`" if words else f"`{workload}`")
     if size := place.get("size"):
         words.append(f"of size `{size}`" if words else f"size `{size}`")
+    if level := place.get("level"):
+        words.append(f"at level {level}" if words else f"level {level}")
     return " ".join(words)
 
 
