@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from bench.deployment import Running
 from bench.errors import BenchError
 from bench.verify import wire
-from bench.verify.browser import Browser
+from bench.verify.browser import Browser, log_in
 from bench.verify.outcome import BEHAVIOUR, GROUPS, Figure, Finding, Mismatch, NotAsked, NotTried, Outcome
 from bench.verify.site import Account, Site
 from bench.verify.wire import Answer, BadAnswer, Target
@@ -112,6 +112,7 @@ class Context:
     load_s    seconds that many clients at once go on asking
     running   the deployment, for checks that stop a service of it; None for a site that somebody else has brought up
     members   the accounts that checks of the layer log in with, while they are being made
+    browsers  those of them who have logged in, by their number
     """
 
     target: Target
@@ -126,6 +127,7 @@ class Context:
     load_s: float = LOAD_S
     running: Running | None = None
     members: list[Future[Account]] = field(default_factory=list)
+    browsers: dict[int, Browser] = field(default_factory=dict)
 
     def get(self, path: str | bytes, headers: wire.Headers = (), **more: object) -> Answer:
         """The answer to one anonymous request on a connection of its own."""
@@ -163,6 +165,12 @@ class Context:
     def member(self, number: int) -> Account:
         """One of the accounts that a check of the layer asked for, counted from 0; their comments go to `posts` too."""
         return self.members[number].result()
+
+    def browser_of(self, number: int) -> Browser:
+        """That account's visitor, logged in once for all checks: the site takes its time over each password."""
+        if number not in self.browsers:
+            self.browsers[number] = log_in(self.target, self.site.url("login"), self.member(number))
+        return self.browsers[number]
 
     def remove_members(self) -> None:
         """Remove those accounts and what they wrote; nothing when that is done, or when there were none."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from bench.verify import page
-from bench.verify.browser import SESSION_COOKIE, Browser, log_in
+from bench.verify.browser import SESSION_COOKIE, Browser
 from bench.verify.outcome import Finding
 from bench.verify.probes import fresh, kept, must_have_probes, rendering, shown
 from bench.verify.suite import Context, Mismatch, check
@@ -47,9 +47,8 @@ class Visitor:
 
 
 def visitors(context: Context) -> list[Visitor]:
-    """Two accounts that log in, and an anonymous visitor."""
-    accounts = [context.member(0), context.member(1)]
-    found = [Visitor(item.username, log_in(context.target, context.site.url("login"), item)) for item in accounts]
+    """Two accounts that are logged in, and an anonymous visitor."""
+    found = [Visitor(context.member(number).username, context.browser_of(number)) for number in (0, 1)]
     return [*found, Visitor(ANONYMOUS, Browser(context.target))]
 
 
@@ -97,8 +96,7 @@ def _foreign(visitor: Visitor, path: str, answer: Answer, names: set[str]) -> It
 def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     """What is rendered for who is logged in is never kept, and who is logged in is never given what was kept."""
     must_have_probes(context)
-    account = context.member(0)
-    browser = log_in(context.target, context.site.url("login"), account)
+    account, browser = context.member(0), context.browser_of(0)
     path = fresh()
     own = [browser.get(path) for _ in range(3)]
     kept(context, path, tries=4)
