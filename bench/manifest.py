@@ -34,8 +34,9 @@ class Server:
     config     its main configuration file, in the stack's folder, a template; empty when its command line says all
     modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
     hint       how to install what is missing, where `make servers` is not the whole answer
-    packages   the Debian packages it comes in, for production's install note
+    packages   the Debian packages it comes in, the one whose service has its name first; for production's install note
     host       commands to run once on a production host (templates)
+    host_modules  where those commands put a module on the host, by the module's short name (templates)
     speaks     the protocol it serves: http or one of the gateway protocols
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
     start      argv that runs it in the foreground, a template an item
@@ -55,6 +56,7 @@ class Server:
     hint: str = ""
     packages: tuple[str, ...] = ()
     host: tuple[str, ...] = ()
+    host_modules: dict[str, str] = field(default_factory=dict)
     listen: str = "tcp"
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()

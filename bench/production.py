@@ -125,11 +125,17 @@ def _with_host_programs(composition: Composition, places: Places) -> Composition
         name: Path(places.venv) / "bin" / program.name if program.is_relative_to(paths.VENV) else program
         for name, program in composition.programs.items()
     }
-    modules = {
-        server: {name: path.replace(str(paths.VENV), places.venv) for name, path in found.items()}
-        for server, found in composition.modules.items()
-    }
+    modules = {server.name: _host_modules(server, composition, places) for server in composition.servers}
     return dataclasses.replace(composition, programs=moved, modules=modules)
+
+
+def _host_modules(server: manifest.Server, composition: Composition, places: Places) -> dict[str, str]:
+    """The modules of a server where they are on the host; those that are built there, where its commands put them."""
+    found = {
+        name: path.replace(str(paths.VENV), places.venv) for name, path in composition.modules[server.name].items()
+    }
+    put = {name: render.text(text, vars(places), server.name) for name, text in server.host_modules.items()}
+    return {**found, **put}
 
 
 def _write_host_files(
@@ -148,6 +154,7 @@ def _write_host_files(
         "units": units,
         "services": [service.title for service in composition.services],
         "packages": _packages(composition),
+        "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
         "host_commands": _host_commands(composition, places, wiring, chosen),
         "ends_tls": chosen.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition),
         "env": _site_env(composition, places, chosen),

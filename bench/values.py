@@ -57,8 +57,10 @@ def _problem(name: str, value: Any, usual: Any) -> str:
 def read(name: str = "bench") -> Values:
     """The values called `name`; raises BenchError that lists the names there are."""
     path = paths.DEPLOY / "values" / f"{name}.toml"
-    if not path.is_file():
-        known = ", ".join(sorted(item.stem for item in path.parent.glob("*.toml")))
+    names = sorted(item.stem for item in path.parent.glob("*.toml"))
+    # A name, not a path: `../values/bench` would lead to a file, too.
+    if name not in names:
+        known = ", ".join(names)
         raise BenchError(f"no values called {name!r} in deploy/values; there are: {known}")
     table = read_toml(path)
     env = {key: str(value) for key, value in table.pop("env", {}).items()}

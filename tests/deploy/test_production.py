@@ -51,8 +51,13 @@ class Host:
         self.composition = production.composed_for_files(stack, layer)
         for name in ("run", "logs", "store", "tls", "static"):
             (folder / name).mkdir()
+        found = composed.modules
         self.written = production.write(self.composition, self.values, Path(self.places.conf))
         make_certificate(Path(self.places.tls))
+        for server in self.stack.servers:
+            # As the install note's commands do.
+            for name, template in server.host_modules.items():
+                Path(render.text(template, places, server.name)).symlink_to(found[server.name][name])
         (Path(self.places.conf) / "secrets.env").write_text("SECRET_KEY=x\nDATABASE_URL=sqlite://:memory:\n")
         worker().give_tree(folder)
 
@@ -197,8 +202,26 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
 
 def test_the_install_note_names_packages_and_who_ends_tls(host):
     note = (Path(host("nginx-gunicorn", "fragments").places.conf) / "INSTALL.md").read_text()
-    assert "apt-get install git python3-venv nginx memcached\n" in note
+    assert "apt-get install git python3-venv curl logrotate nginx memcached\n" in note
     assert "privkey.pem" in note
+
+
+def test_the_sites_commands_get_the_environment_of_the_unit(host):
+    made = host("nginx-gunicorn")
+    script = (Path(made.places.conf) / "benchapp-manage").read_text()
+    named = [word.partition("EnvironmentFile=")[2] for word in script.split() if "EnvironmentFile=" in word]
+    assert named == made.lines("benchapp-gunicorn", "EnvironmentFile")
+    assert subprocess.run(["sh", "-n", f"{made.places.conf}/benchapp-manage"]).returncode == 0
+    # Only systemd reads these files; with nothing to quote or to escape there is only one way to read them.
+    assert not set("\"'\\") & set((Path(made.places.conf) / "site.env").read_text())
+
+
+def test_a_module_built_on_the_host_is_where_the_note_puts_it(host):
+    made = host("apache-modwsgi")
+    conf = made.places.conf
+    assert f"mod_wsgi-express module-location)\" {conf}/mod_wsgi.so\n" in Path(conf, "INSTALL.md").read_text()
+    lines = [line.split() for line in Path(conf, "apache", "base.conf").read_text().splitlines()]
+    assert ["LoadModule", "wsgi_module", f"{conf}/mod_wsgi.so"] in lines
 
 
 @pytest.mark.parametrize("stack", ["gunicorn", "uwsgi", "granian", "uvicorn"])

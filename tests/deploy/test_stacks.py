@@ -268,6 +268,7 @@ def test_tls_is_a_setting_and_a_variant(site_url, words):
         (["render", "gunicorn", "--to", "bench"], "/bench: not empty; name a new or empty directory"),
         (["render", "gunicorn", "--to", "Makefile"], "/Makefile: is a file; name a new or empty directory"),
         (["render", "gunicorn", "--to", "/tmp/x", "--values", "nosuch"], "no values called 'nosuch' in deploy/values"),
+        (["render", "gunicorn", "--to", "/tmp/x", "--values", "../values/bench"], "no values called '../values/bench'"),
         (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
     ],
 )
