@@ -165,7 +165,7 @@ def published(report: Report, caching: Caching) -> list[View]:
             columns=(as_published(row.times_none) + TIMES, median(row.ratio, times) if row.ratio else DASH),
             title=f"{row.title}: published {as_published(row.times_none)}, measured {median(row.ratio, times)}",
         )
-        for row in caching.strategies
+        for row in caching.layers
         if row.layer != BASELINE
     ]
     draw = partial(

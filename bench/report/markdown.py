@@ -102,10 +102,10 @@ def _published(report: Report) -> list[str]:
             DASH if row.note else median(row.ratio, times),
             DASH if row.note or row.layer == BASELINE else range_of(row.ratio),
         ]
-        for row in caching.strategies
+        for row in caching.layers
     ]
     heads = (
-        "published strategy",
+        "published layer",
         "layer here",
         "published requests/s",
         f"published {TIMES} {BASELINE}",

@@ -10,8 +10,8 @@ from bench.stats import Spread
 
 
 @dataclass(frozen=True)
-class Strategy:
-    """One strategy of the published caching benchmark, with what this run says about the same layer."""
+class PublishedLayer:
+    """One layer of the published caching benchmark, with what this run says about the same layer."""
 
     title: str
     layer: str
@@ -37,16 +37,16 @@ class Caching:
     stack: str | None  # the stack of this run that is set beside it
     same_stack: bool  # True when that is the published one
     panel: Panel | None
-    strategies: tuple[Strategy, ...]
+    layers: tuple[PublishedLayer, ...]
 
     @property
-    def comparable(self) -> list[Strategy]:
-        """Strategies with a ratio on both sides, the baseline apart."""
-        return [row for row in self.strategies if row.ratio and row.layer != BASELINE]
+    def comparable(self) -> list[PublishedLayer]:
+        """Layers with a ratio on both sides, the baseline apart."""
+        return [row for row in self.layers if row.ratio and row.layer != BASELINE]
 
 
 def caching(report: Report, published: dict | None = None) -> Caching:
-    """The published caching strategies with this run's ratios to `none` where the layer was measured."""
+    """The published layers with this run's ratios to `none` where the layer was measured."""
     data = (published or benchmarks())["caching"]
     panel = next((item for item in report.main_panels if item.setting.workload == data["workload"]), None)
     stack = _stack(panel, data["here"]["stack"])
@@ -55,7 +55,7 @@ def caching(report: Report, published: dict | None = None) -> Caching:
         stack=stack,
         same_stack=stack == data["here"]["stack"],
         panel=panel,
-        strategies=tuple(_strategy(row, panel, stack) for row in data["rows"] if not row.get("added")),
+        layers=tuple(_layer(row, panel, stack) for row in data["rows"] if not row.get("added")),
     )
 
 
@@ -67,10 +67,10 @@ def _stack(panel: Panel | None, preferred: str) -> str | None:
     return max(measured, key=lambda stack: measured[stack], default=None)
 
 
-def _strategy(row: dict, panel: Panel | None, stack: str | None) -> Strategy:
+def _layer(row: dict, panel: Panel | None, stack: str | None) -> PublishedLayer:
     here = panel.row(stack, row["layer"]) if panel and stack else None
     figures = here if here and here.ranked else None
-    return Strategy(
+    return PublishedLayer(
         **{key: row[key] for key in ("title", "layer", "requests_per_second", "latency_mean_ms", "times_none")},
         rate=figures.rate if figures else None,
         ratio=figures.times_none if figures else None,

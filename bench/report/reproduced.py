@@ -122,6 +122,10 @@ class _Texts:
         self.opening, self.caveats, self.baselines = opening(found), caveats(found), baselines(found)
         self.summary = claims.summary(list(found.findings))
         self.signs = SIGNS
+        self.gaps = any(
+            part.reason or (part.report and (part.report.run.info.skips or part.report.failures or part.report.voided))
+            for part in found.parts
+        )
         self.shown, self.published = shown, published
         self.ratio, self.published_ratio = ratio, published_ratio
 

@@ -520,7 +520,7 @@ def test_planned_and_not_reached_is_said(tmp_path):
 def test_the_published_ratios_stand_beside_the_measured_ones(plain):
     caching = published.caching(arrange(results.read_run(plain)))
     assert (caching.stack, caching.same_stack) == ("nginx-uwsgi", True)
-    measured = {row.layer: row for row in caching.strategies}
+    measured = {row.layer: row for row in caching.layers}
     assert measured["staticgenerator"].ratio.median == pytest.approx(365, rel=0.1)
     assert measured["varnish"].ratio is None
     text = shown(plain)
