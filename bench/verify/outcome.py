@@ -22,6 +22,10 @@ GROUPS = {
 }
 
 
+# Why a check is not tried of a site of which only the address is known.
+NEEDS = "it needs the site's database: give --database as the URL that the running site uses"
+
+
 @dataclass(frozen=True)
 class Mismatch:
     """One wrong answer, in words."""

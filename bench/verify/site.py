@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from bench import leftovers
 from bench.errors import BenchError
@@ -73,6 +73,9 @@ class Site:
     manage_py: Path
     env: Mapping[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()
+
+    # Whether its database and its Python are at hand.
+    known: ClassVar[bool] = True
 
     def url(self, *kinds: str) -> str:
         """The path of the first of these kinds that the site has; raises BenchError when it has none."""

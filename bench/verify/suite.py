@@ -185,6 +185,8 @@ class Context:
     def signed_in(self) -> Browser:
         """The visitor that the `login` check logged in; raises BadAnswer when that failed."""
         if self.browser is None:
+            if self.account_future is not None:
+                self.account()  # raises NotAsked where none can be made
             raise BadAnswer("not tried: nobody is logged in, see login")
         return self.browser
 

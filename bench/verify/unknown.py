@@ -8,11 +8,10 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.verify import page, wire
-from bench.verify.outcome import NotAsked
+from bench.verify.outcome import NEEDS, NotAsked
 from bench.verify.site import Account, Expected, Site
 from bench.verify.wire import BadAnswer, Target
 
-NEEDS = "it needs the site's database: give --database as the URL that the running site uses"
 KNOWN = {"home": "/", "authors": "/authors/", "posts": "/posts/", "comments": "/comments/"}
 # Kinds of URLs that a link on the home page or on a list shows.
 LINKED = {
@@ -46,6 +45,14 @@ class Unasked(Mapping):
 
 class UnknownSite(Site):
     """A site whose database is not at hand: its pages cannot be rendered in process, no account can be made."""
+
+    known = False
+
+    def url(self, *kinds: str) -> str:
+        found = next((self.urls[kind] for kind in kinds if kind in self.urls), None)
+        if found is None:
+            raise NotAsked(f"no page of the site links to a {kinds[-1]}: load rows with ./manage.py loadfixtures")
+        return found
 
     def create_account(self, env: Mapping[str, str] | None = None) -> Account:
         raise NotAsked(NEEDS)

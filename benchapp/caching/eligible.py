@@ -19,10 +19,15 @@ def request_may_be_stored(request: HttpRequest) -> bool:
 
 
 def request_may_be_answered(request: HttpRequest) -> bool:
-    """Whether a stored page may answer this request: it may also be a HEAD."""
+    """Whether a stored page may answer this request: it may also be a HEAD.
+
+    Dot segments are names of their own to this site, but Django and browsers take them out of an address: such a path
+    would share the entry of another.
+    """
     return (
         request.method in ("GET", "HEAD")
         and not request.META.get("QUERY_STRING")
+        and "/." not in request.path
         and "HTTP_AUTHORIZATION" not in request.META
         and settings.SESSION_COOKIE_NAME not in request.COOKIES
     )

@@ -1,4 +1,4 @@
-"""A view's own cache sees no cookie of the middleware further out: it keeps nothing that will get one."""
+"""A view's own cache: it sees no cookie of the middleware further out, and keeps nothing that will get one."""
 
 from __future__ import annotations
 
@@ -51,3 +51,12 @@ def test_a_kept_page_says_of_its_age_what_its_view_said(said: dict[str, str]):
     assert answers[0]["X-Render-Id"] == answers[1]["X-Render-Id"]
     for answer in answers:
         assert {name: answer[name] for name in ("Cache-Control", "Expires") if name in answer} == said
+
+
+@pytest.mark.parametrize("other", ["/y/../x/", "/./x/", "/x/.", "/x/../x/"])
+def test_a_path_with_dot_segments_shares_no_entry(other: str):
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(f"<p>{request.path}", HTML)
+
+    for path in (other, "/x/", other, "/x/"):
+        assert ask(view, path).content.decode() == f"<p>{path}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
+import re
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,7 +14,9 @@ import pytest
 from bench import compose, deployment, manifest, verify
 from bench.cli import main
 from bench.errors import BenchError, DeploymentError
+from bench.ports import free_port
 from bench.verify import Outcome, command, table
+from bench.verify.line import Line
 from tests.bench.verify_stub import Stub, serving
 
 
@@ -179,6 +183,121 @@ def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch):
         status, out, _ = run(capsys, "--target", f"{url}/", "--database", "sqlite:////tmp/none.sqlite3", *QUICK)
     assert status == 1
     assert "FAIL target with layer none, not-found" in out
+
+
+def test_of_a_running_site_whose_database_is_not_named_the_rest_is_verified(capsys, stub):
+    stub.reset("keeps", "port-lost")
+    with serving(stub) as url:
+        words = (
+            "--check",
+            "status",
+            "--check",
+            "redirects",
+            "--check",
+            "head",
+            "--check",
+            "login",
+            "--check",
+            "interpreter",
+        )
+        status, out, _ = run(capsys, "--target", f"{url}/", *words)
+    assert status == 1
+    assert "FAIL target with layer none, redirects" in out
+    assert "target with layer none: 1 of 5 checks failed" in out
+    assert "head: no page of the site links to a post: load rows" in out
+    needs = "it needs the site's database: give --database as the URL that the running site uses"
+    assert f"NOT TRIED\n  target with layer none, status, login: {needs}\n" in out
+    assert "interpreter: which Python should run it is not known" in out
+
+
+def test_a_target_that_is_not_there_is_one_line(capsys):
+    port = free_port()
+    status, out, err = run(capsys, "--target", f"http://127.0.0.1:{port}/")
+    assert (status, out) == (2, "")
+    assert err == (
+        f"bench verify: --target http://127.0.0.1:{port}/: no answer (Connection refused); "
+        "start the site, or correct the address, then try again\n"
+    )
+
+
+def test_a_target_that_is_another_site_is_one_line(capsys, stub):
+    stub.reset()
+    with serving(stub) as url:
+        port = url.rpartition(":")[2]
+        # The stub serves 127.0.0.1 and localhost, and refuses this name of the same address.
+        status, _, err = run(capsys, "--target", f"http://127.0.0.2:{port}/")
+    assert status == 2
+    assert err.count("\n") == 1
+    assert f"--target http://127.0.0.2:{port}/: " in err
+
+
+def test_what_a_layer_declares_holds_for_a_target_too(capsys, stub):
+    stub.reset()
+    with serving(stub) as url:
+        words = ("--layer", "fragments", "--check", "keeps-pages", "--json")
+        status, out, _ = run(capsys, "--target", f"{url}/", *words)
+    (outcome,) = json.loads(out)["outcomes"]
+    assert (status, outcome["ok"]) == (0, True)
+    assert outcome["declared"].startswith("it keeps parts of the home page")
+
+
+def test_json_of_nothing_to_verify_is_a_document_too(capsys, deployments):
+    stacks = ("gunicorn", "uvicorn", "granian")
+    status, out, err = run(capsys, *stacks, "--layer", "nginx-memcached", "--json")
+    document = json.loads(out)
+    assert status == 2
+    assert (document["ok"], document["outcomes"]) == (False, [])
+    assert [item["stack"] for item in document["skips"]] == list(stacks)
+    # The reason is the same for all three and is said once.
+    assert err.count("no snippet") == 1
+    assert "gunicorn, uvicorn, granian with layer nginx-memcached" in err
+
+
+def test_layers_by_groups_are_a_table(capsys, deployments):
+    outcomes = [
+        Outcome("one", "none", "status", True),
+        Outcome("one", "varnish", "status", True),
+        Outcome("one", "varnish", "codings", False, "a", "b", group="bytes"),
+        Outcome("two", "varnish", "codings", True, group="bytes"),
+        Outcome("one", "fragments", "keeps-pages", True, declared="it keeps parts", group="caching"),
+        Outcome("one", "fragments", "vary", True, group="caching"),
+        Outcome("one", "fragments", "hit-ratio", True, group="web", figures={"hit_ratio_no_cookie": 0.5}),
+        Outcome("one", "fragments", "junk-hosts", True, group="web", not_tried="left out"),
+    ]
+    lines = table.as_text(outcomes, []).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("LAYER"))
+    rows = [re.split(r" {2,}", line) for line in lines[at : at + 4]]
+    assert rows == [
+        ["LAYER", "behaviour", "caching", "web", "bytes"],
+        ["none", "pass", "-", "-", "-"],
+        ["varnish", "pass", "-", "-", "FAIL 1/2"],
+        ["fragments", "-", "declared 1/2", "not tried 1/2", "-"],
+    ]
+    assert "  one with layer fragments, hit-ratio: hit_ratio_no_cookie 0.5" in lines
+    document = table.as_document(outcomes, [])
+    assert document["layers"]["varnish"]["bytes"] == {
+        "result": "fail",
+        "checks": 2,
+        "fail": 1,
+        "not_tried": 0,
+        "declared": 0,
+        "pass": 1,
+    }
+    assert document["layers"]["fragments"]["web"]["result"] == "not tried"
+
+
+def test_a_terminal_is_told_how_far_it_is():
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal, file = Terminal(), io.StringIO()
+    (first, *_) = verify.all_checks()
+    for stream in (terminal, file):
+        with Line("gunicorn with layer none", stream) as line:
+            line.check(3, 48, first)
+    assert terminal.getvalue() == "\r\x1b[Kgunicorn with layer none: 3 of 48 checks, behaviour: status\r\x1b[K"
+    assert file.getvalue() == ""
 
 
 def test_the_checks_are_listed_with_what_each_proves(capsys):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from bench.verify import page, wire
 from bench.verify.checks.pages import differences, main_paths
+from bench.verify.outcome import NEEDS, NotAsked
 from bench.verify.suite import AFTER, Context, Mismatch, check
 from bench.verify.wire import Answer, BadAnswer, Connection
 
@@ -119,6 +120,8 @@ def _token_and_cookie(context: Context, login: str) -> tuple[str, str]:
 @check("concurrency", stage=AFTER)
 def concurrency(context: Context) -> Iterator[Mismatch]:
     """100 clients at once, each asking for a page or file after another, meet no error and no wrong answer."""
+    if not context.site.known:
+        raise NotAsked(NEEDS)
     # Lists of authors are what no comment changes, so that they are still as they were rendered in process.
     paths = [SMALL, context.site.url("authors"), context.site.url("authors_page", "authors")]
     errors: list[str] = []

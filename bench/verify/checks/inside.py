@@ -7,10 +7,12 @@ import os
 import sys
 from collections.abc import Iterator
 
+from bench.verify.outcome import NotAsked
 from bench.verify.suite import Context, Mismatch, check
 
 PROBE = "/probe/inside"
 CLIENT = "127.0.0.1"
+HERE = ("127.0.0.1", "localhost")
 FORGED = {"X-Forwarded-For": "203.0.113.7", "X-Real-IP": "203.0.113.7", "Forwarded": "for=203.0.113.7"}
 
 
@@ -24,6 +26,8 @@ def _inside(context: Context, headers: dict[str, str] | None = None) -> dict | M
 @check("interpreter")
 def interpreter(context: Context) -> Iterator[Mismatch]:
     """A worker runs the very Python and packages of the virtual environment, and not as root unless asked to."""
+    if not context.site.known:
+        raise NotAsked("which Python should run it is not known: give --database, if it is this checkout's")
     found = _inside(context)
     if isinstance(found, Mismatch):
         yield found
@@ -48,6 +52,9 @@ def client(context: Context) -> Iterator[Mismatch]:
         "host": target.origin.partition("://")[2],
         "port": str(target.port),
     }
+    if target.host not in HERE:
+        # Which address the client has there is not known here.
+        del own["client"]
     for headers, how in (({}, ""), (FORGED, ", with forged headers")):
         found = _inside(context, headers)
         if isinstance(found, Mismatch):
