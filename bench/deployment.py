@@ -31,7 +31,7 @@ from bench import (
 from bench.cgroups import Group
 from bench.compose import Composition
 from bench.database import Database
-from bench.errors import BenchError, DeploymentError
+from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.identity import Identity, worker
 from bench.kept import Kept
 from bench.manifest import Service
@@ -221,7 +221,8 @@ class _Parts:
             self._make_certificate()
         site.collect_static(self.identity)
         url = self._start_services(chosen)
-        database.prepare(chosen, url, self.identity)
+        with _global_fault(True):
+            database.prepare(chosen, url, self.identity)
         started = time.monotonic()
         self.asked_env = env
         self.env = {**self._site_env(url), **env}
@@ -325,7 +326,8 @@ class _Parts:
         known = manifest.services()
         url = chosen.url
         for service in [*([known[chosen.service]] if chosen.service else []), *self.composition.services]:
-            context = self._start_service(service)
+            with _global_fault(service.name == chosen.service):
+                context = self._start_service(service)
             env = {key: render.text(text, context, f"{service.name} env") for key, text in service.env.items()}
             url = env.get("DATABASE_URL", url)
             self.env.update(env)
@@ -470,6 +472,19 @@ def bench_places(run_dir: Path, sockets: Path, identity: Identity, port: int) ->
         bind="127.0.0.1",
         port=port,
     )
+
+
+@contextlib.contextmanager
+def _global_fault(is_one: bool) -> Iterator[None]:
+    """Without its database no deployment comes up, whatever its stack."""
+    try:
+        yield
+    except GlobalFault:
+        raise
+    except BenchError as error:
+        if is_one:
+            raise GlobalFault(str(error)) from None
+        raise
 
 
 def _socket_folder(run_dir: Path) -> Path:

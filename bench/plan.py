@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.compose import Composition
@@ -27,7 +27,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Deployment:
-    """A stack with a layer to be brought up once in a round, and what is then measured on it."""
+    """A stack with a layer to be brought up once in a round, and what is then measured on it, in this order."""
 
     stack: str
     layer: str
@@ -80,16 +80,17 @@ def _case(stack: str, layer: str, workload: str, size: str, database: str, compo
 def schedule(cases: Sequence[Case], levels: Sequence[int], rounds: int, seed: int) -> list[Deployment]:
     """Every deployment of every round in the order in which they are brought up, the same for the same seed.
 
-    Machines warm up and drift: in a fixed order the same stack would always be measured first.
+    What is measured on a deployment is shuffled too. Machines warm up and drift: in a fixed order the same stack would
+    always be measured first.
     """
     order = []
     for number in range(1, rounds + 1):
+        draw = random.Random(f"{seed}/{number}")
         keys = list(dict.fromkeys((case.stack, case.layer, case.size) for case in cases))
-        random.Random(f"{seed}/{number}").shuffle(keys)
-        order += [_deployment(key, number, cases, levels) for key in keys]
+        draw.shuffle(keys)
+        for key in keys:
+            its = [case for case in cases if (case.stack, case.layer, case.size) == key]
+            measurements = [Measurement(case, level, number) for case in its for level in levels]
+            draw.shuffle(measurements)
+            order.append(Deployment(*key, number, tuple(measurements)))
     return order
-
-
-def _deployment(key: tuple[str, str, str], number: int, cases: Iterable[Case], levels: Iterable[int]) -> Deployment:
-    its = [case for case in cases if (case.stack, case.layer, case.size) == key]
-    return Deployment(*key, number, tuple(Measurement(case, level, number) for case in its for level in levels))

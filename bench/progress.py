@@ -1,12 +1,16 @@
-"""What a run says while it works: one line a trial, on a terminal or not."""
+"""What a run says while it works: one line a trial, and on a terminal the rate of the one under way."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterable
 
 from bench.results import Trial
+
+# To the beginning of the terminal's line, and empty it.
+CLEAR = "\r\x1b[K"
 
 
 class Progress:
@@ -19,8 +23,20 @@ class Progress:
         self._made = 0
         self._numbers: dict[int, dict[str, int]] = {}
         self._began = time.monotonic()
+        self._under_way = ""
         for trial in made:
             self._number(trial)
+
+    def began(self, words: str) -> None:
+        """A trial begins: `words` say which."""
+        self._under_way = words
+
+    def live(self, seconds: float, requests: int) -> None:
+        """How far the trial under way is: seconds since its load began, requests so far. Shown on a terminal alone."""
+        if sys.stdout.isatty() and seconds > 0:
+            words = f"{self._under_way}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s"
+            width = shutil.get_terminal_size().columns
+            print(f"{CLEAR}{words[: width - 1]}", end="", flush=True)
 
     def trial(self, trial: Trial) -> None:
         """Say how a trial went."""
@@ -28,7 +44,7 @@ class Progress:
         self._remaining -= 1
         say(
             f"round {trial.round} of {self._rounds}, case {self._number(trial)} of {self._cases}: "
-            f"{trial.stack}, layer {trial.layer}, {trial.workload}, {trial.level_connections} connections: "
+            f"{trial.stack}, layer {trial.layer}, {trial.workload}, {level_words(trial.level, trial.mode)}: "
             f"{outcome(trial)}; {self._left()}"
         )
 
@@ -44,12 +60,19 @@ class Progress:
         return f"time left ~{duration(seconds)}"
 
 
+def level_words(level: int, mode: str) -> str:
+    """A level as people say it."""
+    return f"{level:,} connections" if mode == "closed" else f"{level:,} requests/s due"
+
+
 def outcome(trial: Trial) -> str:
     """A trial in a few words."""
     if trial.status == "failed":
         return f"FAILED: {trial.reason}" + (f" (see {trial.log})" if trial.log else "")
     words = f"{trial.requests_per_second:,.0f} requests/s"
-    return words if trial.latency_p99_ms is None else f"{words}, p99 {trial.latency_p99_ms:,.1f} ms"
+    if trial.latency_p99_ms is not None:
+        words += f", p99 {trial.latency_p99_ms:,.1f} ms"
+    return words if trial.status == "ok" else f"{words}, VOIDED: {trial.reason}"
 
 
 def duration(seconds: float) -> str:
@@ -61,5 +84,5 @@ def duration(seconds: float) -> str:
 
 
 def say(line: str) -> None:
-    """One line, seen at once."""
-    print(line, file=sys.stdout, flush=True)
+    """One line, seen at once, in place of what a terminal shows of a trial under way."""
+    print(f"{CLEAR if sys.stdout.isatty() else ''}{line}", file=sys.stdout, flush=True)

@@ -11,16 +11,33 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import compose, deployment, listing, plan, results, site, sizes, stability, values, workload
+from bench import (
+    calibrate,
+    compose,
+    database,
+    deployment,
+    listing,
+    machine,
+    manifest,
+    paths,
+    pin,
+    plan,
+    results,
+    site,
+    sizes,
+    stability,
+    values,
+    workload,
+)
 from bench.compose import Composition
 from bench.deployment import Running
-from bench.errors import BenchError, DeploymentError
+from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.identity import worker
 from bench.interrupt import Interrupts
 from bench.plan import Deployment, Measurement
-from bench.progress import Progress, say
+from bench.progress import Progress, level_words, say
 from bench.queries import QueryCounter
-from bench.results import Case, Check, Folder, RunInfo, Trial
+from bench.results import Case, Check, Environment, Folder, RunInfo, Trial
 from bench.trial import Load, failed, measure, newest_log, now
 from bench.up import environment
 from bench.verify import Verifier
@@ -28,6 +45,7 @@ from bench.visit import get
 
 # How many failed checks a reason names.
 SHOWN = 3
+CALIBRATION = "calibration"
 
 
 class Host:
@@ -65,6 +83,27 @@ class Host:
         printed = site.manage(["siterows", "--json"], running.env["DATABASE_URL"], worker())
         return sum(json.loads(printed).values())
 
+    def settle(self, pinned: pin.Cores | None, running: Running) -> None:
+        """Move what is up to its cores: services to theirs, all else to the stack's."""
+        services = manifest.services()
+        for name, pid in running.pids.items():
+            pin.move(pinned, pin.SERVICES if name in services else pin.STACK, [pid])
+
+    def calibration_stack(self) -> str | None:
+        """The stack that shows what a load tool can do, None when none of them can run here."""
+        known = manifest.stacks()
+        able = (name for name in calibrate.stacks() if name in known)
+        return next((name for name in able if isinstance(self.compose(name, manifest.NO_LAYER), Composition)), None)
+
+    def check_database(self, asked: str | None) -> None:
+        """Raise GlobalFault when a database that the user named cannot be used; ours are seen to as they come up."""
+        chosen = database.parse(asked, manifest.services())
+        if not chosen.own:
+            try:
+                site.manage(["siterows", "--json"], chosen.url, worker())
+            except BenchError as error:
+                raise GlobalFault(f"the database cannot be used: {error}") from None
+
     def programs(self, cases: Iterable[Case], database_label: str) -> dict[str, str]:
         """Versions of the servers and services of these cases, by name."""
         survey = listing.survey()
@@ -84,8 +123,9 @@ class Host:
 class Run:
     """A run under way.
 
-    made    trials already recorded
-    asked   the database as `deployed` takes it, which may hold a password and is not recorded
+    made         trials already recorded
+    asked        the database as `deployed` takes it, which may hold a password and is not recorded
+    environment  of the run, which grows by the configurations as they are rendered
     """
 
     folder: Folder
@@ -93,6 +133,7 @@ class Run:
     load: Load
     host: Host
     asked: str | None
+    environment: Environment
     made: tuple[Trial, ...] = ()
     checks: tuple[Check, ...] = ()
 
@@ -105,7 +146,10 @@ class Run:
                 self.schedule.append(replace(item, measurements=left))
         remaining = sum(len(item.measurements) for item in self.schedule)
         self.progress = Progress(len(self.info.cases), asked.rounds, remaining, self.made)
+        self.load = replace(self.load, live=self.progress.live)
+        self.pinned = self.environment.affinity
         self.failures = sum(trial.status == "failed" for trial in self.made)
+        self.voided = sum(trial.status == "voided" for trial in self.made)
         self.addresses = self.folder.read_addresses()
         self.verified = {(check.stack, check.layer) for check in self.checks}
         self.wrong: dict[tuple[str, str], list[Check]] = {}
@@ -116,13 +160,19 @@ class Run:
     def go(self, interrupts: Interrupts) -> int:
         """Measure all that is left; returns the exit status."""
         self._announce()
+        self.host.check_database(self.asked)
+        if self.schedule and "ceiling" in self.load.bounds:
+            self._calibrate(interrupts)
         for item in self.schedule:
             self._deployment(item, interrupts)
         self.info = replace(self.info, finished_at=now())
         self.folder.write_info(self.info)
         self._say_how_stable()
+        trials = len(self.info.cases) * len(self.info.plan.levels) * self.info.plan.rounds
         if self.failures:
-            say(f"{self.failures} of {len(self.info.cases) * self._trials_a_case()} trials failed")
+            say(f"{self.failures} of {trials} trials failed")
+        if self.voided:
+            say(f"{self.voided} of {trials} trials voided: guards do not trust them")
         say(f"results in {self.folder.directory}; next: python -m bench report {self.folder.directory}")
         return 1 if self.failures else 0
 
@@ -135,9 +185,6 @@ class Run:
                 size = "" if case.size == sizes.UNLIMITED else f", {case.size}"
                 say(f"stability of {case.stack}, layer {case.layer}, {case.workload}{size}: {rated.rating}{why}")
 
-    def _trials_a_case(self) -> int:
-        return len(self.info.plan.levels) * self.info.plan.rounds
-
     def _announce(self) -> None:
         trials = sum(len(item.measurements) for item in self.schedule)
         say(f"{len(self.info.cases)} cases, {trials} trials to make by {self.load.tool.name}")
@@ -146,6 +193,55 @@ class Run:
             say(f"skipped: {skip.stack} with layer {skip.layer}: {skip.reason}")
         for note in self.info.notes:
             say(f"note: {note}")
+
+    def _calibrate(self, interrupts: Interrupts) -> None:
+        """Learn what the load tool can do at most, once in a run."""
+        path = self.folder.raw / f"{CALIBRATION}.json"
+        found = calibrate.read(path)
+        stack = self.host.calibration_stack()
+        if found is None and stack is not None:
+            directory = self.folder.raw / CALIBRATION
+            shutil.rmtree(directory, ignore_errors=True)
+            kinds = {workload.named(name).keep_alive for name in self.info.plan.workloads}
+            try:
+                with (
+                    interrupts.released_at_end(),
+                    self._up(stack, manifest.NO_LAYER, "unlimited", directory) as running,
+                ):
+                    try:
+                        self.host.settle(self.pinned, running)
+                        with pin.on(self.pinned, pin.LOAD):
+                            name = self.host.static_names()[calibrate.FILE]
+                            found = calibrate.ceilings(running, name, self.load, kinds, directory)
+                    finally:
+                        interrupts.hold()
+                calibrate.write(path, found)
+            except GlobalFault:
+                raise
+            except BenchError as error:
+                self._note([f"the load tool was not calibrated: {error}"])
+            finally:
+                _tidy(directory, directory / "logs" / "conf", keep=("reused", "new"))
+        if found:
+            self.load = replace(self.load, ceilings=found)
+            most = ", ".join(
+                f"{ceiling:,.0f} requests/s {'on kept' if kept else 'on new'} connections"
+                for kept, ceiling in found.items()
+            )
+            say(f"{self.load.tool.name} could make {most} at most")
+
+    def _up(self, stack: str, layer: str, size: str, directory: Path) -> AbstractContextManager[Running]:
+        """The deployment as this run wants it."""
+        asked = self.info.plan
+        return self.host.deployed(
+            stack,
+            layer,
+            database=self.asked,
+            size=size,
+            run_dir=directory,
+            env=environment(list(asked.env)),
+            changes=values.parse_changes(list(asked.changes)),
+        )
 
     def _deployment(self, item: Deployment, interrupts: Interrupts) -> None:
         """Make the measurements of a deployment; when it dies on the way, it is brought up again for the rest."""
@@ -157,7 +253,10 @@ class Run:
             directory = self._new_directory(item)
             try:
                 self._bring_up(item, left, directory, interrupts)
+            except GlobalFault:
+                raise
             except DeploymentError as error:
+                self.host.check_database(self.asked)
                 self._fail(left, error.message, error.log or newest_log(directory / "logs"))
                 return
             except BenchError as error:
@@ -173,19 +272,12 @@ class Run:
         return next(path for name in names if not (path := self.folder.raw / name).exists())
 
     def _bring_up(self, item: Deployment, left: list[Measurement], directory: Path, interrupts: Interrupts) -> None:
-        asked = self.info.plan
-        deployed = self.host.deployed(
-            item.stack,
-            item.layer,
-            database=self.asked,
-            size=item.size,
-            run_dir=directory,
-            env=environment(list(asked.env)),
-            changes=values.parse_changes(list(asked.changes)),
-        )
+        deployed = self._up(item.stack, item.layer, item.size, directory)
         with interrupts.released_at_end(), deployed as running:
             try:
+                self.host.settle(self.pinned, running)
                 self._note(running.notes)
+                self._hash_configs(item, directory)
                 self._count_rows(running)
                 if self._verify(item, running):
                     self._measure(left, running)
@@ -199,6 +291,17 @@ class Run:
         if new := [note for note in notes if note not in known]:
             self.info = replace(self.info, notes=(*self.info.notes, *new))
             self.folder.write_info(self.info)
+
+    def _hash_configs(self, item: Deployment, directory: Path) -> None:
+        """Keep the hashes of what was rendered for a deployment, once in a run."""
+        known = self.environment.configs or {}
+        if any(name.startswith(f"{item.name}/") for name in known):
+            return
+        own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.PROJECT): "PROJECT"}
+        hashes = machine.config_hashes(directory / "conf", own)
+        found = {**known, **{f"{item.name}/{name}": digest for name, digest in hashes.items()}}
+        self.environment = replace(self.environment, configs=found)
+        self.folder.write_environment(self.environment)
 
     def _count_rows(self, running: Running) -> None:
         """Ask the site how many rows it has, once in a run."""
@@ -235,12 +338,21 @@ class Run:
             if not wrong:
                 # What the checks asked for has grown the workers and filled the layer: the trials begin from new ones.
                 running.empty_layer()
+                self.host.settle(self.pinned, running)
         return key not in self.wrong
 
     def _measure(self, left: list[Measurement], running: Running) -> None:
         """Make the measurements one by one, taking each off the list; returns early when the deployment dies."""
         while left:
-            trial = self._trial(left[0], running)
+            item = left[0]
+            self.progress.began(
+                f"{item.case.stack}, layer {item.case.layer}, {item.case.workload}, "
+                f"{level_words(item.level, self.load.mode)}"
+            )
+            with pin.on(self.pinned, pin.LOAD):
+                trial = self._trial(item, running)
+            if trial.status == "failed":
+                self.host.check_database(self.asked)
             died = running.died() if trial.status == "failed" else None
             if died:
                 log = self.folder.relative(died.log) or trial.log
@@ -270,6 +382,7 @@ class Run:
     def _record(self, trial: Trial) -> None:
         self.folder.append_trial(trial)
         self.failures += trial.status == "failed"
+        self.voided += trial.status == "voided"
         self.progress.trial(trial)
 
 
@@ -279,12 +392,12 @@ def _wrong_answers(checks: list[Check]) -> str:
     return f"not measured, it gives wrong answers: {len(checks)} check{'s'[: len(checks) > 1]} failed: {names}"
 
 
-def _tidy(directory: Path, configs: Path) -> None:
+def _tidy(directory: Path, configs: Path, keep: tuple[str, ...] = ()) -> None:
     """Keep the logs and, once, the rendered files of a deployment; remove its stored pages and the rest."""
     if not directory.is_dir():
         return
     if (directory / "conf").is_dir() and not configs.exists():
         shutil.copytree(directory / "conf", configs)
     for path in directory.iterdir():
-        if path.name != "logs":
+        if path.name not in ("logs", *keep):
             shutil.rmtree(path, ignore_errors=True)

@@ -13,12 +13,12 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 
-from bench import database, load, machine, manifest, paths, programs, results, sizes, values
+from bench import database, guards, load, machine, manifest, paths, pin, programs, results, sizes, stats, values
 from bench import plan as planning
 from bench import workload as workloads
-from bench.errors import BenchError
+from bench.errors import BenchError, GlobalFault
 from bench.interrupt import Interrupts, Stopped
-from bench.results import Case, Environment, Folder, LoadTool, Plan, RunInfo
+from bench.results import MODES, Case, Environment, Folder, LoadTool, Plan, RunInfo
 from bench.rounds import Host, Run
 from bench.trial import Load, now
 from bench.up import add_set, environment
@@ -26,16 +26,21 @@ from bench.up import add_set, environment
 SUMMARY = "measure stacks under layers into a folder of results"
 
 LEVEL = 16
-ROUNDS = 3
+# Requests a second that any stack should stand.
+RATE = 50
+ROUNDS = 5
 DURATION_S = 10
 LONGEST_WARMUP_S = 2.0
 MOST_CONNECTIONS = 10_000
+MOST_RATE = 100_000
 # Arguments that a run keeps and --resume may not change.
 PLAN_ARGUMENTS = [
     "stack",
     "layer",
     "workload",
+    "mode",
     "level",
+    "rate",
     "rounds",
     "duration",
     "warmup",
@@ -44,9 +49,10 @@ PLAN_ARGUMENTS = [
     "to",
     "env",
     "set",
+    "margin",
+    "guard",
+    "pin",
 ]
-# Below this many cores the load tool cannot have one of its own.
-CORES_FOR_ALL = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +66,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workload", action="append", metavar="W", help=f"{', '.join(workloads.workloads())} " + several % "session"
     )
     parser.add_argument(
-        "--level", action="append", type=_level, metavar="N", help="concurrent connections " + several % LEVEL
+        "--mode",
+        choices=MODES,
+        help="closed: connections, as fast as answers come (default); open: requests leave on a schedule",
+    )
+    parser.add_argument(
+        "--level",
+        action="append",
+        type=_count,
+        metavar="N",
+        help="connections, or requests a second with --mode open " + several % f"{LEVEL}, or {RATE} requests a second",
+    )
+    parser.add_argument(
+        "--rate", action="append", type=_count, metavar="N", help="--mode open with this --level (repeatable)"
     )
     parser.add_argument("--rounds", type=_count, metavar="R", help=f"trials of each case (default: {ROUNDS})")
     parser.add_argument("--duration", type=_count, metavar="SEC", help=f"seconds of a trial (default: {DURATION_S})")
@@ -89,6 +107,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="quick",
         help="full: before a deployment is measured, also the checks of its layer that take seconds (default: quick)",
     )
+    parser.add_argument(
+        "--margin",
+        type=_share,
+        metavar="SHARE",
+        help=f"what differs by less is no difference (default: {stats.MARGIN})",
+    )
+    parser.add_argument(
+        "--guard",
+        action="append",
+        metavar="NAME=BOUND",
+        help="when a trial is void, or off (repeatable; defaults: "
+        + ", ".join(f"{name}={bound:g}" for name, bound in guards.BOUNDS.items())
+        + ")",
+    )
+    parser.add_argument(
+        "--pin",
+        action=argparse.BooleanOptionalAction,
+        help=f"keep load tool, stack and services on cores of their own (default: with {pin.CORES_FOR_ALL} or more)",
+    )
     add_set(parser)
 
 
@@ -100,10 +137,15 @@ def main(args: argparse.Namespace, host: Host | None = None) -> int:
         try:
             return run.go(interrupts)
         except Stopped as stopped:
-            url = " --database URL" if run.info.plan.database_given else ""
-            command = f"python -m bench run --resume {run.folder.directory}{url}"
-            print(f"bench run: {stopped.name}; go on with: {command}", file=sys.stderr)
+            print(f"bench run: {stopped.name}; go on with: {_again(run)}", file=sys.stderr)
             return stopped.exit_status
+        except GlobalFault as fault:
+            raise BenchError(f"stopped: {fault}; mend it and go on with: {_again(run)}") from None
+
+
+def _again(run: Run) -> str:
+    url = " --database URL" if run.info.plan.database_given else ""
+    return f"python -m bench run --resume {run.folder.directory}{url}"
 
 
 # ------------------------------------------------------------------------------------- beginning, resuming
@@ -113,6 +155,7 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
     """A new run of what the arguments ask for, its folder made. Raises BenchError for what does not exist."""
     asked = database.parse(args.database, manifest.services())
     duration_s = args.duration or DURATION_S
+    mode, levels = _mode(args)
     for name in args.size or ():
         sizes.named(name)
     environment(args.env or [])
@@ -121,7 +164,7 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
         stacks=_unique(args.stack) or tuple(manifest.stacks()),
         layers=_unique(args.layer) or tuple(manifest.layers()),
         workloads=_unique(args.workload) or (workloads.DEFAULT,),
-        levels=_unique(args.level) or (LEVEL,),
+        levels=levels,
         rounds=args.rounds or ROUNDS,
         duration_s=float(duration_s),
         warmup_s=min(LONGEST_WARMUP_S, duration_s / 5) if args.warmup is None else args.warmup,
@@ -132,16 +175,34 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
         database_given=not asked.own,
         changes=tuple(args.set),
         env=tuple(args.env or ()),
+        mode=mode,
+        margin=stats.MARGIN if args.margin is None else args.margin,
+        guards=guards.bounds(args.guard or []),
     )
-    tool = _load(plan, args.tool)
+    pinned = pin.cores(machine.affinity(), args.pin)
+    tool = _load(plan, args.tool, pinned)
     cases, skips = planning.cases(plan, host.compose, sizes.problem)
     folder = Folder(args.to or _new_folder())
     folder.create()
-    folder.write_environment(_environment(cases, plan, tool, host))
+    about = _environment(cases, plan, tool, host, pinned)
+    folder.write_environment(about)
     command = tuple(_without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
-    info = RunInfo(results.FORMAT, command, now(), None, plan, cases, skips, _notes(tool))
+    info = RunInfo(results.FORMAT, command, now(), None, plan, cases, skips, _notes(tool, pinned))
     folder.write_info(info)
-    return Run(folder, info, tool, host, args.database)
+    return Run(folder, info, tool, host, args.database, about)
+
+
+def _mode(args: argparse.Namespace) -> tuple[str, tuple[int, ...]]:
+    """Closed or open loop, and its levels. Raises BenchError for what does not go together or is too much."""
+    if args.rate and (args.level or args.mode == "closed"):
+        other = "--level" if args.level else "--mode closed"
+        raise BenchError(f"--rate is --mode open with a --level; leave out {other}")
+    mode = "open" if args.rate else args.mode or "closed"
+    levels = _unique(args.rate or args.level) or (LEVEL if mode == "closed" else RATE,)
+    most, what = (MOST_CONNECTIONS, "connections") if mode == "closed" else (MOST_RATE, "requests a second")
+    if max(levels) > most:
+        raise BenchError(f"--level {max(levels)}: too many {what}; use at most {most}")
+    return mode, levels
 
 
 def _resumed(args: argparse.Namespace, host: Host) -> Run:
@@ -153,12 +214,17 @@ def _resumed(args: argparse.Namespace, host: Host) -> Run:
     if run.info.finished_at:
         raise BenchError(f"--resume {args.resume}: the run is complete; next: python -m bench report {args.resume}")
     asked = _same_database(args, run.info.plan)
-    tool = _load(run.info.plan, run.environment.load_tool.name)
+    pinned = run.environment.affinity
+    if pinned and not set().union(*pinned.values()) <= set(machine.affinity()):
+        raise BenchError(f"--resume {args.resume}: it was kept on processor cores that are not here; begin a new run")
+    tool = _load(run.info.plan, run.environment.load_tool.name, pinned)
     folder = Folder(args.resume)
     folder.repair()
-    here = _environment(run.info.cases, run.info.plan, tool, host)
+    here = _environment(run.info.cases, run.info.plan, tool, host, pinned)
+    here = replace(here, configs=run.environment.configs, rows_seed=run.environment.rows_seed)
     notes = (*run.info.notes, *_changes(run.environment, here))
-    return Run(folder, replace(run.info, notes=notes), tool, host, asked, run.trials, run.checks)
+    info = replace(run.info, notes=notes)
+    return Run(folder, info, tool, host, asked, run.environment, run.trials, run.checks)
 
 
 def _same_database(args: argparse.Namespace, plan: Plan) -> str:
@@ -182,24 +248,29 @@ def _changes(before: Environment, here: Environment) -> list[str]:
     return [f"gone on with after a stop, with another {', '.join(names)} than it began with"] if names else []
 
 
-def _environment(cases: Iterable[Case], plan: Plan, chosen: Load, host: Host) -> Environment:
+def _environment(cases: Iterable[Case], plan: Plan, chosen: Load, host: Host, pinned: pin.Cores | None) -> Environment:
     tool = chosen.tool
     version = programs.version((chosen.program, *tool.version))
     about_tool = LoadTool(tool.name, version, tool.fallback)
-    return machine.environment(host.programs(cases, plan.database), about_tool)
+    return machine.environment(host.programs(cases, plan.database), about_tool, pinned)
 
 
-def _load(plan: Plan, wanted: str | None) -> Load:
+def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
     steps = [workloads.named(name).steps for name in plan.workloads]
-    tool, program = load.choose(steps, programs.find, wanted)
+    tool, program = load.choose(steps, programs.find, wanted, plan.mode)
     # The servers need the cores more than the load tool does.
-    return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, max(1, machine.cores() // 2))
+    threads = len(pinned[pin.LOAD]) if pinned else max(1, machine.cores() // 2)
+    bounds = guards.BOUNDS if plan.guards is None else plan.guards
+    return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, bounds)
 
 
-def _notes(tool: Load) -> tuple[str, ...]:
+def _notes(tool: Load, pinned: pin.Cores | None) -> tuple[str, ...]:
     notes = []
     cores = machine.cores()
-    if cores < CORES_FOR_ALL:
+    if pinned:
+        shared = ", ".join(f"{part} on {', '.join(map(str, numbers))}" for part, numbers in pinned.items())
+        notes.append(f"processor cores: {shared}")
+    if cores < pin.CORES_FOR_ALL and not pinned:
         notes.append(
             f"{cores} cores: the load tool shares them with the servers, so figures hold against each other on this "
             "machine and not as capacities"
@@ -238,11 +309,14 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _level(text: str) -> int:
-    number = _count(text)
-    if number > MOST_CONNECTIONS:
-        raise argparse.ArgumentTypeError(f"{text} connections are too many; use at most {MOST_CONNECTIONS}")
-    return number
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 0.05")
+    return share
 
 
 def _seconds(text: str) -> float:

@@ -23,6 +23,7 @@ from typing import IO, Protocol
 from bench import guards, machine, visit, workload
 from bench.costs import Observer
 from bench.errors import GlobalFault
+from bench.interrupt import SIGNALS
 from bench.load import Command, Figures, Job, LoadError, Tool
 from bench.results import Case, Folder, Trial
 from bench.spread import spread
@@ -77,13 +78,17 @@ class Load:
     ceilings: Mapping[bool, float] = field(default_factory=dict)
     live: Callable[[float, int], None] | None = None
 
-    def job(self, url: str, paths: tuple[str, ...], level: int, keep_alive: bool) -> Job:
-        """The job of a trial at a level."""
+    def job(self, url: str, paths: tuple[str, ...], level: int, keep_alive: bool, seconds: int | None = None) -> Job:
+        """The job of a trial at a level; `seconds` is its duration when that is not the run's."""
         reuse = self.tool.can_keep_alive and keep_alive
-        job = Job(url, paths, level, self.duration_s, self.threads, keep_alive=reuse)
+        job = Job(url, paths, level, seconds or self.duration_s, self.threads, keep_alive=reuse)
         if self.mode == "closed":
             return job
         return replace(job, rate=level, connections=min(MOST_CONNECTIONS, max(100, level * job.timeout_s)))
+
+    def tool_cores(self, job: Job) -> int:
+        """How many cores the load tool can keep busy with a job: those it is told, or all."""
+        return self.tool.threads(job) or machine.cores()
 
 
 class TrialError(Exception):
@@ -300,9 +305,22 @@ def _timed(
         checked=bodies.checked,
         wrong=bodies.wrong,
         served=served - bodies.checked if isinstance(served, int) else served,
-        tool_cpu=round(tool_s / (figures.duration_s * (load.tool.threads(job) or machine.cores())), 4),
+        tool_cpu=round(tool_s / (figures.duration_s * load.tool_cores(job)), 4),
         others=others,
     )
+
+
+def load_once(job: Job, load: Load, directory: Path) -> tuple[Figures, float]:
+    """Load outside any trial: its figures, and the processor seconds of the load tool. Raises TrialError."""
+    before = _children_s()
+    stdout, stderr = _run(
+        load.tool.command(load.program, job), job.connections, directory, "load", job.seconds + GRACE_S
+    )
+    seconds = _children_s() - before
+    try:
+        return load.tool.parse(stdout, stderr), seconds
+    except LoadError as error:
+        raise TrialError(str(error), directory / "load.err") from None
 
 
 def _stays_open(running: Running, path: str) -> bool:
@@ -338,8 +356,9 @@ def _run(
     (directory / f"{name}.command").write_text(shlex.join(command.argv) + "\n", "utf-8")
     out, err = directory / f"{name}.out", directory / f"{name}.err"
     env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C", "HOME": str(directory), **command.env}
-    with out.open("wb") as stdout, _open_files(connections + SPARE_FILES):
-        try:
+    process = drain = None
+    try:
+        with out.open("wb") as stdout, _open_files(connections + SPARE_FILES), _signals_later():
             process = subprocess.Popen(
                 command.argv,
                 cwd=directory,
@@ -349,18 +368,18 @@ def _run(
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
-        except OSError as error:
-            raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
-    told = (process.stderr, err, _Progress(live) if live else None)
-    drain = threading.Thread(target=_keep_beginning, args=told, name="load tool's errors")
-    drain.start()
-    try:
+            told = (process.stderr, err, _Progress(live) if live else None)
+            drain = threading.Thread(target=_keep_beginning, args=told, name="load tool's errors")
+            drain.start()
         status = _wait(process, limit_s, interrupt_after_s)
+    except OSError as error:
+        raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        drain.join()
+        if process:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            drain.join()
     texts = out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace")
     if interrupt_after_s is None and status is None:
         raise TrialError(f"{Path(command.argv[0]).name} was not done after {limit_s:g} s and was stopped", err)
@@ -368,6 +387,23 @@ def _run(
         said = (texts[1].strip() or texts[0].strip() or "nothing").splitlines()[-1].strip()
         raise TrialError(f"{Path(command.argv[0]).name} exited with status {status}; it said: {said[:200]}", err)
     return texts
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Let signals wait until the block is over: a program just started must not be lost sight of."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda got, _: came.append(got)) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _wait(process: subprocess.Popen, limit_s: float, interrupt_after_s: float | None) -> int | None:

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 from bench import run
 from bench.compose import Composition, Skip
-from bench.errors import DeploymentError
+from bench.errors import DeploymentError, GlobalFault
 from bench.results import Check
 from bench.rounds import Host
 from tests.bench.load_target import target
@@ -35,6 +35,7 @@ class FakeHost(Host):
     breaks      stacks that answer 503 once they are verified
     dies        how often a server of a stack dies in its first trial
     bare        stacks whose pages link to nothing
+    database_gone  why the database cannot be used, when it cannot
     """
 
     def __init__(self, log: Path | None = None) -> None:
@@ -46,6 +47,7 @@ class FakeHost(Host):
         self.breaks: set[str] = set()
         self.dies: dict[str, int] = {}
         self.bare: set[str] = set()
+        self.database_gone = ""
 
     def note(self, words: str) -> None:
         self.log.append(words)
@@ -116,6 +118,16 @@ class FakeHost(Host):
 
     def rows_total(self, running: SimpleNamespace) -> int:
         return 1234
+
+    def settle(self, pinned: dict | None, running: SimpleNamespace) -> None:
+        """The tiny site is in this process, which is to stay where it is."""
+
+    def calibration_stack(self) -> None:
+        return None
+
+    def check_database(self, asked: str | None) -> None:
+        if self.database_gone:
+            raise GlobalFault(self.database_gone)
 
     def programs(self, cases, database_label: str) -> dict[str, str]:
         return {"server": "1.0"}

@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from bench import machine, plan, results, run
+from bench import guards, machine, plan, results, run
 from bench.errors import BenchError
 from bench.results import Case
 from tests.bench.fake_host import FakeHost, arguments
 
 PROJECT = Path(__file__).parent.parent.parent
-QUICK = ["--duration", "1", "--warmup", "0", "--rounds", "1", "--workload", "home", "--layer", "none"]
+# What the machine does meanwhile is not the question here.
+UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
+QUICK = ["--duration", "1", "--warmup", "0", "--rounds", "1", "--workload", "home", "--layer", "none", *UNGUARDED]
 
 
 @pytest.fixture(autouse=True)
@@ -328,6 +330,13 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
         (["--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (["--set", "proceses=5"], "--set proceses: no such value"),
         (["--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE"),
+        (["--level", "100000"], "--level 100000: too many connections; use at most 10000"),
+        (["--rate", "200000"], "--level 200000: too many requests a second; use at most 100000"),
+        (["--rate", "5", "--level", "6"], "--rate is --mode open with a --level; leave out --level"),
+        (["--rate", "5", "--mode", "closed"], "--rate is --mode open with a --level; leave out --mode closed"),
+        (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
+        (["--guard", "litle=1"], "--guard litle=1: write it as NAME=BOUND or NAME=off; there are: little, percentiles"),
+        (["--guard", "little=x"], "--guard little=x: 'x' is no bound; write a number from 0, or off"),
     ],
 )
 def test_what_does_not_exist_is_told_in_one_line_and_leaves_no_folder(go, tmp_path, words, message):
@@ -342,7 +351,9 @@ def test_what_does_not_exist_is_told_in_one_line_and_leaves_no_folder(go, tmp_pa
     "words, message",
     [
         (["--level", "0"], "argument --level: '0' is not a whole number from 1"),
-        (["--level", "100000"], "argument --level: 100000 connections are too many; use at most 10000"),
+        (["--rate", "1.5"], "argument --rate: '1.5' is not a whole number from 1"),
+        (["--mode", "half"], "argument --mode: invalid choice: 'half'"),
+        (["--margin", "5"], "argument --margin: '5' is not a share such as 0.05"),
         (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
         (["--warmup", "-1"], "argument --warmup: '-1' is not a number of seconds"),
@@ -429,7 +440,7 @@ def test_the_defaults_are_those_of_the_contract():
         "set": [],
         "verify": "quick",
     }
-    assert (run.LEVEL, run.ROUNDS, run.DURATION_S, run.LONGEST_WARMUP_S) == (16, 3, 10, 2.0)
+    assert (run.LEVEL, run.ROUNDS, run.DURATION_S, run.LONGEST_WARMUP_S) == (16, 5, 10, 2.0)
 
 
 # ------------------------------------------------------------------------------------- the machine
