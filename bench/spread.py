@@ -38,6 +38,8 @@ async def _ask_all(
     for visitor in late:
         visitor.cancel()
     await asyncio.gather(*visitors, return_exceptions=True)
+    # Connections told to close do so in the loop's next turn.
+    await asyncio.sleep(0)
 
 
 async def _visit(target: SplitResult, keep_alive: bool, answers: Counter[str]) -> None:
