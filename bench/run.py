@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size",
         action="append",
         metavar="S",
-        help=f"a limit of memory and processor time: unlimited, {', '.join(sizes.sizes())} " + several % "unlimited",
+        help="limits memory and processor time: bronze, silver, gold, unlimited " + several % "unlimited",
     )
     parser.add_argument("--database", metavar="D", help="sqlite (default), postgresql (a private cluster) or a URL")
     parser.add_argument("--tool", metavar="T", help="the load tool: " + ", ".join(tool.name for tool in load.TOOLS))

@@ -24,24 +24,24 @@ class Size:
 
     guaranteed_mb  memory in MiB that is taken from others first when the machine runs short
     burstable_mb   memory in MiB that may be used at most
-    cpus           processor time, in cores
+    cpus           processor time, in cores; a part of one can be given, 0.5
     """
 
     name: str
     guaranteed_mb: int
     burstable_mb: int
-    cpus: int
+    cpus: float
 
     def __post_init__(self) -> None:
         if not 0 < self.guaranteed_mb <= self.burstable_mb:
             raise ValueError(f"size {self.name}: use 0 < guaranteed_mb <= burstable_mb")
-        if self.cpus < 1:
-            raise ValueError(f"size {self.name}: cpus must be 1 or more")
+        if not isinstance(self.cpus, (int, float)) or not 0 < self.cpus < float("inf"):
+            raise ValueError(f"size {self.name}: cpus must be a number above 0, not {self.cpus!r}")
 
     @property
     def title(self) -> str:
         """In words: `128 MiB of memory guaranteed, 256 MiB at most, 1 CPU`."""
-        cpus = "1 CPU" if self.cpus == 1 else f"{self.cpus} CPUs"
+        cpus = "1 CPU" if self.cpus == 1 else f"{self.cpus:g} CPUs"
         return f"{self.guaranteed_mb} MiB of memory guaranteed, {self.burstable_mb} MiB at most, {cpus}"
 
     @property
@@ -52,7 +52,12 @@ class Size:
 @functools.cache
 def sizes() -> dict[str, Size]:
     """Every size by name but `unlimited`; raises BenchError naming the file when it is wrong."""
-    return {name: build(Size, {"name": name, **entry}, FILE) for name, entry in read_toml(FILE).items()}
+    found = {}
+    for name, entry in read_toml(FILE).items():
+        if not isinstance(entry, dict) or name == UNLIMITED:
+            raise BenchError(f"{FILE}: {name}: write each size as a table of its own, [bronze]; {UNLIMITED} is no size")
+        found[name] = build(Size, {"name": name, **entry}, FILE)
+    return found
 
 
 def named(name: str) -> Size | None:
@@ -73,7 +78,7 @@ def problem(name: str) -> str:
     if size is None:
         return ""
     if size.cpus > machine.cores():
-        return f"it has {size.cpus} CPUs and this machine {machine.cores()}"
+        return f"it has {size.cpus:g} CPUs and this machine {machine.cores()}"
     if size.limits.burstable_bytes > psutil.virtual_memory().total:
         return f"it has {size.burstable_mb} MiB of memory, more than this machine"
     try:

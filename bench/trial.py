@@ -293,12 +293,14 @@ def _timed(
         bodies.stop()
         observer.stop()
     others = bystanders.share([tool_s, *observer.costs.figures["cpu_seconds"].values()])
-    observer.look_back()
     try:
         figures = load.tool.parse(stdout, stderr).supported()
+        served = access_log.lines(figures.requests_total)
     except LoadError as error:
         raise TrialError(str(error), directory / "load.err") from None
-    served = access_log.lines(figures.requests_total)
+    finally:
+        # It asks the site, too: not before the front server's count is read.
+        observer.look_back()
     return Seen(
         figures=figures,
         stays_open=stays_open,

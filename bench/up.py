@@ -32,9 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_size(parser: argparse.ArgumentParser) -> None:
     """The argument that limits a deployment."""
-    names = ", ".join(sizes.sizes())
     parser.add_argument(
-        "--size", default=sizes.UNLIMITED, metavar="S", help=f"limit memory and processor time: {names} (default: none)"
+        "--size",
+        default=sizes.UNLIMITED,
+        metavar="S",
+        help="limit memory and processor time: a size of deploy/sizes.toml, such as bronze (default: no limit)",
     )
 
 

@@ -224,6 +224,26 @@ def test_a_size_that_does_not_exist_is_named_with_the_nearest():
         sizes.named("xxl")
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[tiny]\nguaranteed_mb = 9\nburstable_mb = 8\ncpus = 1", "size tiny: use 0 < guaranteed_mb <= burstable_mb"),
+        ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 0", "size tiny: cpus must be a number above 0, not 0"),
+        ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 'one'", "cpus must be a number above 0, not 'one'"),
+        ("[tiny]\nmemory = 9", "unknown key 'memory'; known keys: name, guaranteed_mb, burstable_mb, cpus"),
+        ("tiny = 9", "tiny: write each size as a table of its own, [bronze]; unlimited is no size"),
+        ("[tiny", "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_of_sizes_is_told_in_one_line(tmp_path, monkeypatch, capsys, text, message):
+    monkeypatch.setattr(sizes, "FILE", tmp_path / "sizes.toml")
+    monkeypatch.setattr(sizes, "sizes", sizes.sizes.__wrapped__)
+    sizes.FILE.write_text(text)
+    assert cli.main(["up", "gunicorn", "--size", "tiny"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"bench up: {sizes.FILE}: ") and message in line
+
+
 def test_a_size_larger_than_the_machine_cannot_be_had(monkeypatch):
     monkeypatch.setattr(sizes.machine, "cores", lambda: 1)
     assert sizes.problem("gold") == "it has 2 CPUs and this machine 1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -109,6 +110,7 @@ def test_a_run_records_what_was_asked_and_what_was_measured(go, host, capsys):
     assert "skipped: two with layer files: no server of its chain serves files" in said
     assert "round 2 of 2, case 3 of 3: " in said
     assert "time left ~" in said
+    assert re.search(r"^stability of one, layer none, \w+: (HIGH|MEDIUM|LOW)", said, re.M)
     assert said.splitlines()[-1].endswith(f"next: python -m bench report {recorded.directory}")
 
 
