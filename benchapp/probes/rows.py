@@ -30,7 +30,7 @@ from benchapp.views import page
 PREFIX = "probe-"
 NAME = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
 # Characters of the body of a large page.
-LARGE = 150_000
+LARGE = 90_000
 
 
 @never_cache

@@ -11,6 +11,7 @@ from bench.verify.checks import accounts  # noqa: F401
 from bench.verify.checks import bodies  # noqa: F401
 from bench.verify.checks import freshness  # noqa: F401
 from bench.verify.checks import stampede  # noqa: F401
+from bench.verify.checks import files  # noqa: F401
 from bench.verify.checks import service  # noqa: F401
 from bench.verify.checks import advisories  # noqa: F401
 from bench.verify.checks import caching  # noqa: F401

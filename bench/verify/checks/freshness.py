@@ -90,7 +90,8 @@ def told_of_writes(context: Context) -> Iterator[Finding]:
         yield NotTried(f"{names} cannot be told of a write: see time-to-live")
         return
     with made(context) as (writer, (row,)):
-        waited: list[Waiting] = [*settle(context, waiting(context, row, None, TOLD_S, "make"))]
+        _keep(context, _rights(context, row, None))
+        waited: list[Waiting] = []
         for what in WRITES:
             row, old = writer.write(row, what), row
             waited += settle(context, waiting(context, row, old, TOLD_S, what))
