@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -33,13 +31,21 @@ def keeps_pages(context: Context) -> bool:
     return any(layer.keeps == PAGES for layer in laid(context))
 
 
-@contextmanager
-def again(context: Context, changes: dict[str, Any]) -> Iterator[Context]:
-    """A context of the same deployment once more, beside this one, with some values changed.
+def again(context: Context, changes: dict[str, Any]) -> Context:
+    """A context of the same deployment once more, beside this one, with some values changed, until the suite ends.
 
-    Raises NotAsked where the deployment is not the instrument's own.
+    Several checks may ask for it. Raises NotAsked where the deployment is not the instrument's own.
     """
     if context.running is None:
         raise NotAsked("it needs a deployment of its own: verify a STACK instead of a --target")
-    with context.running.again(changes) as running:
-        yield replace(context, target=Target.parse(running.url), running=running, env=running.env, pages={}, seen=set())
+    key = repr(sorted(changes.items()))
+    if key not in context.beside:
+        running = context.exits.enter_context(context.running.again(changes))
+        target = Target.parse(running.url)
+        context.beside[key] = replace(context, target=target, running=running, env=running.env, pages={}, seen=set())
+    return context.beside[key]
+
+
+def forget(context: Context) -> None:
+    """Whoever asks for a deployment beside this one gets a new one from now on."""
+    context.beside.clear()

@@ -113,6 +113,8 @@ class Context:
     running   the deployment, for checks that stop a service of it; None for a site that somebody else has brought up
     members   the accounts that checks of the layer log in with, while they are being made
     browsers  those of them who have logged in, by their number
+    beside    the same deployment once more, with other values, by what was changed; see bench.verify.laid.again
+    exits     what is undone when the suite ends
     """
 
     target: Target
@@ -128,6 +130,8 @@ class Context:
     running: Running | None = None
     members: list[Future[Account]] = field(default_factory=list)
     browsers: dict[int, Browser] = field(default_factory=dict)
+    beside: dict[str, Context] = field(default_factory=dict)
+    exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def get(self, path: str | bytes, headers: wire.Headers = (), **more: object) -> Answer:
         """The answer to one anonymous request on a connection of its own."""
@@ -231,7 +235,7 @@ def verify_url(
     left_out = set() if thorough or only else {item.name for item in chosen if item.thorough}
     todo = [item for item in chosen if item.name not in declared and item.name not in left_out]
     context = Context(target, site, layers, env or {}, load_s=load_s, running=running)
-    with ThreadPoolExecutor(8) as pool:
+    with context.exits, ThreadPoolExecutor(8) as pool:
         if any(item.stage == ACCOUNT for item in todo):
             context.account_future = pool.submit(site.create_account, env)
         context.members = [pool.submit(site.create_account, env) for _ in range(_members(todo))]

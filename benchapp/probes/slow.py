@@ -19,8 +19,9 @@ from benchapp.probes.rows import made_by_probe, title_of
 from benchapp.views import page
 
 LONGEST_MS = 3_000
-# A gate that nobody opens lets its page go after so many seconds.
-GATE_S = 5.0
+# A gate that nobody opens lets its page go after so many seconds: the request that would open it may have been given to
+# the very worker that waits at it.
+GATE_S = 1.0
 POLL_S = 0.005
 
 
@@ -37,8 +38,11 @@ def slow(request: HttpRequest, milliseconds: int, name: str) -> HttpResponse:
 
 
 @page
-def gated(request: HttpRequest, pk: int) -> HttpResponse:
-    """The title of an author's post; while its gate is closed, read at once and answered when the gate is opened."""
+def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+    """The title of an author's post; while its gate is closed, read at once and answered when the gate is opened.
+
+    A new `name` is a page nobody has asked for.
+    """
 
     def read() -> str:
         title = title_of(pk)
@@ -46,7 +50,7 @@ def gated(request: HttpRequest, pk: int) -> HttpResponse:
         return title
 
     word = page_generation(request.path)
-    return probe_page([("title", lookup(f"probe.title.{pk}", word, read))])
+    return probe_page([("title", lookup(f"probe.title.{pk}.{name}", word, read))])
 
 
 @never_cache
@@ -59,7 +63,11 @@ def gate(request: HttpRequest, pk: int, what: str) -> JsonResponse:
         folder.mkdir(mode=0o700)
     waiting = len(list(folder.glob("*")))
     if what == "open":
-        shutil.rmtree(folder, ignore_errors=True)
+        # Moved away first: removed where it is, it would stay when a rendering arrives meanwhile.
+        gone = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}")
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
     return JsonResponse({"waiting": waiting})
 
 

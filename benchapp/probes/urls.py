@@ -17,7 +17,7 @@ urlpatterns = [
     path("rows/<positive:pk>/<slug:what>/", rows.write),
     path("author/<positive:pk>/", rows.title, name="probe_author"),
     path("author/<positive:pk>/large/", rows.large),
-    path("author/<positive:pk>/gated/", slow.gated),
+    path("author/<positive:pk>/gated/<slug:name>/", slow.gated),
     path("gate/<positive:pk>/<slug:what>/", slow.gate),
     path("slow/<int:milliseconds>/<slug:name>/", slow.slow),
     path("advisory/<slug:kind>/<slug:name>/", advisories.advisory),
