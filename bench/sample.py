@@ -198,6 +198,11 @@ def members(root: int) -> list[int]:
     return _Machine().tree(root)
 
 
+def cpu_seconds(root: int) -> float:
+    """User and system time of a process tree until now, with that of the children it has waited for."""
+    return _total({stat.key: stat for pid in members(root) if (stat := _stat(pid)) is not None})
+
+
 def memory_bytes(root: int) -> int | None:
     """PSS of a process tree now, or None when a part of it cannot be read."""
     sizes = [_pss_bytes(pid) for pid in members(root)]

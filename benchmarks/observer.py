@@ -1,9 +1,10 @@
-"""What observing costs: requests/s of a stack with the observer on and off, by turns, and the observer's own share.
+"""What observing costs: a stack with the observer on and off, by turns, and the observer's own share.
 
 In each round the same load is made twice, once observed as a trial of `python -m bench run` is, once not, in an order
 drawn anew. The two of a round are a pair: what disturbs the machine meanwhile disturbs both. Printed are the median of
-the pairs' ratios with its 95 % interval, and the processor time the observer itself took, of one core. Both have a
-limit of 2 %.
+the pairs' ratios with its 95 % interval, of requests/s and of the processor time that the servers take for a request
+(which other work on the machine disturbs less), and the processor time the observer itself took, of one core. The limit
+is 2 % for each.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import deployment, load, programs, stats
+from bench import deployment, load, programs, sample, stats
 from bench.costs import Observer
 from bench.deployment import Running
 from bench.load import Job, Tool
@@ -28,11 +29,18 @@ LIMIT = 0.02
 
 @dataclass
 class Measured:
-    """Requests/s by round, observed and not, and the observer's share of one core in each round."""
+    """By round, observed and not: requests/s, and processor seconds of the servers for 1,000 requests.
 
-    with_it: dict[int, float] = field(default_factory=dict)
-    without: dict[int, float] = field(default_factory=dict)
+    shares  of the observer, of one core, in each round
+    """
+
+    rates: dict[bool, dict[int, float]] = field(default_factory=lambda: {True: {}, False: {}})
+    prices: dict[bool, dict[int, float]] = field(default_factory=lambda: {True: {}, False: {}})
     shares: list[float] = field(default_factory=list)
+
+    def compared(self, figures: dict[bool, dict[int, float]]) -> stats.Comparison:
+        """Observed against not observed."""
+        return stats.paired(figures[False], figures[True], LIMIT)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -54,45 +62,51 @@ def measure(running: Running, tool: Tool, program: str, job: Job, rounds: int) -
     _load(tool, program, job)
     for number in range(1, rounds + 1):
         for observed in random.sample([True, False], 2):
-            if not observed:
-                measured.without[number] = _load(tool, program, job)
-                continue
-            observer = Observer(running)
-            observer.start()
-            try:
-                measured.with_it[number] = _load(tool, program, job)
-            finally:
+            observer = Observer(running) if observed else None
+            before = _cpu_seconds(running)
+            if observer:
+                observer.start()
+            said = _load(tool, program, job)
+            if observer:
                 observer.stop()
-            measured.shares.append(observer.costs.aftermath["observer_cpu_seconds"] / job.seconds)
+                measured.shares.append(observer.costs.aftermath["observer_cpu_seconds"] / job.seconds)
+            used = _cpu_seconds(running) - before
+            figures = tool.parse(*said)
+            if problem := figures.failure():
+                raise SystemExit(f"{tool.name}: {problem}")
+            measured.rates[observed][number] = figures.requests_per_second
+            measured.prices[observed][number] = 1000 * used / figures.requests_total
     return measured
 
 
-def _load(tool: Tool, program: str, job: Job) -> float:
+def _cpu_seconds(running: Running) -> float:
+    return sum(sample.cpu_seconds(pid) for pid in running.pids.values())
+
+
+def _load(tool: Tool, program: str, job: Job) -> tuple[str, str]:
+    """What the load tool printed."""
     command = tool.command(program, job)
     with tempfile.TemporaryDirectory() as folder:
         for name, content in command.files.items():
             (Path(folder) / name).write_text(content, "utf-8")
         environment = {"PATH": os.environ["PATH"], "HOME": folder, **command.env}
         done = subprocess.run(command.argv, env=environment, cwd=folder, capture_output=True, text=True, check=True)
-    figures = tool.parse(done.stdout, done.stderr)
-    if problem := figures.failure():
-        raise SystemExit(f"{tool.name}: {problem}")
-    return figures.requests_per_second
+    return done.stdout, done.stderr
 
 
 def as_text(measured: Measured) -> str:
     """The result in three lines."""
-    compared = stats.paired(measured.without, measured.with_it, LIMIT)
     share = statistics.median(measured.shares)
-    on, off = (statistics.median(rates.values()) for rates in (measured.with_it, measured.without))
-    return "\n".join(
-        (
-            f"requests/s observed {on:,.1f}, not observed {off:,.1f} (medians of {compared.rounds} rounds)",
-            f"ratio {compared.ratio:.4f}, 95 % interval {compared.low:.4f} to {compared.high:.4f}: "
-            f"{'no difference beyond 2 % shown' if compared.verdict == stats.INCONCLUSIVE else compared.verdict}",
-            f"the observer took {100 * share:.2f} % of one core (largest {100 * max(measured.shares):.2f} %)",
+    lines = []
+    for name, figures in (("requests/s", measured.rates), ("CPU seconds per 1,000 requests", measured.prices)):
+        compared = measured.compared(figures)
+        on, off = (statistics.median(figures[observed].values()) for observed in (True, False))
+        lines.append(
+            f"{name}: observed {on:,.2f}, not observed {off:,.2f} (medians of {compared.rounds} rounds); "
+            f"ratio {compared.ratio:.4f}, 95 % interval {compared.low:.4f} to {compared.high:.4f}"
         )
-    )
+    lines.append(f"the observer took {100 * share:.2f} % of one core (largest {100 * max(measured.shares):.2f} %)")
+    return "\n".join(lines)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,9 +116,12 @@ def main(arguments: list[str] | None = None) -> int:
     with deployment.deployed(args.stack, args.layer, database=args.database) as running:
         job = Job(running.url, (args.path,), args.level, args.duration, keep_alive=tool.can_keep_alive)
         measured = measure(running, tool, str(program), job, args.rounds)
+    print(f"load average: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores", file=sys.stderr)
     print(as_text(measured))
-    slower = stats.paired(measured.without, measured.with_it, LIMIT).verdict == stats.SLOWER
-    return int(slower or statistics.median(measured.shares) > LIMIT)
+    fewer = measured.compared(measured.rates).verdict == stats.SLOWER
+    # Of a price, more is worse.
+    dearer = measured.compared(measured.prices).verdict == stats.FASTER
+    return int(fewer or dearer or statistics.median(measured.shares) > LIMIT)
 
 
 if __name__ == "__main__":
