@@ -9,7 +9,7 @@ import ssl
 import sys
 import time
 from collections import Counter, deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from hdrh.histogram import HdrHistogram
@@ -57,8 +57,7 @@ class Outcome:
 
     def packed(self) -> dict:
         """As JSON can hold it."""
-        plain = asdict(Outcome(**{**vars(self), "latency": None, "delay": None}))
-        return plain | {"latency": histogram.encode(self.latency), "delay": histogram.encode(self.delay)}
+        return vars(self) | {"latency": histogram.encode(self.latency), "delay": histogram.encode(self.delay)}
 
     @classmethod
     def unpacked(cls, content: dict) -> Outcome:
@@ -108,6 +107,7 @@ class Loop:
         self._waiting: deque[tuple[float, int]] = deque()
         self._sizes: dict[int, int] = {}
         self._done = 0
+        self._told = 0
         self._last = begins
         self.outcome = Outcome(due=self._due)
 
@@ -322,6 +322,6 @@ class Loop:
     def _tell(self, now: float) -> None:
         """A line a second: seconds since the start and answers so far."""
         second = int((now - self._begins) / TOLD_S)
-        if second > getattr(self, "_told", 0):
+        if second > self._told:
             self._told = second
             print(f"progress {now - self._begins:.1f} {self.outcome.latency.total_count}", file=sys.stderr, flush=True)

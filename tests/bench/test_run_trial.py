@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench import costs, load, programs, results, trial
+from bench import costs, histogram, load, programs, results, trial
 from bench.errors import GlobalFault
 from bench.load import Command
 from bench.results import Case, Folder
