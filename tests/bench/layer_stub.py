@@ -49,6 +49,9 @@ class LayerHandler(Handler):
 
     stub: LayerStub
 
+    def html(self, status: int, text: str, headers: list = (), **more: object) -> None:
+        super().html(status, text if text.endswith("</html>") else f"{text}</html>", headers, **more)
+
     def route(self, path: str) -> None:
         wrong = self.stub.wrong
         kept = self.stub.store.get(self.key()) if self.may_be_answered() else None
