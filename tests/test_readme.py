@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from bench import cli, compose, manifest, paths
+from bench import cli, compose, manifest, paths, reproduction
 
 TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
@@ -71,6 +71,18 @@ def test_the_matrix_is_what_fits():
 
 def test_every_layer_has_its_row():
     assert [cells[0].strip("`") for cells in rows("| layer |")] == list(manifest.layers())
+
+
+def test_every_published_benchmark_has_its_row():
+    found = reproduction.benchmarks()
+    assert [cells[0] for cells in rows("| command | published as |")] == [
+        f"`python -m bench reproduce {name}`" for name in found
+    ]
+    for cells, about in zip(rows("| command | published as |"), found.values(), strict=True):
+        assert cells[1].startswith(about["title"])
+        assert f"{about['year']})" in cells[1]
+        assert cells[2] == about["question"]
+        assert cli.parser().parse_args(shlex.split(cells[0].strip("`"))[3:]).benchmark
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from dataclasses import fields
 
 from bench.report.model import Report, per_thousand, total
 from bench.report.numbers import one_line
 from bench.results import Trial
 
-# Fields of a trial that are one value; those below are spread over a column for each server or service.
-PLAIN = tuple(
-    item.name for item in fields(Trial) if item.name not in ("memory", "memory_peak_bytes", "cpu_seconds", "processes")
+# Fields with a value for each server or service: a column each, `field:server`.
+PER_SERVER = (
+    "memory_idle_bytes",
+    "memory_peak_bytes",
+    "memory_slope_bytes_per_s",
+    "cpu_seconds",
+    "processes",
+    "threads",
+    "close_wait",
 )
-PER_SERVER = ("memory_peak_bytes", "cpu_seconds", "processes")
-COMPUTED = ("memory_peak_bytes_total", "cpu_seconds_total", "cpu_seconds_per_1000_requests")
+# What no cell can hold: samples over time, and the histogram that percentiles are merged from. trials.jsonl has both.
+LEFT_OUT = ("memory", "histogram")
+# The other fields are one cell; what is not one value is written as JSON.
+PLAIN = tuple(item.name for item in fields(Trial) if item.name not in (*PER_SERVER, *LEFT_OUT))
+COMPUTED = (
+    "memory_peak_bytes_total",
+    "cpu_seconds_total",
+    "cpu_seconds_per_1000_requests",
+    "memory_bytes_per_1000_requests_per_second",
+)
 
 
 def render(report: Report) -> str:
@@ -39,7 +54,9 @@ def render(report: Report) -> str:
 
 def _computed(trial: Trial) -> list[float | None]:
     seconds = total(trial.cpu_seconds)
-    return [total(trial.memory_peak_bytes), seconds, per_thousand(seconds, trial)]
+    peak, rate = total(trial.memory_peak_bytes), trial.requests_per_second
+    per_rate = peak / rate * 1000 if peak is not None and rate else None
+    return [peak, seconds, per_thousand(seconds, trial), per_rate]
 
 
 def cell(value: object) -> object:
@@ -48,6 +65,8 @@ def cell(value: object) -> object:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, (dict, tuple, list)):
+        return json.dumps(value)
     if not isinstance(value, str):
         return value
     text = one_line(value)

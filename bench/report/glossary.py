@@ -13,6 +13,7 @@ METRICS = {
     "latency_p50_ms": "p50",
     "latency_p90_ms": "p90",
     "latency_p99_ms": "p99",
+    "latency_p999_ms": "p99.9",
     "latency_max_ms": "max",
     "errors_connect": "connect errors",
     "errors_read": "read errors",
@@ -23,7 +24,9 @@ METRICS = {
 
 COMPUTED = {
     "median": "The middle one of the rounds' figures; of an even number, the mean of the middle two.",
-    "range": "The lowest and the highest of the rounds' figures.",
+    "95 % interval": "Where the median lies with a confidence of 95 %, by bootstrap over the rounds; with up to five "
+    "rounds from the lowest to the highest.",
+    "MiB for each 1,000 requests/s": "Memory at the peak divided by the thousands of requests/s it served.",
     f"{TIMES} none": "Requests/s divided by those of the layer none on the same stack in the same round; the median of "
     "the rounds' ratios.",
     "memory": "Largest proportional set size (PSS: shared pages are divided among those who share them) of each "
@@ -41,6 +44,10 @@ WORDS = {
     "level": "Connections the load tool keeps busy at once.",
     "case": "Stack x layer x workload x size x database.",
     "trial": "One timed measurement of a case at a level.",
+    "closed loop": "Connections that each wait for their answer before they ask again: shows capacity.",
+    "open loop": "Requests that leave on a schedule whatever comes back: shows the latency that visitors see.",
+    "voided": "A trial with figures that a guard says not to trust, and that count nowhere.",
+    "size": "A limit of memory and processor time put on stack, layer and services together.",
     "cold, warm": "The layer emptied before the trial, or filled.",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from bench.report import answers, published
+from bench.report import answers, costs, published, ratings, safety
 from bench.report.model import BASELINE, MEASURED, Panel, Report, Row
 from bench.report.numbers import (
     DASH,
@@ -25,14 +25,16 @@ HEADS = (
     "layer",
     "rounds",
     "requests/s",
-    "range",
+    "95 % interval",
     f"{TIMES} {BASELINE}",
     "p50 ms",
     "p90 ms",
     "p99 ms",
+    "p99.9 ms",
     "max ms",
     "errors",
     "memory MiB",
+    "MiB / 1,000/s",
     "CPU s / 1,000",
 )
 
@@ -43,20 +45,22 @@ def render(report: Report) -> str:
         f"# {answers.summary(report)}",
         f"{answers.measured(report)}. {answers.timespan(report)}.",
         _list(f"{name}: {plain(value)}" for name, value in answers.machine(report)),
+        " ".join(map(sentence, answers.pick(report))),
         *_answers(report),
         _list(sentence(note) for note in answers.caveats(report)),
         "## Figures",
-        "Medians of the rounds with their range.",
+        "Medians of the rounds with their bootstrap 95 % interval; percentiles of all rounds' requests together.",
     ]
     for panel in report.panels:
         blocks += [f"### {_panel_title(report, panel)}", _figures(panel)]
-    blocks += _published(report) + _memory(report) + _checks(report) + _gaps(report)
-    blocks += ["## How it was measured", f"Made by {code(answers.command(report))}."]
+    blocks += _memory(report) + _costs(report) + _safety(report) + _stability(report) + _gaps(report)
+    blocks += _published(report)
+    blocks += ["## How it was measured", f"Made by {code(answers.command(report))}.", _list(answers.facts(report))]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _panel_title(report: Report, panel: Panel) -> str:
-    return f"{sentence(answers.setting_title(report, panel))}, {panel.setting.level:,} connections"
+    return f"{sentence(answers.setting_title(report, panel))}, {panel.setting.load}"
 
 
 def _answers(report: Report) -> Iterable[str]:
@@ -74,7 +78,7 @@ def _row(row: Row) -> list[str]:
         return [*names, row.outcome, *[DASH] * (len(HEADS) - 3)]
     rounds = f"{len(row.ok)}" + (f", {len(row.failed)} failed" if row.failed else "")
     ratio = "1" if row.layer == BASELINE else median(row.times_none, times)
-    latencies = [median(row.figure(f"latency_{name}_ms")) for name in ("p50", "p90", "p99", "max")]
+    latencies = [median(row.figure(f"latency_{name}_ms")) for name in ("p50", "p90", "p99", "p999", "max")]
     return [
         *names,
         rounds + (", wrong answers" if row.wrong else ""),
@@ -84,6 +88,7 @@ def _row(row: Row) -> list[str]:
         *latencies,
         whole(row.errors()),
         median(row.memory_total, mebibytes),
+        median(row.memory_per_rate, mebibytes),
         median(row.cpu_total),
     ]
 
@@ -111,7 +116,7 @@ def _published(report: Report) -> list[str]:
         f"published {TIMES} {BASELINE}",
         "measured requests/s",
         f"measured {TIMES} {BASELINE}",
-        "range",
+        "95 % interval",
     )
     return [
         "## Published and measured",
@@ -122,7 +127,16 @@ def _published(report: Report) -> list[str]:
 
 
 def _memory(report: Report) -> list[str]:
-    heads = ("stack", "layer", "server or service", "peak MiB", "range", "CPU s / 1,000", "range", "processes")
+    heads = (
+        "stack",
+        "layer",
+        "server or service",
+        "peak MiB",
+        "95 % interval",
+        "CPU s / 1,000",
+        "95 % interval",
+        "processes",
+    )
     blocks = []
     for panel in report.main_panels:
         rows = [
@@ -144,14 +158,43 @@ def _memory(report: Report) -> list[str]:
     return ["## Memory and CPU time by server and service", *blocks] if blocks else []
 
 
-def _checks(report: Report) -> list[str]:
+def _costs(report: Report) -> list[str]:
+    """What else the trials of the highest levels cost."""
+    blocks = []
+    for panel in report.main_panels:
+        heads = costs.heads(panel)
+        rows = [
+            [code(row.stack), code(row.layer), *costs.cells(panel, row)]
+            for row in panel.rows
+            if row.outcome == MEASURED
+        ]
+        if heads and rows:
+            blocks += [f"### {_panel_title(report, panel)}", table(("stack", "layer", *heads), rows, left=2)]
+    return ["## What else it cost", *blocks] if blocks else []
+
+
+def _safety(report: Report) -> list[str]:
     if not report.checks:
         return []
-    rows = [
-        [code(stack), code(layer), f"{sum(check.ok for check in checks):,} of {len(checks):,}"]
-        for (stack, layer), checks in report.checks.items()
-    ]
-    blocks = ["## Checks", table(("stack", "layer", "checks right"), rows, left=2)]
+    found = safety.safety(report)
+    rows = []
+    for layer in found.layers:
+        cells = [found.cell(layer, group) for group in found.groups]
+        rows.append([code(layer), *(f"{safety.SIGNS[cell.word]} {cell.text}" if cell else DASH for cell in cells)])
+    blocks = ["## Safety", "Checks by layer and group, over all stacks; what was not tried is not passed."]
+    blocks.append(table(("layer", *found.groups), rows, left=1 + len(found.groups)))
+    for title, remarks in (("Declared", found.declared), ("Not tried", found.not_tried)):
+        if remarks:
+            rows = [
+                [code(item.layer), code(", ".join(item.checks)), code(item.reason), code(", ".join(item.stacks))]
+                for item in remarks
+            ]
+            blocks += [f"### {title}", table(("layer", "checks", "reason", "stacks"), rows, left=4)]
+    rows = []
+    for (stack, layer), checks in report.checks.items():
+        count = safety.count(checks)
+        rows.append([code(stack), code(layer), f"{count.right:,} of {count.made:,}", count.remarks or DASH])
+    blocks += ["### By stack", table(("stack", "layer", "checks right", "besides"), rows, left=2)]
     wrong = [
         [code(item.stack), code(item.layer), code(item.check), code(item.expected), code(item.got)]
         for item in report.run.checks
@@ -162,23 +205,45 @@ def _checks(report: Report) -> list[str]:
     return blocks
 
 
+def _stability(report: Report) -> list[str]:
+    rows = [
+        [
+            code(item.stack),
+            code(item.layer),
+            code(item.workload),
+            code(item.size),
+            str(item.rating.rating),
+            plain("; ".join(item.rating.reasons)) or DASH,
+            plain(", ".join(item.rating.unknown)) or DASH,
+        ]
+        for item in ratings.rated(report)
+    ]
+    if not rows:
+        return []
+    heads = ("stack", "layer", "workload", "size", "stability", "because", "not measured")
+    return ["## Stability", plain(ratings.formula()), table(heads, rows, left=7)]
+
+
 def _gaps(report: Report) -> list[str]:
     blocks = []
-    if report.failures:
+    for title, failures in (("Failed", report.failures), ("Voided", report.voided)):
         rows = [
             [
                 code(failure.stack),
                 code(failure.layer),
                 code(failure.setting.workload),
-                whole(failure.setting.level),
+                failure.setting.load,
                 ", ".join(map(str, failure.rounds)),
                 code(failure.reason),
                 ", ".join(map(code, failure.logs)) or DASH,
             ]
-            for failure in report.failures
+            for failure in failures
         ]
-        heads = ("stack", "layer", "workload", "connections", "rounds", "reason", "log")
-        blocks += ["## Failed", table(heads, rows, left=3)]
+        if rows:
+            heads = ("stack", "layer", "workload", "level", "rounds", "reason", "log")
+            blocks += [f"## {title}", table(heads, rows, left=3)]
+    if doubtful := answers.inconclusive(report):
+        blocks += ["## Inconclusive", _list(map(sentence, doubtful))]
     if report.run.info.skips:
         rows = [
             [code(skip.stack), code(skip.layer), code(skip.workload) if skip.workload else "all", code(skip.reason)]

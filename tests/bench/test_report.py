@@ -479,7 +479,7 @@ def test_every_metric_has_its_sentence(plain):
     page = Page(shown(plain))
     meanings = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
     assert meanings["p99"] == "99 in 100 answers came within this many milliseconds."
-    for name in ("requests/s", "p50", "p90", "max", "errors", "memory", "CPU s / 1,000", "ready", "median", "range"):
+    for name in ("requests/s", "p50", "p99.9", "max", "errors", "memory", "CPU s / 1,000", "ready", "95 % interval"):
         assert meanings[name].endswith(".")
 
 
@@ -625,7 +625,7 @@ def test_markdown_has_the_same_figures(plain):
     assert row[3] in page.texts("td")
     assert row[4] in page.texts("td")
     failed = next(row for row in figures if row[:2] == ["`nginx-gunicorn`", "`fragments`"])
-    assert failed[2:] == ["failed", *["\N{EN DASH}"] * 10]
+    assert failed[2:] == ["failed", *["\N{EN DASH}"] * 12]
     assert "not measured" in text
     assert "## Published and measured" in text
     assert "no web server in front: uwsgi cannot serve the finished pages" in text
