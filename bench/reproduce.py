@@ -40,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("benchmark", nargs="?", choices=names, metavar="BENCHMARK", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="fewer rounds of a few seconds: for the order of things")
     parser.add_argument("--database", metavar="D", help="sqlite, postgresql or a URL (default: the published one)")
+    parser.add_argument(
+        "--guard",
+        action="append",
+        metavar="NAME=BOUND",
+        help="as of `run`: when a trial is void, or off (repeatable)",
+    )
     parser.add_argument("--to", type=Path, metavar="DIR", help="folder of the results (default: results/DATE-TIME)")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the reproduction in that folder")
 
@@ -72,7 +78,7 @@ def main(args: argparse.Namespace, host: Host | None = None) -> int:
 def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     if args.benchmark is None:
         raise BenchError(f"name a benchmark: {', '.join(reproduction.benchmarks())}; or --resume DIR")
-    directory = args.to or run._new_folder()
+    directory = args.to or run.new_folder()
     if (directory / reproduction.FILE).exists():
         raise BenchError(f"{directory}: already holds a reproduction; go on with it: --resume {directory}")
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -87,11 +93,12 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
         format=reproduction.FORMAT,
         benchmark=args.benchmark,
         quick=args.quick,
-        database=run._without_password(args.database) if args.database else None,
-        command=tuple(run._without_password(word) for word in words),
+        database=run.without_password(args.database) if args.database else None,
+        command=tuple(run.without_password(word) for word in words),
         started_at=now(),
         finished_at=None,
         parts=tuple(Part(part["name"]) for part in parts),
+        guards=tuple(args.guard or ()),
     )
     reproduction.write(directory, record)
     return directory, record
@@ -101,8 +108,9 @@ def _resumed(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     for name in ("benchmark", "to"):
         if getattr(args, name) is not None:
             raise BenchError(f"--resume takes everything from {args.resume}; leave out {name}")
-    if args.quick:
-        raise BenchError(f"--resume takes everything from {args.resume}; leave out --quick")
+    for name in ("quick", "guard"):
+        if getattr(args, name):
+            raise BenchError(f"--resume takes everything from {args.resume}; leave out --{name}")
     record = reproduction.read(args.resume)
     if record.finished_at:
         raise BenchError(f"--resume {args.resume}: it is complete; next: python -m bench report {args.resume}")
@@ -158,9 +166,12 @@ def _make(
     else:
         asked, notes = _database(record, part.name, database)
         words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
+        words += [word for guard in record.guards for word in ("--guard", guard)]
     try:
         status = run.main(_parsed(words), host)
     except BenchError as error:
+        if (folder / results.RUN_FILE).exists():
+            raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None
         say(f"left out: {error}")
         return replace(part, reason=str(error).removeprefix(NOTHING), notes=notes), 0
     return replace(part, reason=None, notes=notes), status

@@ -41,6 +41,9 @@ class Reproduction:
     started_at: Annotated[str, "When it began, ISO 8601 with offset."]
     finished_at: Annotated[str | None, "When it ended; null when it was stopped and can be resumed."]
     parts: Annotated[tuple[Part, ...], "Its runs."]
+    guards: Annotated[
+        tuple[str, ...], "Guards of its runs with other bounds than usual, as NAME=BOUND or NAME=off."
+    ] = ()
 
 
 @cache

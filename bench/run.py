@@ -182,11 +182,11 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
     pinned = pin.cores(machine.affinity(), args.pin)
     tool = _load(plan, args.tool, pinned)
     cases, skips = planning.cases(plan, host.compose, sizes.problem)
-    folder = Folder(args.to or _new_folder())
+    folder = Folder(args.to or new_folder())
     folder.create()
     about = _environment(cases, plan, tool, host, pinned)
     folder.write_environment(about)
-    command = tuple(_without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
+    command = tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
     info = RunInfo(results.FORMAT, command, now(), None, plan, cases, skips, _notes(tool, pinned))
     folder.write_info(info)
     return Run(folder, info, tool, host, args.database, about)
@@ -285,7 +285,8 @@ def _notes(tool: Load, pinned: pin.Cores | None) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _new_folder() -> Path:
+def new_folder() -> Path:
+    """A folder under results/ that is named after the time and does not exist yet."""
     name = datetime.now().strftime("%Y%m%d-%H%M%S")
     folder = paths.RESULTS / name
     number = 1
@@ -299,7 +300,8 @@ def _unique(values: Iterable | None) -> tuple:
     return tuple(dict.fromkeys(values or ()))
 
 
-def _without_password(word: str) -> str:
+def without_password(word: str) -> str:
+    """A word of a command line; of a URL in it without user and password."""
     return re.sub(r"://[^/@\s]*@", "://...@", word)
 
 

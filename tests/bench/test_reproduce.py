@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import cli, compose, report, reproduce, reproduction, results, run, sizes, workload
+from bench import cli, compose, guards, report, reproduce, reproduction, results, run, sizes, workload
 from bench.errors import BenchError
 from bench.report import claims, reading, sidebyside
 from bench.report.reading import Figure, Reading, name_of, quotient
@@ -331,7 +331,9 @@ def arguments(*words: str) -> argparse.Namespace:
 
 
 def asked(tmp_path, *words: str) -> argparse.Namespace:
-    return arguments("tiny", "--quick", "--to", str(tmp_path / "again"), *words)
+    # On a machine that runs other tests too, guards would void what these are not about.
+    unguarded = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
+    return arguments("tiny", "--quick", *unguarded, "--to", str(tmp_path / "again"), *words)
 
 
 @pytest.mark.servers
@@ -353,7 +355,7 @@ def test_runs_are_made_reported_and_left_out_with_reasons(tmp_path, tiny, capsys
 @pytest.mark.servers
 def test_a_reproduction_goes_on_where_it_stopped(tmp_path, tiny, monkeypatch, capsys):
     host, real = FakeHost(), run.main
-    monkeypatch.setattr(run, "main", lambda args, host=None: 130 if "two" in args.stack else real(args, host))
+    monkeypatch.setattr(run, "main", lambda args, host=None: 130 if args.stack == ["two"] else real(args, host))
     assert reproduce.main(asked(tmp_path), host) == 130
     folder = tmp_path / "again"
     assert capsys.readouterr().err.endswith(f"go on with: python -m bench reproduce --resume {folder}\n")
@@ -381,6 +383,20 @@ def test_a_part_that_was_cut_short_is_gone_on_with(tmp_path, tiny):
     assert (folder / "first" / "trials.jsonl").read_text().startswith(lines[0])
 
 
+@pytest.mark.servers
+def test_a_fault_that_stops_a_run_stops_all_and_says_how_to_go_on(tmp_path, tiny, monkeypatch):
+    real = run.main
+
+    def stopped(args, host=None):
+        real(args, host)
+        raise BenchError("stopped: the disk is full; mend it and go on with: python -m bench run --resume X")
+
+    monkeypatch.setattr(run, "main", stopped)
+    with pytest.raises(BenchError, match="or all of it: python -m bench reproduce --resume"):
+        reproduce.main(asked(tmp_path), FakeHost())
+    assert reproduction.read(tmp_path / "again").finished_at is None
+
+
 def test_nothing_that_can_run_is_one_line_and_leaves_no_folder(tmp_path, tiny):
     host = FakeHost()
     host.misfits |= {("one", "none"): "not installed: one", ("two", "none"): "not installed: two"}
@@ -402,7 +418,7 @@ def test_a_folder_in_use_is_refused(folder):
         reproduce.main(arguments("tiny", "--to", str(folder / "first")), FakeHost())
 
 
-@pytest.mark.parametrize("words", [["tiny"], ["--to", "x"], ["--quick"]])
+@pytest.mark.parametrize("words", [["tiny"], ["--to", "x"], ["--quick"], ["--guard", "drift=off"]])
 def test_resume_takes_everything_from_the_folder(folder, words):
     with pytest.raises(BenchError, match=r"--resume takes everything from .*; leave out"):
         reproduce.main(arguments(*words, "--resume", str(folder)), FakeHost())

@@ -428,7 +428,7 @@ def test_resume_on_another_database_is_refused(unfinished):
 
 def test_a_password_in_the_command_line_is_not_recorded():
     words = ["--database", "postgresql://me:s3cr3t@db/site", "--to", "/tmp/a@b"]
-    assert [run._without_password(word) for word in words] == [
+    assert [run.without_password(word) for word in words] == [
         "--database",
         "postgresql://...@db/site",
         "--to",
