@@ -13,6 +13,13 @@ from django.views.decorators.http import require_safe
 
 @never_cache
 @require_safe
+def failure(request: HttpRequest) -> JsonResponse:
+    """Always fails, to show what a visitor is told when a view does."""
+    raise RuntimeError("a probe asked for this failure")
+
+
+@never_cache
+@require_safe
 def inside(request: HttpRequest) -> JsonResponse:
     """The interpreter that runs the site, and the client as Django sees it."""
     return JsonResponse(

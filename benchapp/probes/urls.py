@@ -8,6 +8,7 @@ from benchapp.probes import advisories, inside, odd, pages, rows, slow
 
 urlpatterns = [
     path("inside", inside.inside),
+    path("failure", inside.failure),
     path("page/<path:name>/", pages.plain),
     path("large/<slug:name>/", pages.large),
     path("coded/<slug:name>/", pages.coded),

@@ -253,6 +253,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send(200, "ok\n", "text/plain")
         elif path == "/probe/inside" and "no-probe" not in wrong:
             self.inside()
+        elif path == "/probe/failure":
+            self.failure()
         elif post:
             self.post(path)
         elif path.startswith("/static/"):
@@ -274,6 +276,14 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.html(404, stub.not_found())
 
+    def failure(self) -> None:
+        wrong = self.stub.wrong
+        if "bare-500" in wrong:
+            self.send(500, "Internal Server Error", "text/plain")
+        else:
+            text = "Traceback (most recent call last)" if "tells-500" in wrong else "<h1>It broke</h1>"
+            self.html(200 if "soft-500" in wrong else 500, self.stub.frame(text))
+
     def inside(self) -> None:
         """What a worker says of itself."""
         wrong, host = self.stub.wrong, self.headers["Host"]
@@ -287,7 +297,7 @@ class Handler(BaseHTTPRequestHandler):
             "django_path": f"{sys.prefix}/lib/django",
             "user_id": 0 if "as-root" in wrong else 65534,
             "client": client,
-            "scheme": "http",
+            "scheme": self.headers.get("X-Forwarded-Proto", "http") if "believes-proto" in wrong else "http",
             "host": host,
             "port": host.rpartition(":")[2],
         }
@@ -478,7 +488,8 @@ class Handler(BaseHTTPRequestHandler):
         body = body.encode() if isinstance(body, str) else body
         headers = [("Content-Type", kind), *headers]
         head = self.command == "HEAD"
-        if "gzip" in self.headers.get("Accept-Encoding", "") and status == 200 and len(body) > 50:
+        coded = "gzip" in self.headers.get("Accept-Encoding", "") and not (kind == "text/css" and "plain-css" in wrong)
+        if coded and status == 200 and len(body) > 50:
             headers.append(("Content-Encoding", "gzip"))
             body = gzip.compress(body) if "gzip-not" not in wrong else body
             if "gzip-varies-not" not in wrong:

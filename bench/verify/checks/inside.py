@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Iterator
 
+from bench.verify.checks.hosts import forged_headers
 from bench.verify.outcome import NotAsked
 from bench.verify.suite import Context, Mismatch, check
 
 PROBE = "/probe/inside"
 CLIENT = "127.0.0.1"
 HERE = ("127.0.0.1", "localhost")
-FORGED = {"X-Forwarded-For": "203.0.113.7", "X-Real-IP": "203.0.113.7", "Forwarded": "for=203.0.113.7"}
 
 
 def _inside(context: Context, headers: dict[str, str] | None = None) -> dict | Mismatch:
@@ -55,8 +55,9 @@ def client(context: Context) -> Iterator[Mismatch]:
     if target.host not in HERE:
         # Which address the client has there is not known here.
         del own["client"]
-    for headers, how in (({}, ""), (FORGED, ", with forged headers")):
-        found = _inside(context, headers)
+    for forged in ({}, *forged_headers(context)):
+        how = "".join(f", with {name}: {value}" for name, value in forged.items())
+        found = _inside(context, forged)
         if isinstance(found, Mismatch):
             yield found
             return

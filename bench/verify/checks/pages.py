@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 
 from bench.verify import page, wire
+from bench.verify.probes import must_have_probes
 from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH
 from bench.verify.suite import Context, Mismatch, check
 from bench.verify.wire import Answer, BadAnswer, Connection
@@ -40,6 +41,8 @@ KEPT_HEADERS = (
     "X-Frame-Options",
     "Vary",
 )
+# A view that raises, of the site's probes.
+FAILURE = "/probe/failure"
 
 
 @check("status")
@@ -192,6 +195,23 @@ def out_of_range(context: Context) -> Iterator[Mismatch]:
             yield Mismatch(f"GET {path}: status 404", f"status {answer.status}")
         else:
             yield from differences(context, path, answer)
+
+
+@check("server-error")
+def server_error(context: Context) -> Iterator[Mismatch]:
+    """A view that fails answers 500 with the site's own page, which tells nothing of the inside; the site goes on."""
+    must_have_probes(context)
+    answer = context.get(FAILURE)
+    if answer.status != 500:
+        yield Mismatch(f"GET {FAILURE}: status 500", f"status {answer.status}")
+        return
+    if not answer.content_type.startswith("text/html") or not answer.render_id:
+        yield Mismatch(f"GET {FAILURE}: the site's own page", answer.header("Content-Type") or "no type")
+    if "Traceback" in answer.text or "RuntimeError" in answer.text:
+        yield Mismatch(f"GET {FAILURE}: a page for visitors", "the traceback")
+    home = context.site.url("home")
+    if (got := context.get(home).status) != 200:
+        yield Mismatch(f"GET {home} after it: status 200", f"status {got}")
 
 
 @check("head")

@@ -37,7 +37,7 @@ def static_files(context: Context) -> Iterator[Mismatch]:
 
 @check("static-content")
 def static_content(context: Context) -> Iterator[Mismatch]:
-    """The files a page refers to are those of the project, also compressed."""
+    """The files a page refers to are those of the project, style sheets compressed for who accepts gzip."""
     for path in _referred(context):
         answer = context.first(path)
         source = _source(context, _HASHED.sub(r"\1", path.removeprefix("/static/")))
@@ -47,6 +47,8 @@ def static_content(context: Context) -> Iterator[Mismatch]:
         coded = context.get(path, {"Accept-Encoding": "gzip"})
         if coded.status != 200 or coded.content != answer.content:
             yield Mismatch(f"GET {path} with gzip: the same file", f"status {coded.status}, other content")
+        if path.endswith(".css") and coded.header("Content-Encoding") != "gzip":
+            yield Mismatch(f"GET {path} with gzip: Content-Encoding: gzip", coded.header("Content-Encoding") or "none")
         if coded.header("Content-Encoding") and "accept-encoding" not in (coded.header("Vary") or "").lower():
             yield Mismatch(f"GET {path} with gzip: Vary: Accept-Encoding", f"Vary: {coded.header('Vary')}")
 
