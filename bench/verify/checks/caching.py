@@ -52,7 +52,7 @@ def keeps_site(context: Context) -> Iterator[Finding]:
 def _kept_as_rendered(context: Context, path: str) -> Iterator[Mismatch]:
     """What is wrong unless some answer is an earlier rendering, with its very bytes.
 
-    An answer of a page of the site that has no id was kept, but not said of which rendering: then it is one of them all.
+    Answers without an id were kept, it is not said of which rendering: all of them are then the same bytes.
     """
     known: dict[str | None, bytes] = {}
     for _ in range(TRIES):
