@@ -27,7 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 class MarkOutdated:
-    """Middleware that marks a response rendered across a purge."""
+    """Middleware that marks a response rendered across a purge, and one that is sent in pieces.
+
+    A server that gathers the pieces gives them a length: if the rendering fails half way, the half looks whole.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         if not settings.BENCHAPP_PURGE_GENERATION:
@@ -38,7 +41,7 @@ class MarkOutdated:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         before = _generation(self.file)
         response = self.get_response(request)
-        if _generation(self.file) != before:
+        if response.streaming or _generation(self.file) != before:
             response.headers["X-Outdated"] = "1"
         return response
 

@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from django.test import Client
+from django.http import HttpResponse, StreamingHttpResponse
+from django.test import Client, RequestFactory
 
 from benchapp import views
 from benchapp.caching import purge
@@ -74,3 +75,10 @@ def test_a_rendering_across_a_purge_is_marked(
 
         monkeypatch.setattr(views, "Home", written_meanwhile)
         assert Client().get("/")["X-Outdated"] == "1"
+
+
+def test_a_page_in_pieces_is_marked(settings: object, tmp_path: Path):
+    settings.BENCHAPP_PURGE_GENERATION = str(tmp_path / "purged")
+    for response, marked in ((HttpResponse("whole"), False), (StreamingHttpResponse(["in ", "pieces"]), True)):
+        answer = purge.MarkOutdated(lambda request, response=response: response)(RequestFactory().get("/"))
+        assert answer.has_header("X-Outdated") is marked
