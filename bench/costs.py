@@ -27,6 +27,7 @@ class Running(Protocol):
     """What is observed of a deployment (bench.deployment.Running)."""
 
     pids: dict[str, int]
+    servers: tuple[str, ...]
     memory_idle_bytes: dict[str, int | None]
 
     def oom_kills(self) -> int | None: ...
@@ -76,7 +77,8 @@ class Observer:
             aftermath={
                 "memory_idle_bytes": dict(self._running.memory_idle_bytes),
                 "threads": _each(usage, "threads"),
-                "restarts": _sum(used.replaced for used in usage.values()),
+                # A database begins and ends processes as it is asked; a server's workers are there to stay.
+                "restarts": _sum(used.replaced for name, used in usage.items() if name in self._running.servers),
                 "observer_cpu_seconds": round(own, 3),
                 "observer_share": round(own / (lasted * machine.cores()), 5),
             },

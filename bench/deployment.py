@@ -75,6 +75,11 @@ class Running:
         self.pids = self._parts.pids()
         self.memory_idle_bytes = self._parts.memory()
 
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names among `pids` that are servers of the chain: neither services nor what layers run beside."""
+        return tuple(process.name for process in self._parts.servers)
+
     def oom_kills(self) -> int | None:
         """How many of its processes the kernel has killed at the memory limit of its size; None without one."""
         return self._parts.group.oom_kills() if self._parts.group else None

@@ -273,7 +273,9 @@ class Trial:
     observer_cpu_seconds: Annotated[float | None, "Processor seconds the instrument itself used in the load."] = None
     observer_share: Annotated[float | None, "Those seconds as a share of the machine's in the same time."] = None
     oom_kills: Annotated[int | None, "Processes of the deployment killed for want of memory during the trial."] = None
-    restarts: Annotated[int | None, "Worker processes that ended and were replaced during the trial."] = None
+    restarts: Annotated[
+        int | None, "Worker processes of servers that ended and were replaced during the timed load."
+    ] = None
     came_back: Annotated[bool | None, "True when the site answered again by itself after the trial."] = None
     memory_idle_bytes: Annotated[
         dict[str, int | None] | None, "Server or service -> PSS when the deployment had just become ready, in bytes."

@@ -49,6 +49,7 @@ class Running(Protocol):
     url: str
     ready_s: float
     pids: dict[str, int]
+    servers: tuple[str, ...]
     logs: Path
     memory_idle_bytes: dict[str, int | None]
 

@@ -82,6 +82,7 @@ class FakeHost(Host):
                     url=site.url,
                     ready_s=0.25,
                     pids={"server": os.getpid()},
+                    servers=("server",),
                     memory_idle_bytes={"server": 1000},
                     oom_kills=lambda: None,
                     answers=lambda: True,

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import costs, queries, sample
+from bench.sample import Usage
 from bench.spread import EACH, spread
 from benchmarks import observer
 
@@ -50,6 +51,24 @@ def test_a_server_that_does_not_come_back_is_given_up_in_time():
     began = time.monotonic()
     assert costs.until(lambda: False, 0.2) is False
     assert 0.2 <= time.monotonic() - began < 10
+
+
+def test_a_database_that_ends_and_begins_processes_replaces_no_worker(monkeypatch):
+    usage = {"app": Usage((), None, 1.0, 2, replaced=1), "database": Usage((), None, 1.0, 9, replaced=7)}
+    monkeypatch.setattr(costs.Sampler, "stop", lambda self: usage)
+    running = SimpleNamespace(
+        pids={"app": os.getpid(), "database": os.getpid()},
+        servers=("app",),
+        memory_idle_bytes={},
+        oom_kills=lambda: None,
+        answers=lambda: True,
+    )
+    watching = costs.Observer(running)
+    watching.start()
+    watching.stop()
+    assert watching.costs.aftermath["restarts"] == 1
+    watching._sampler._stop.set()
+    watching._sampler._thread.join()
 
 
 # ------------------------------------------------------------------------------------------ spread

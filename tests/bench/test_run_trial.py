@@ -45,6 +45,7 @@ def running(folder, monkeypatch):
             url=site.url,
             ready_s=0.5,
             pids={"server": os.getpid()},
+            servers=("server",),
             logs=logs,
             site=site,
             memory_idle_bytes={"server": 4096},
