@@ -19,7 +19,7 @@ from bench.verify import table
 from bench.verify.line import Line
 from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import Site, prepare
-from bench.verify.suite import LOAD_S, Progress, all_checks, must_know, verify_url
+from bench.verify.suite import LOAD_S, Progress, all_checks, chosen, must_know, verify_url
 from bench.verify.table import Skip
 from bench.verify.unknown import must_answer, unknown_site
 from bench.verify.wire import Target
@@ -27,6 +27,7 @@ from bench.verify.wire import Target
 SUMMARY = "prove that stacks and layers give right answers"
 UP = "up"
 TARGET = "target"
+NEEDS_LAYER = "these checks are made only where there is a layer"
 
 
 class Verifier:
@@ -176,6 +177,9 @@ def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, 
 def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[Skip]]:
     """Bring up each deployment asked for that can run here, one after another, and verify it."""
     pairs, skips = plan(args.stacks, args.layer or [])
+    idle = [pair for pair in pairs if not chosen(args.check, args.group, {}, pair[1])]
+    pairs = [pair for pair in pairs if pair not in idle]
+    skips += [Skip(*pair, NEEDS_LAYER) for pair in idle]
     verifier, outcomes = Verifier(args.check, args.load, groups=args.group, thorough=not args.quick), []
     for number, (stack, layer) in enumerate(pairs, 1):
         started = time.monotonic()

@@ -230,10 +230,10 @@ def verify_url(
     """
     target = url if isinstance(url, Target) else Target.parse(url)
     declared = declared or {}
-    layers = tuple(name for name in layer.split("+") if name != "none")
-    chosen = _chosen(only, groups, declared, layers)
-    left_out = set() if thorough or only else {item.name for item in chosen if item.thorough}
-    todo = [item for item in chosen if item.name not in declared and item.name not in left_out]
+    layers = _layers(layer)
+    checks = chosen(only, groups, declared, layer)
+    left_out = set() if thorough or only else {item.name for item in checks if item.thorough}
+    todo = [item for item in checks if item.name not in declared and item.name not in left_out]
     context = Context(target, site, layers, env or {}, load_s=load_s, running=running)
     with context.exits, ThreadPoolExecutor(8) as pool:
         if any(item.stage == ACCOUNT for item in todo):
@@ -245,12 +245,15 @@ def verify_url(
             context.remove_account()
             context.remove_members()
     found |= {name: [NotTried(LEFT_OUT)] for name in left_out}
-    return [_outcome(stack, layer, item, found.get(item.name, []), declared) for item in chosen]
+    return [_outcome(stack, layer, item, found.get(item.name, []), declared) for item in checks]
 
 
-def _chosen(
-    only: Iterable[str], groups: Iterable[str], declared: Mapping[str, str], layers: tuple[str, ...]
-) -> list[Check]:
+def _layers(layer: str) -> tuple[str, ...]:
+    return tuple(name for name in layer.split("+") if name != "none")
+
+
+def chosen(only: Iterable[str], groups: Iterable[str], declared: Mapping[str, str], layer: str) -> list[Check]:
+    """The checks that are made of a deployment with this layer, in their order; see verify_url."""
     only, groups = list(only), list(groups)
     must_know([*only, *declared])
     return [
@@ -258,7 +261,7 @@ def _chosen(
         for item in all_checks()
         if (not only or item.name in only)
         and (not groups or item.group in groups)
-        and (layers or item.group == BEHAVIOUR)
+        and (_layers(layer) or item.group == BEHAVIOUR)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The view that shows a worker from inside: off unless asked for, right when on."""
+"""The probe views: off unless asked for, right when on."""
 
 from __future__ import annotations
 
@@ -11,21 +11,33 @@ import pytest
 
 from bench import paths
 
-ASK = (
-    "import django; django.setup();"
-    "from django.test import Client;"
-    "r = Client(SERVER_NAME='127.0.0.1').get('/probe/inside', REMOTE_ADDR='203.0.113.9');"
-    "print(r.status_code, r.content.decode())"
+PATHS = (
+    "/probe/inside",
+    "/probe/page/a name/",
+    "/probe/page/../x/",
+    "/probe/large/x/",
+    "/probe/coded/x/",
+    "/probe/form/x/",
+    "/probe/odd/private/x/",
+    "/probe/odd/streaming/x/",
+    "/probe/odd/token/x/",
 )
+ASK = f"""
+import json, django; django.setup()
+from django.test import Client
+client = Client(SERVER_NAME="127.0.0.1", raise_request_exception=False)
+print(json.dumps([client.get(path, REMOTE_ADDR="203.0.113.9").status_code for path in {PATHS!r}]))
+print(client.get("/probe/inside", REMOTE_ADDR="203.0.113.9").content.decode())
+"""
 
 
-@pytest.mark.parametrize(("switch", "status"), [("0", "404"), ("1", "200"), (None, "404")])
-def test_the_probe_is_there_only_when_switched_on(tmp_path, switch, status):
+@pytest.mark.parametrize(("switch", "status"), [("0", 404), ("1", 200), (None, 404)])
+def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings"}
     env |= {"DATABASE_URL": "sqlite://:memory:", **({"BENCHAPP_PROBES": switch} if switch else {})}
     done = subprocess.run([sys.executable, "-c", ASK], cwd=paths.PROJECT, env=env, capture_output=True, text=True)
-    got, _, body = done.stdout.partition(" ")
-    assert got == status, done.stderr
-    if status == "200":
+    statuses, body = done.stdout.split("\n", 1)
+    assert json.loads(statuses) == [status] * len(PATHS), done.stderr
+    if status == 200:
         found = json.loads(body)
         assert (found["client"], found["prefix"]) == ("203.0.113.9", sys.prefix)

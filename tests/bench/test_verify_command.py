@@ -241,6 +241,13 @@ def test_what_a_layer_declares_holds_for_a_target_too(capsys, stub):
     assert outcome["declared"].startswith("it keeps parts of the home page")
 
 
+def test_no_deployment_is_brought_up_for_no_check(capsys, deployments):
+    status, out, _ = run(capsys, "gunicorn", "--layer", "none", "--layer", "view-cache", "--check", "other-files")
+    assert status == 0
+    assert [(stack, layer) for stack, layer, _ in deployments["asked"]] == [("gunicorn", "view-cache")]
+    assert "SKIPPED\n  gunicorn with layer none: these checks are made only where there is a layer" in out
+
+
 def test_json_of_nothing_to_verify_is_a_document_too(capsys, deployments):
     stacks = ("gunicorn", "uvicorn", "granian")
     status, out, err = run(capsys, *stacks, "--layer", "nginx-memcached", "--json")
