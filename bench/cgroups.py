@@ -209,7 +209,8 @@ def _unified_parent(mount: Path, path: str) -> Path:
     if not missing:
         return parent
     if absent := missing - _words(parent / "cgroup.controllers"):
-        raise Unavailable(f"{parent}: no controller {' and '.join(sorted(absent))} is passed on to this user; {HOW}")
+        names = " and ".join(sorted(absent))
+        raise Unavailable(f"{parent}: no controller {names} is passed on to this user; see docs/stability.md, or {HOW}")
     try:
         if not (is_root and parent == mount):
             _step_aside(parent)

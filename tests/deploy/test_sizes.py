@@ -94,10 +94,10 @@ def test_a_server_that_starts_threads_without_limit_is_killed_and_stays_dead(sit
     runnable("lighttpd-flup")
     monkeypatch.setattr(costs, "COME_BACK_S", 0.5)
     # Less than bronze, so that fewer threads, and less time, are enough.
-    monkeypatch.setattr(sizes, "sizes", lambda: {"small": Size("small", 32, 64, 1)})
+    monkeypatch.setattr(sizes, "sizes", lambda: {"small": Size("small", 32, 56, 1)})
     with deployment.deployed("lighttpd-flup", database=site_url, size="small") as running:
         observer = costs.Observer(running)
-        visitors = load(running.url, 60)
+        visitors = load(running.url, 100)
         try:
             observer.start()
             until(lambda: running.died() is not None, "it is killed", 60)
