@@ -1,14 +1,15 @@
 """Print requests/s of every case that two runs measured: medians of A and B, their ratio and a verdict on B.
 
-B is faster or slower where the ranges of the rounds lie apart, and inconclusive where they overlap or where
-one side has one round only. Unlike machines, databases and versions are named in warnings.
+B is faster or slower where the 95 % interval of the ratio leaves out 1 and the ratio differs by more than the margin;
+else it is inconclusive. Runs of unlike environments are refused, with what differs, unless --unlike is given.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +19,12 @@ from bench.report.model import arrange
 from bench.report.numbers import number, one_line, plural, range_of, size, times
 from bench.report.redact import redacted
 from bench.results import Environment, Run
-from bench.stats import FASTER, INCONCLUSIVE, SLOWER, Spread, verdict
+from bench.stats import FASTER, INCONCLUSIVE, SLOWER, Spread, spread, unpaired
+from bench.stats import Comparison as Ratio
 
-SUMMARY = "set two runs side by side: ratios, and which differences exceed the ranges"
+SUMMARY = "set two runs side by side: ratios, and which differences are real"
 
+CONFIGS_SHOWN = 3
 MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
 
 Key = tuple[str, str, str, str, str, int, str]  # stack, layer, workload, size, state, level, database
@@ -34,16 +37,17 @@ class Difference:
     key: Key
     before: Spread
     after: Spread
+    compared: Ratio | None
 
     @property
     def ratio(self) -> float | None:
-        """Median of B divided by median of A; None when A's is zero."""
-        return self.after.median / self.before.median if self.before.median else None
+        """Median of B divided by median of A; None when a side measured nothing above zero."""
+        return self.compared.ratio if self.compared else None
 
     @property
     def verdict(self) -> str:
         """`faster`, `slower` or `inconclusive`, said of B."""
-        return verdict(self.before, self.after)
+        return self.compared.verdict if self.compared else INCONCLUSIVE
 
 
 @dataclass(frozen=True)
@@ -54,17 +58,24 @@ class Comparison:
     only_before: tuple[Key, ...]
     only_after: tuple[Key, ...]
     warnings: tuple[str, ...]
+    margin: float
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("before", metavar="DIR_A", type=Path, help="folder of a run")
     parser.add_argument("after", metavar="DIR_B", type=Path, help="folder of the run to compare with it")
+    parser.add_argument("--unlike", action="store_true", help="compare runs of unlike environments all the same")
 
 
 def main(args: argparse.Namespace) -> int:
     """Print the comparison. Raises BenchError, in one line, when there is none to make."""
     comparison = compare(read_measured(args.before), read_measured(args.after))
+    if comparison.warnings and not args.unlike:
+        raise BenchError(
+            f"{args.before} and {args.after} were not measured alike: {'; '.join(comparison.warnings)}; "
+            "--unlike compares them all the same"
+        )
     for warning in comparison.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     print("\n".join(render(comparison, args.before, args.after)))
@@ -85,16 +96,23 @@ def compare(before: Run, after: Run) -> Comparison:
             f"{before.directory} and {after.directory} share no measured case; "
             "compare runs of the same stacks, layers, workloads and levels"
         )
+    margin = max(before.info.plan.margin, after.info.plan.margin)
     return Comparison(
-        differences=tuple(Difference(key, first[key], second[key]) for key in shared),
+        differences=tuple(_difference(key, first[key], second[key], margin) for key in shared),
         only_before=tuple(key for key in first if key not in second),
         only_after=tuple(key for key in second if key not in first),
         warnings=tuple(warnings(before, after)),
+        margin=margin,
     )
 
 
-def _rates(run: Run) -> dict[Key, Spread]:
-    """Case at a level -> requests/s, in the order of the report. Cases with wrong answers are left out."""
+def _difference(key: Key, before: list[float], after: list[float], margin: float) -> Difference:
+    # Rounds of two runs are no pairs: nothing joins the first round of one to the first of the other.
+    return Difference(key, spread(before), spread(after), unpaired(before, after, margin))
+
+
+def _rates(run: Run) -> dict[Key, list[float]]:
+    """Case at a level -> requests/s of each round, in the order of the report. Wrong answers are left out."""
     found = {}
     for row in arrange(run).rows:
         if row.ranked:
@@ -108,11 +126,11 @@ def _rates(run: Run) -> dict[Key, Spread]:
                 setting.level,
                 setting.database,
             )
-            found[key] = row.rate
+            found[key] = [trial.requests_per_second for trial in row.ok.values()]
     return found
 
 
-def _on_any_database(rates: dict[Key, Spread]) -> dict[Key, Spread]:
+def _on_any_database(rates: dict[Key, list[float]]) -> dict[Key, list[float]]:
     """The same without the database's name; empty when a run has one case on two databases."""
     renamed = {(*key[:-1], "any"): rate for key, rate in rates.items()}
     return renamed if len(renamed) == len(rates) else {}
@@ -131,7 +149,11 @@ def warnings(before: Run, after: Run) -> Iterable[str]:
     yield from _unlike("operating systems", first.os, second.os)
     yield from _unlike("kernels", first.kernel, second.kernel)
     yield from _unlike("Pythons", first.python, second.python)
+    yield from _known("governors", first.governor, second.governor)
+    yield from _known("limits", _pairs(first.limits), _pairs(second.limits))
+    yield from _unlike("cores kept for load, stack and services", _pairs(first.affinity), _pairs(second.affinity))
     yield from _unlike("load tools", _tool(first), _tool(second))
+    yield from _unlike("modes", before.info.plan.mode, after.info.plan.mode)
     yield from _unlike("databases", before.info.plan.database, after.info.plan.database)
     yield from _unlike("rows in the database", before.info.plan.rows_total, after.info.plan.rows_total)
     yield from _unlike("seconds of load", before.info.plan.duration_s, after.info.plan.duration_s)
@@ -139,11 +161,31 @@ def warnings(before: Run, after: Run) -> Iterable[str]:
     yield from _unlike("site's environments", _words(before.info.plan.env), _words(after.info.plan.env))
     yield from _versions("packages", first.packages, second.packages)
     yield from _versions("programs", first.programs, second.programs)
+    yield from _known("seeds of the rows", first.rows_seed, second.rows_seed)
+    yield from _configs(first.configs or {}, second.configs or {})
 
 
 def _unlike(what: str, before: object, after: object) -> Iterable[str]:
     if before != after:
         yield _line(what, before, after)
+
+
+def _known(what: str, before: object, after: object) -> Iterable[str]:
+    """As `_unlike`, of what an older run did not keep."""
+    if before is not None and after is not None:
+        yield from _unlike(what, before, after)
+
+
+def _pairs(values: Mapping[str, object] | None) -> str | None:
+    return None if values is None else ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _configs(before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
+    """Configuration files that both rendered and that differ."""
+    unlike = [name for name in before if name in after and before[name] != after[name]]
+    if unlike:
+        more = f" and {len(unlike) - CONFIGS_SHOWN} more" if len(unlike) > CONFIGS_SHOWN else ""
+        yield one_line(f"rendered configurations differ: {', '.join(unlike[:CONFIGS_SHOWN])}{more}")
 
 
 def _line(what: str, before: object, after: object) -> str:
@@ -200,13 +242,25 @@ def render(comparison: Comparison, before: Path, after: Path) -> list[str]:
     counts = {word: sum(item.verdict == word for item in differences) for word in (FASTER, SLOWER, INCONCLUSIVE)}
     lines.append(
         f"{plural(len(differences), 'case')} in both: B is faster in {counts[FASTER]}, slower in {counts[SLOWER]}, "
-        f"inconclusive in {counts[INCONCLUSIVE]} (ranges overlap, or one round only)"
+        f"inconclusive in {counts[INCONCLUSIVE]} (chance may explain it, or it is within {comparison.margin:.0%})"
     )
     for name, keys in (("A", comparison.only_before), ("B", comparison.only_after)):
         if keys:
             names = ", ".join(_name(key, set(range(len(key)))) for key in keys)
             lines.append(f"measured in {name} only: {names}")
-    return lines
+    return [*lines, "", *_real(differences, varying, comparison.margin)]
+
+
+def _real(differences: Sequence[Difference], varying: set[int], margin: float) -> Iterable[str]:
+    """The last lines: which differences are real, the largest first."""
+    found = [item for item in differences if item.verdict != INCONCLUSIVE]
+    if not found:
+        yield f"No difference is real: none exceeds both chance and the margin of {margin:.0%}."
+        return
+    yield "Real differences:"
+    for item in sorted(found, key=lambda item: -abs(math.log(item.ratio))):
+        ends = f"{times(item.compared.low)} to {times(item.compared.high)}"
+        yield f"  {_name(item.key, varying)}: B is {item.verdict}, {times(item.ratio)} ({ends})"
 
 
 def _varying(keys: Sequence[Key]) -> set[int]:

@@ -13,10 +13,10 @@ from bench.results import LoadTool, read_run
 from tests.bench import report_folder
 
 
-def run(before, after, capsys):
+def run(before, after, capsys, *words):
     parser = argparse.ArgumentParser()
     compare.add_arguments(parser)
-    status = compare.main(parser.parse_args([str(before), str(after)]))
+    status = compare.main(parser.parse_args([str(before), str(after), *words]))
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
@@ -33,9 +33,43 @@ def test_a_real_difference_is_named_and_the_same_again_is_inconclusive(tmp_path,
     assert (status, err) == (0, "")
     assert line_of(out, "nginx-uwsgi~none~home")[-1] == "faster"
     # Of the 27 measured cases two give wrong answers and are left out.
-    assert "B is faster in 25, slower in 0, inconclusive in 0 (ranges overlap, or one round only)" in out
+    assert "B is faster in 25, slower in 0, inconclusive in 0 (chance may explain it, or it is within 5%)" in out
     assert line_of(run(after, before, capsys)[1], "nginx-uwsgi~none~home")[-1] == "slower"
     assert line_of(run(before, same, capsys)[1], "nginx-uwsgi~none~home")[-1] == "inconclusive"
+
+
+def test_it_ends_with_the_differences_that_are_real_the_largest_first(tmp_path, capsys):
+    def slower(trial):
+        quick = trial.status == "ok" and (trial.stack, trial.layer) == ("uwsgi", "none")
+        return replace(trial, requests_per_second=trial.requests_per_second / 4) if quick else None
+
+    before = report_folder.make(tmp_path / "a", workloads=("home",))
+    after = report_folder.make(tmp_path / "b", workloads=("home",), change=slower)
+    lines = run(before, after, capsys)[1].splitlines()
+    assert lines[-2] == "Real differences:"
+    assert lines[-1].startswith("  uwsgi~none~home: B is slower, 0.250\N{MULTIPLICATION SIGN} (0.2")
+    last = run(before, before, capsys)[1].splitlines()[-1]
+    assert last == "No difference is real: none exceeds both chance and the margin of 5%."
+
+
+def test_other_configurations_limits_and_modes_are_unlike_too(tmp_path):
+    def environment(**changes):
+        return report_folder.environment(**{"governor": "performance", "limits": {"open files": "1024"}, **changes})
+
+    configs = {"a~none/nginx.conf": "1", "a~none/app.ini": "2"}
+    first = read_run(report_folder.make(tmp_path / "a", machine=environment(configs=configs)))
+    other = environment(configs={**configs, "a~none/app.ini": "3"}, governor="powersave", limits={"open files": "64"})
+    second = read_run(report_folder.make(tmp_path / "b", machine=other))
+    assert list(compare.warnings(first, second)) == [
+        "governors differ: performance in A, powersave in B",
+        "limits differ: open files 1024 in A, open files 64 in B",
+        "rendered configurations differ: a~none/app.ini",
+    ]
+    opened = replace(second, info=replace(second.info, plan=replace(second.info.plan, mode="open")))
+    assert "modes differ: closed in A, open in B" in list(compare.warnings(first, opened))
+    # What an older run did not keep is not unlike.
+    old = read_run(report_folder.make(tmp_path / "c", machine=environment(governor=None, limits=None)))
+    assert list(compare.warnings(first, old)) == []
 
 
 def test_medians_ranges_and_ratio_stand_beside_each_other(tmp_path, capsys):
@@ -95,7 +129,11 @@ def test_unlike_machines_are_warned_about_one_line_each(tmp_path, capsys):
         packages={"Django": "6.1", "gunicorn": "27.0.1"},
     )
     after = report_folder.make(tmp_path / "b", machine=other)
-    _, _, err = run(before, after, capsys)
+    with pytest.raises(BenchError) as refusal:
+        run(before, after, capsys)
+    assert str(refusal.value).startswith(f"{before} and {after} were not measured alike: CPUs differ: Example 3000")
+    assert str(refusal.value).endswith("Django 5.2.19 / 6.1; --unlike compares them all the same")
+    _, _, err = run(before, after, capsys, "--unlike")
     assert err.splitlines() == [
         "warning: CPUs differ: Example 3000 (test data) in A, Example 4000 in B",
         "warning: cores differ: 2 in A, 8 in B",
@@ -108,7 +146,7 @@ def test_unlike_machines_are_warned_about_one_line_each(tmp_path, capsys):
 def test_the_same_cases_on_another_database_are_compared_with_a_warning(tmp_path, capsys):
     before = report_folder.make(tmp_path / "a")
     after = report_folder.make(tmp_path / "b", database="postgresql", factor=2.0)
-    _, out, err = run(before, after, capsys)
+    _, out, err = run(before, after, capsys, "--unlike")
     assert err.splitlines() == ["warning: databases differ: sqlite in A, postgresql in B"]
     assert line_of(out, "uwsgi~none~home")[-1] == "faster"
 

@@ -1,0 +1,87 @@
+"""Measure the same stack twice, again and again: how often is a difference found where there is none?
+
+    python -m benchmarks.aa [--stack nginx-uwsgi] [--comparisons 21] [--to DIR]
+
+The second of the two is the stack with a value set to what it is anyway: it is brought up, measured and taken down as a
+stack of its own. One `bench run` of many rounds measures both; every five rounds of a workload are one comparison. At
+least 19 in 20 must be inconclusive. What disturbs the machine is left in: guards that void disturbed trials are off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import paths, results, stats, values
+
+WORKLOADS = ("home", "login", "static-small")
+ROUNDS = 5
+# How often "no difference" must be said.
+RIGHT = 19 / 20
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and judge; 0 when no difference was found at least 19 times in 20."""
+    args = _parser().parse_args(arguments)
+    if not (args.to / results.RUN_FILE).exists():
+        _measure(args)
+    run = results.read_run(args.to)
+    found = list(comparisons(run, args.margin))
+    if not found:
+        print(f"{args.to}: no two rounds of the same workload were measured", file=sys.stderr)
+        return 2
+    for name, comparison in found:
+        ends = f"{comparison.low:.3f} to {comparison.high:.3f}"
+        print(f"{name:30} ratio {comparison.ratio:.3f}, 95 % {ends}, {comparison.rounds} pairs: {comparison.verdict}")
+    right = sum(comparison.verdict == stats.INCONCLUSIVE for _, comparison in found)
+    print(f"no difference in {right} of {len(found)} comparisons of a stack with itself, margin {args.margin:.0%}")
+    return 0 if right >= RIGHT * len(found) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.aa", description=__doc__.splitlines()[0])
+    parser.add_argument("--stack", default="nginx-uwsgi", metavar="S", help="the stack (default: %(default)s)")
+    parser.add_argument("--comparisons", type=int, default=21, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--duration", type=int, default=2, metavar="SEC", help="of a trial (default: %(default)s)")
+    parser.add_argument("--level", type=int, default=16, metavar="N", help="connections (default: %(default)s)")
+    parser.add_argument("--margin", type=float, default=stats.MARGIN, metavar="SHARE", help="default: %(default)s")
+    parser.add_argument(
+        "--to", type=Path, default=paths.RESULTS / "aa", metavar="DIR", help="of the run; one that is there is judged"
+    )
+    return parser
+
+
+def _measure(args: argparse.Namespace) -> None:
+    same = f"{args.stack}@processes={values.read('bench').names['processes']}"
+    rounds = ROUNDS * -(-args.comparisons // len(WORKLOADS))
+    words = ["--stack", args.stack, "--stack", same, "--layer", "none", "--rounds", str(rounds)]
+    words += [word for workload in WORKLOADS for word in ("--workload", workload)]
+    words += ["--level", str(args.level), "--duration", str(args.duration), "--to", str(args.to)]
+    words += ["--guard", "others=off", "--guard", "drift=off", "--guard", "ceiling=off", "--guard", "tool-cpu=off"]
+    subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
+
+
+def comparisons(run: results.Run, margin: float) -> Iterator[tuple[str, stats.Comparison]]:
+    """Every five rounds of a workload, the second stack against the first, with a name."""
+    first, second = run.info.plan.stacks
+    for workload in run.info.plan.workloads:
+        for begin in range(1, run.info.plan.rounds + 1, ROUNDS):
+            rates = {
+                stack: {
+                    trial.round: trial.requests_per_second
+                    for trial in run.trials
+                    if (trial.stack, trial.workload, trial.status) == (stack, workload, "ok")
+                    and begin <= trial.round < begin + ROUNDS
+                }
+                for stack in (first, second)
+            }
+            comparison = stats.paired(rates[first], rates[second], margin)
+            if comparison and comparison.rounds > 1:
+                yield f"{workload}, rounds {begin} to {begin + ROUNDS - 1}", comparison
+
+
+if __name__ == "__main__":
+    sys.exit(main())

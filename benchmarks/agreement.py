@@ -1,0 +1,95 @@
+"""Hold the instrument's closed-loop figures against plain runs of wrk and ab on the same live stack.
+
+    python -m benchmarks.agreement [--stack nginx-uwsgi] [--workload home] [--rounds 5]
+
+In each round, in an order shuffled anew: a trial of the instrument with each tool, and that tool alone as a person
+would type it, read from the text it prints. A plain figure agrees when it is inconclusive against the instrument's,
+paired by round, or its median lies in the interval of the instrument's rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import deployment, load, programs, site, stats, workload
+from bench.results import Case, Folder
+from bench.trial import Load, measure
+from bench.visit import get
+
+TOOLS = ("wrk", "ab")
+RATE = {"wrk": r"^Requests/sec:\s+([\d.]+)", "ab": r"^Requests per second:\s+([\d.]+)"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and judge; 0 when all plain figures agree."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.agreement", description=__doc__.splitlines()[0])
+    parser.add_argument("--stack", default="nginx-uwsgi", metavar="S")
+    parser.add_argument("--layer", default="none", metavar="L")
+    parser.add_argument("--workload", default="home", metavar="W", help="one of a single URL (default: %(default)s)")
+    parser.add_argument("--level", type=int, default=16, metavar="N")
+    parser.add_argument("--duration", type=int, default=5, metavar="SEC")
+    parser.add_argument("--rounds", type=int, default=5, metavar="R")
+    args = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder, deployment.deployed(args.stack, args.layer) as running:
+        rates = _rates(args, running, Folder(Path(folder)))
+    agree = [_judge(tool, rates["instrument", tool], rates["plain", tool]) for tool in TOOLS]
+    return 0 if all(agree) else 1
+
+
+def _rates(
+    args: argparse.Namespace, running: deployment.Running, folder: Folder
+) -> dict[tuple[str, str], dict[int, float]]:
+    """(instrument or plain, tool) -> round -> requests/s."""
+    case = Case("agreement", args.stack, args.layer, args.workload, "unlimited", "default")
+    steps = workload.named(args.workload)
+    addresses = workload.resolve(steps, lambda path: get(running.url, path).decode(), site.static_names())
+    found: dict[tuple[str, str], dict[int, float]] = {
+        (who, tool): {} for who in ("instrument", "plain") for tool in TOOLS
+    }
+    for number in range(1, args.rounds + 1):
+        for who, name in random.sample(list(found), len(found)):
+            tool, program = load.choose([steps.steps], programs.find, name)
+            if who == "plain":
+                rate = _plain(name, str(program), args, running.url + addresses[0])
+            else:
+                how = Load(tool, str(program), args.duration, 1.0, threads=1)
+                trial = measure(case, args.level, number, addresses, running, how, folder)
+                rate = trial.requests_per_second
+                if rate is None:
+                    sys.exit(f"agreement: {trial.reason}")
+            found[who, name][number] = rate
+            print(f"round {number} of {args.rounds}: {who} {name}: {rate:,.1f} requests/s", flush=True)
+    return found
+
+
+def _plain(name: str, program: str, args: argparse.Namespace, url: str) -> float:
+    """What the tool prints when a person runs it."""
+    argv = {
+        "wrk": [program, "-t1", f"-c{args.level}", f"-d{args.duration}s", url],
+        "ab": [program, "-q", "-k", "-c", str(args.level), "-t", str(args.duration), "-n", "5000000", url],
+    }[name]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    return float(re.search(RATE[name], done.stdout, re.MULTILINE)[1])
+
+
+def _judge(tool: str, instrument: dict[int, float], plain: dict[int, float]) -> bool:
+    ours, theirs = stats.spread(instrument.values()), stats.spread(plain.values())
+    comparison = stats.paired(instrument, plain)
+    inside = ours.low <= theirs.median <= ours.high
+    agrees = inside or comparison.verdict == stats.INCONCLUSIVE
+    print(
+        f"{tool}: the instrument {ours.median:,.1f} ({ours.low:,.1f} to {ours.high:,.1f}), plain {theirs.median:,.1f} "
+        f"({'in' if inside else 'outside'} that interval); plain / instrument {comparison.ratio:.3f} "
+        f"({comparison.low:.3f} to {comparison.high:.3f}): {'they agree' if agrees else 'THEY DIFFER'}"
+    )
+    return agrees
+
+
+if __name__ == "__main__":
+    sys.exit(main())
