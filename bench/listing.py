@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from bench import compose, identity, manifest, paths, programs, sizes, values
+from bench.errors import BenchError
 
 SUMMARY = "stacks and layers, what fits what, what can run here and why not"
 
@@ -35,8 +36,7 @@ def survey() -> dict[str, Any]:
     }
     return {
         "python": {"program": str(paths.PYTHON), "version": programs.version((str(paths.PYTHON), "--version"))},
-        "servers_run_as": identity.worker().user,
-        "notice": identity.worker().notice or None,
+        **_who(),
         "stacks": {
             name: {"title": stack.title, "about": stack.about, "servers": _servers(stack.servers)}
             for name, stack in stacks.items()
@@ -57,6 +57,15 @@ def survey() -> dict[str, Any]:
         },
         "fits": fits,
     }
+
+
+def _who() -> dict[str, str | None]:
+    """Who servers run as and what had to be worked around; nobody and why, when nobody can run them."""
+    try:
+        who = identity.worker()
+    except BenchError as error:
+        return {"servers_run_as": None, "notice": str(error)}
+    return {"servers_run_as": who.user, "notice": who.notice or None}
 
 
 def _reason(composed: compose.Composition | compose.Skip) -> str | None:
@@ -97,7 +106,8 @@ def _program(word: str, found: dict[str, str]) -> str:
 def as_text(listing: dict[str, Any]) -> str:
     """The listing for people: stacks, layers, services, then the matrix."""
     python = listing["python"]
-    lines = [f"Python {python['version']} ({python['program']}); servers run as user {listing['servers_run_as']}"]
+    who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
+    lines = [f"Python {python['version']} ({python['program']}); {who}"]
     if listing["notice"]:
         lines.append(f"note: {listing['notice']}")
     lines += ["", "STACKS (innermost server first)"]
