@@ -92,11 +92,6 @@ class Running:
         """Which server or service has ended by itself and why, or None while all run."""
         return next(filter(None, (process.died() for process in self._parts.watched())), None)
 
-    @property
-    def services(self) -> list[str]:
-        """The names of the services that run beside the servers."""
-        return self._parts.service_names()
-
     @contextmanager
     def without_service(self, name: str) -> Iterator[None]:
         """Stop a service of the deployment, and start it again where it was when the block ends, however it ends."""
@@ -289,9 +284,6 @@ class _Parts:
         for path in Path(self.places.store).iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._start_all()
-
-    def service_names(self) -> list[str]:
-        return [service.name for _, service, _ in self.services]
 
     def stop_service(self, name: str) -> None:
         supervise.stop([self._service(name)[0]])

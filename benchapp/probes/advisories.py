@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.utils.html import format_html
@@ -40,7 +41,7 @@ def _form(request: HttpRequest) -> HttpResponse:
 
 def _session(request: HttpRequest) -> HttpResponse:
     """A page, kept for a download, that is about whoever has this cookie."""
-    page = probe_page([("cookie", request.headers.get("Cookie", ""))])
+    page = probe_page([("session", request.COOKIES.get(settings.SESSION_COOKIE_NAME, "nobody"))])
     page.headers["Vary"] = "Cookie"
     page.headers["Cache-Control"] = "private"
     page.headers["Content-Disposition"] = 'attachment; filename="probe.html"'

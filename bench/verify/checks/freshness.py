@@ -220,7 +220,7 @@ def _rights(context: Context, row: Row, old: Row | None) -> list[Right]:
     rights = [
         Right(site.url("home"), _words(row.totals, row.title), gone),
         Right(site.url("posts"), _words(row.title), gone),
-        Right(site.url("comments"), _words(row.title, row.comment), gone),
+        Right(site.url("comments", "posts"), _words(row.title, row.comment), gone),
         Right(site.url("authors"), _words(row.name)),
         Right(row.author_page, _words(row.title, row.posts), gone),
     ]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from bench.verify.checks.freshness import TOLD_S, settle, waiting, wrong_pages
-from bench.verify.laid import keeps_pages, laid, untold
+from bench.verify.laid import keeps_pages, untold
 from bench.verify.outcome import Figure, Finding, Mismatch, NotTried
 from bench.verify.readers import Readers
 from bench.verify.rows import Row, made
@@ -32,7 +32,7 @@ def service_stops(context: Context) -> Iterator[Finding]:
     if context.running is None:
         yield NotTried("it needs a deployment of its own, whose services it may stop: verify a STACK")
         return
-    names = sorted({name for layer in laid(context) for name in layer.services} & set(context.running.services))
+    names = [service.name for service in context.running.composition.services]
     if not names:
         yield NotTried("no layer here uses a service")
     for name in names:
