@@ -25,6 +25,7 @@ PATTERNS = 5
 _LABEL, _LONGEST_LABEL, _COLUMN = 190, 330, 100  # widths of the label column and of a value column in a wide chart
 _NOTE = 18.0  # height of a note of a narrow chart
 _CHARACTER = 6.9  # average width of a 13 px character
+_LABEL_CHARACTER = 7.3  # of a label, which must not reach beyond the chart
 _BOLD_CHARACTER = 7.6  # of a bold 12 px one
 
 
@@ -240,7 +241,7 @@ class _Layout:
 
     def __init__(self, width: int, columns: int, longest: int):
         self.width, self.wide, self.columns = width, width > 600, columns
-        self.label = min(max(_LABEL, longest * _CHARACTER), _LONGEST_LABEL)
+        self.label = min(max(_LABEL, longest * _LABEL_CHARACTER), _LONGEST_LABEL)
         if self.wide:
             self.start, self.end = self.label + 12.0, width - columns * _COLUMN - 18.0
             self.top, self.group, self.row, self.gap, self.bottom = 34.0, 26.0, 23.0, 10.0, 20.0
@@ -295,7 +296,7 @@ def _row(entry: Entry, line: Axis, layout: _Layout, top: float, draw: Draw) -> M
     marks = draw(entry, line, middle + layout.mark_y, layout.thickness)
     parts = [tag("title", entry.title or entry.label)]
     if layout.wide:
-        label = _fit(entry.label, layout.label + 1)
+        label = _fit(entry.label, layout.label, _LABEL_CHARACTER)
         parts += [
             tag("text", label, x=layout.label, y=middle + layout.label_y, cls="label end"),
             *marks,
