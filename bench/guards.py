@@ -71,7 +71,7 @@ def bounds(given: list[str]) -> dict[str, float]:
         if not equals or name not in BOUNDS:
             raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(BOUNDS)}")
         if text == "off":
-            del chosen[name]
+            chosen.pop(name, None)
             continue
         try:
             bound = float(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from bench.results import Check
 from bench.rounds import Host
 from tests.bench.load_target import target
 
-STATIC = {"site.css": "site.1.css", "site.js": "site.2.js", "logo.svg": "logo.3.svg"}
+STATIC = {"small.txt": "small.0.txt", "site.css": "site.1.css", "site.js": "site.2.js", "logo.svg": "logo.3.svg"}
 PAGE = b"""<a href="/posts/7/">a</a> <a href="/posts/8/">b</a> <a href="/authors/3/">c</a>
 <a href="/posts/page/40/">Last</a> <a href="/authors/page/9/">Last</a> <a href="/comments/page/99/">Last</a>"""
 
@@ -35,6 +36,7 @@ class FakeHost(Host):
     breaks      stacks that answer 503 once they are verified
     dies        how often a server of a stack dies in its first trial
     bare        stacks whose pages link to nothing
+    changes     stacks whose pages change a second after they are verified
     database_gone  why the database cannot be used, when it cannot
     """
 
@@ -47,7 +49,11 @@ class FakeHost(Host):
         self.breaks: set[str] = set()
         self.dies: dict[str, int] = {}
         self.bare: set[str] = set()
+        self.changes: set[str] = set()
         self.database_gone = ""
+        self.gone_after_failure = ""
+        self.log_of_failures: list[str] = []
+        self.calibrates_on: str | None = None
 
     def note(self, words: str) -> None:
         self.log.append(words)
@@ -69,6 +75,7 @@ class FakeHost(Host):
             (run_dir / folder / "file").write_text(f"{stack} {layer}")
         (logs / "server.log").write_text("it began\n")
         if stack in self.refuses:
+            self.log_of_failures.append(stack)
             raise DeploymentError(f"server exited with status 1: {stack} is tired", logs / "server.log")
         with target() as site:
             site.body = PAGE if stack not in self.bare else b"nothing to see"
@@ -103,6 +110,8 @@ class FakeHost(Host):
 
     def verify(self, running: SimpleNamespace) -> list[Check]:
         self.note(f"verify {running.stack} {running.layer}")
+        if running.stack in self.changes:
+            threading.Timer(1.0, setattr, (running.site, "body", b"another page")).start()
         if running.stack in self.breaks:
             running.site.broken.set()
         good = running.stack not in self.wrong
@@ -123,12 +132,14 @@ class FakeHost(Host):
     def settle(self, pinned: dict | None, running: SimpleNamespace) -> None:
         """The tiny site is in this process, which is to stay where it is."""
 
-    def calibration_stack(self) -> None:
-        return None
+    def calibration_stack(self) -> str | None:
+        return self.calibrates_on
 
     def check_database(self, asked: str | None) -> None:
         if self.database_gone:
             raise GlobalFault(self.database_gone)
+        if self.gone_after_failure and self.log_of_failures:
+            raise GlobalFault(self.gone_after_failure)
 
     def programs(self, cases, database_label: str) -> dict[str, str]:
         return {"server": "1.0"}

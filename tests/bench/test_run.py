@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import guards, machine, plan, results, run
+from bench import guards, machine, pin, plan, ports, progress, results, run
 from bench.errors import BenchError
 from bench.results import Case
 from tests.bench.fake_host import FakeHost, arguments
@@ -212,6 +214,186 @@ def test_nothing_that_can_run_here_is_an_error(go, host):
     host.misfits["one", "none"] = "program not installed: server"
     with pytest.raises(BenchError, match="nothing to measure here: one with layer none: program not installed: server"):
         go("--stack", "one")
+
+
+# ------------------------------------------------------------------------------------- open loop, guards, faults
+
+
+@pytest.mark.servers
+def test_an_open_loop_run_has_rates_for_levels(go, capsys):
+    status, recorded = go("--stack", "one", "--rate", "20", "--rate", "40")
+    assert status == 0
+    assert (recorded.info.plan.mode, recorded.info.plan.levels) == ("open", (20, 40))
+    assert recorded.environment.load_tool.name == "openloop"
+    assert sorted(trial.requests_total for trial in recorded.trials) == [20, 40]
+    for trial in recorded.trials:
+        assert (trial.level_connections, trial.rate_requested, trial.level) == (None, trial.requests_total, trial.level)
+        assert (trial.requests_dropped, trial.statuses) == (0, {"200": trial.level})
+        assert trial.latency_p50_ms is not None and trial.latency_p99_ms is None, (
+            "too few requests for a 99th percentile"
+        )
+    assert "home, 40 requests/s due: " in capsys.readouterr().out
+
+
+@pytest.mark.servers
+def test_a_level_is_a_rate_where_the_mode_says_so(go):
+    _, recorded = go("--stack", "one", "--mode", "open", "--level", "30")
+    assert [trial.rate_requested for trial in recorded.trials] == [30.0]
+
+
+@pytest.mark.servers
+def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
+    # No body is that large.
+    status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "percentiles=0", "--guard", "little=0")
+    (trial,) = recorded.trials
+    assert (status, trial.status) == (0, "voided")
+    assert trial.reason.startswith("little: rate x mean makes ")
+    assert trial.requests_per_second > 0
+    assert (trial.guards["bodies"], trial.guards["percentiles"]) == ("ok", "ok")
+    assert recorded.info.plan.guards == {"little": 0.0, "percentiles": 0.0, "bodies": 0.0}
+    said = capsys.readouterr().out
+    assert "VOIDED: little: rate x mean" in said
+    assert "1 of 1 trials voided: guards do not trust them" in said
+
+
+@pytest.mark.servers
+def test_a_page_that_changes_under_load_voids_its_trial(go, host):
+    host.changes.add("one")
+    _, recorded = go("--stack", "one", "--guard", "bodies=0.05", "--duration", "3")
+    assert recorded.trials[0].status == "voided"
+    assert recorded.trials[0].reason.startswith("bodies: GET /: ")
+    assert recorded.trials[0].bodies_checked >= 1
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("when", ["at the start", "in the middle"])
+def test_a_database_that_is_gone_stops_a_run_once_and_it_can_go_on(go, host, tmp_path, when):
+    gone = "the database cannot be used: connection refused"
+    if when == "at the start":
+        host.database_gone = gone
+    else:
+        host.refuses.add("one")
+        host.gone_after_failure = gone
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", "--stack", "two", "--stack", "three")
+    folder = tmp_path / "run"
+    assert str(error.value) == (f"stopped: {gone}; mend it and go on with: python -m bench run --resume {folder}")
+    assert len([trial for trial in results.read_run(folder).trials if trial.status == "failed"]) == 0
+    host.database_gone, host.gone_after_failure = "", ""
+    host.refuses.clear()
+    status, recorded = go("--resume", str(folder))
+    assert (status, len(recorded.trials)) == (0, 3)
+
+
+@pytest.mark.servers
+def test_configurations_are_hashed_without_paths_and_ports(go, tmp_path):
+    _, first = go("--stack", "one")
+    _, second = go("--stack", "one", to="again")
+    assert first.environment.configs == second.environment.configs
+    assert set(first.environment.configs) == {"one~none/file"}
+
+
+def test_paths_and_listening_ports_do_not_count_in_a_hash(tmp_path):
+    hashes = []
+    for number in (1, 2):
+        folder = tmp_path / f"run{number}"
+        folder.mkdir()
+        with socket.create_server(("127.0.0.1", ports.free_port())) as server:
+            port = server.getsockname()[1]
+            (folder / "a.conf").write_text(f"listen 127.0.0.1:{port};\nroot {folder}/store;\nbacklog 1024;\n")
+            hashes.append(machine.config_hashes(folder, {str(folder): "RUN"}))
+    assert hashes[0] == hashes[1]
+    (folder / "a.conf").write_text("listen 127.0.0.1:PORT;\nroot RUN/store;\nbacklog 2048;\n")
+    assert machine.config_hashes(folder, {}) != hashes[0]
+
+
+@pytest.mark.servers
+def test_the_load_tool_is_calibrated_once_in_a_run(go, host, capsys):
+    host.calibrates_on = "one"
+    words = ["--stack", "one", "--stack", "two", "--guard", "ceiling=0.99"]
+    _, recorded = go(*words)
+    ceilings = {trial.tool_ceiling_per_second for trial in recorded.trials}
+    assert len(ceilings) == 1 and ceilings.pop() > 100
+    assert {trial.guards["ceiling"][:2] for trial in recorded.trials} == {"ok"}
+    assert host.log.count("up one none") == 2, "once for the calibration and once for the trial"
+    assert " requests/s on kept connections at most" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------- cores
+
+
+@pytest.mark.parametrize(
+    ("available", "wanted", "expected"),
+    [
+        (2, None, None),
+        (2, True, {"load": (1,), "stack": (0,), "services": (0,)}),
+        (3, True, {"load": (2,), "stack": (0, 1), "services": (0, 1)}),
+        (4, None, {"load": (3,), "services": (2,), "stack": (0, 1)}),
+        (8, None, {"load": (6, 7), "services": (4, 5), "stack": (0, 1, 2, 3)}),
+        (8, False, None),
+    ],
+)
+def test_cores_are_shared_out_where_there_are_enough(available, wanted, expected):
+    assert pin.cores(range(available), wanted) == expected
+
+
+def test_one_core_cannot_be_shared_out():
+    with pytest.raises(BenchError, match="--pin needs two processor cores or more, and here is one"):
+        pin.cores([0], True)
+
+
+def test_a_running_tree_is_moved_with_all_its_threads():
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core")
+    last = max(os.sched_getaffinity(0))
+    code = "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); print(flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        pin.move({"stack": (last,)}, "stack", [process.pid])
+        tasks = [int(path.name) for path in Path(f"/proc/{process.pid}/task").iterdir()]
+        assert len(tasks) == 2
+        assert {tuple(os.sched_getaffinity(task)) for task in tasks} == {(last,)}
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_what_is_started_meanwhile_stays_on_the_cores_and_the_caller_does_not():
+    before = os.sched_getaffinity(0)
+    last = max(before)
+    with pin.on({"load": (last,)}, "load"):
+        said = subprocess.run(
+            [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"], capture_output=True, text=True
+        )
+    assert said.stdout.strip() == f"[{last}]"
+    assert os.sched_getaffinity(0) == before
+
+
+# ------------------------------------------------------------------------------------- progress
+
+
+def test_a_terminal_shows_the_rate_of_the_trial_under_way(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stdout", shown)
+    under_way = progress.Progress(1, 1, 1)
+    under_way.began("one, layer none, home, 16 connections")
+    under_way.live(2.0, 5000)
+    progress.say("round 1")
+    assert shown.getvalue() == (
+        f"{progress.CLEAR}one, layer none, home, 16 connections: 2 s, 2,500 requests/s{progress.CLEAR}round 1\n"
+    )
+
+
+def test_elsewhere_there_are_plain_lines_alone(capsys):
+    under_way = progress.Progress(1, 1, 1)
+    under_way.live(2.0, 5000)
+    progress.say("round 1")
+    assert capsys.readouterr().out == "round 1\n"
 
 
 # ------------------------------------------------------------------------------------- resuming
