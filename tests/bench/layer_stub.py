@@ -54,6 +54,8 @@ class LayerHandler(Handler):
 
     def route(self, path: str) -> None:
         wrong = self.stub.wrong
+        if "flooded" in wrong and "utm_source" in self.query:
+            self.stub.store.clear()
         kept = self.stub.store.get(self.key()) if self.may_be_answered() else None
         if kept:
             super().send(*self.as_kept(*kept))
@@ -65,6 +67,12 @@ class LayerHandler(Handler):
             super().route(path)
 
     # ------------------------------------------------------------------ the layer
+
+    def host_right(self) -> bool:
+        right = super().host_right()
+        if not right and "hosts-flood" in self.stub.wrong:
+            self.stub.store.clear()
+        return right
 
     def key(self) -> str:
         wrong, key = self.stub.wrong, self.raw
@@ -140,8 +148,6 @@ class LayerHandler(Handler):
         names = {name.lower(): value for name, value in headers}
         if (whole or "keeps-streams" in self.stub.wrong) and self.may_be_stored(status, kind, names):
             empty = self.command == "HEAD" and "keeps-heads" in self.stub.wrong
-            if len(self.stub.store) >= 40 and "small-store" in self.stub.wrong:
-                self.stub.store.clear()
             self.stub.store[self.key()] = (status, b"" if empty else body, kind, list(headers))
         super().send(status, body, kind, headers)
 

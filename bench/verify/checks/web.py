@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 
 from bench.verify import wire
 from bench.verify.outcome import Figure, Finding
-from bench.verify.probes import PAST_THE_LAYER, fresh, is_kept, kept, must_have_probes, shown
+from bench.verify.probes import PAST_THE_LAYER, TRIES, fresh, is_kept, must_have_probes, rendering, several, shown
 from bench.verify.suite import Context, Mismatch, check
 from bench.verify.wire import Answer, BadAnswer, Connection
 
@@ -97,29 +98,29 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     must_have_probes(context)
     primed = _primed(context)
     hosts = (f"{secrets.token_hex(4)}.example" for _ in range(FLOOD))
-    yield from _flood(context, ((primed[number % PRIMED], host) for number, host in enumerate(hosts)), {400})
+    yield from _flood(context, ((path, host) for path, host in zip(cycle(primed), hosts, strict=False)), {400})
     yield from _still_kept(context, primed, f"{FLOOD} hosts")
 
 
-def _primed(context: Context) -> list[str]:
-    """Pages that are kept; raises BadAnswer when a page is not."""
-    paths = [fresh() for _ in range(PRIMED)]
-    for path in paths:
-        if kept(context, path) is None:
+def _primed(context: Context) -> dict[str, set[str | None]]:
+    """Pages that are kept, each with its renderings, of which a process with a cache of its own has one each.
+
+    Raises BadAnswer when a page is not kept.
+    """
+    primed = {}
+    for path in (fresh() for _ in range(PRIMED)):
+        answers = several(context, path, TRIES)
+        primed[path] = set(map(rendering, answers))
+        if len(primed[path]) == len(answers):
             raise BadAnswer(f"GET {path}: rendered anew each time, so it cannot be told what drives a kept page out")
-    return paths
+    return primed
 
 
-def _still_kept(context: Context, paths: list[str], after: str) -> Iterator[Mismatch]:
-    """What is wrong when pages that were kept are rendered anew."""
-    gone = [path for path in paths if not is_kept_now(context, path)]
-    if gone:
-        yield Mismatch(f"{len(paths)} pages, kept before {after}: kept still", f"{len(gone)} were driven out")
-
-
-def is_kept_now(context: Context, path: str) -> bool:
-    """Whether two answers are the same rendering; caches of single processes may need a few more."""
-    return kept(context, path, tries=6) is not None
+def _still_kept(context: Context, primed: dict[str, set[str | None]], after: str) -> Iterator[Mismatch]:
+    """What is wrong when all pages that were kept are rendered anew."""
+    gone = [path for path, known in primed.items() if rendering(context.get(path)) not in known]
+    if len(gone) == len(primed):
+        yield Mismatch(f"{len(primed)} pages, kept before {after}: not all driven out", "all are rendered anew")
 
 
 def _flood(context: Context, requests: Iterable[tuple[str, str]], statuses: set[int]) -> Iterator[Mismatch]:
