@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -186,13 +186,23 @@ def _with_services(
                 return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
-    declares = declared(stack.declares, layers)
+    declares = declared(stack.declares, layers, {server.name for server in chain(stack, layers)})
     return Composition(stack, layers, found, modules, tuple(services.values()), env, tuple(notes), declares)
 
 
-def declared(of_stack: Iterable[Declaration], layers: tuple[Layer, ...]) -> tuple[Declaration, ...]:
-    """What stack and layers declare they do not support; what a layer declares `alone` holds only without another."""
-    of_layers = (item for layer in layers for item in layer.declares if not (item.alone and len(layers) > 1))
+def declared(
+    of_stack: Iterable[Declaration], layers: tuple[Layer, ...], servers: Container[str] = ()
+) -> tuple[Declaration, ...]:
+    """What stack and layers declare they do not support on a chain of these servers.
+
+    What a layer declares `alone` holds only without another.
+    """
+    of_layers = (
+        item
+        for layer in layers
+        for item in layer.declares
+        if not (item.alone and len(layers) > 1) and (not item.server or item.server in servers)
+    )
     return (*of_stack, *of_layers)
 
 

@@ -77,12 +77,14 @@ class Server:
 class Declaration:
     """A check that a stack or layer does not support, and why; printed wherever results are.
 
-    alone  of a layer: only where it is not joined with another, which may well support it
+    alone   of a layer: only where it is not joined with another, which may well support it
+    server  of a layer: only where the chain has that server
     """
 
     check: str
     reason: str
     alone: bool = False
+    server: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from bench import compose, manifest, paths, render
@@ -102,6 +104,14 @@ def test_a_layer_fits_where_a_server_has_a_snippet():
     reason = compose.misfit(manifest.stacks()["gunicorn"], layer)
     servers = "apache or cherokee or lighttpd or nginx"
     assert reason == f"staticgenerator needs {servers} in the chain: it has no snippet for another server"
+
+
+def test_what_a_layer_declares_of_a_server_holds_only_where_the_chain_has_it():
+    layer = manifest.layers()["staticgenerator"]
+    one = manifest.Declaration("whole-pages", "it looks before it opens", server="cherokee")
+    layer = dataclasses.replace(layer, declares=(one,))
+    assert compose.declared((), (layer,), {"uwsgi", "cherokee"}) == (one,)
+    assert compose.declared((), (layer,), {"uwsgi", "nginx"}) == ()
 
 
 def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):

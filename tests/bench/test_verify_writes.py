@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from bench import paths
 from bench.manifest import Layer
 from bench.verify import all_checks, verify_url, wire
 from bench.verify.checks import files, freshness, service
@@ -106,6 +108,11 @@ def test_a_wrong_layer_fails_the_check_and_no_row_is_left(stub, url, server, nam
 
 def test_every_check_has_a_mistake_that_it_notices():
     assert list(MISTAKES) == [item.name for item in all_checks() if item.group in GROUPS]
+
+
+def test_the_table_of_advisories_has_a_row_for_each_check_and_no_other():
+    rows = re.findall(r"^\| \[(CVE-[0-9-]+)\]", (paths.PROJECT / "docs" / "advisories.md").read_text("utf-8"), re.M)
+    assert sorted(row.lower() for row in rows) == sorted(name for name in MISTAKES if name.startswith("cve-"))
 
 
 def test_a_layer_that_cannot_be_told_is_right_when_the_time_to_live_is_up(stub, url):
