@@ -281,6 +281,7 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     assert page.texts("h1") == ["A tiny benchmark, repeated"]
     assert page.texts("p", "verdict") == [claims.summary(list(found.findings))]
     assert len(page.texts("li", "holds")) == 4
+    assert page.texts("h3")[:2] == ["requests/s", "memory MiB less is better; no figure is published"]
     assert "Part second is left out: two is not installed." in page.texts("li")
     assert (folder / "first" / "report.html").exists()
     assert "first/report.html" in [attributes.get("href") for _, attributes, _ in page.elements]
