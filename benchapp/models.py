@@ -13,6 +13,8 @@ from django.utils import timezone
 
 
 class Author(models.Model):
+    """Somebody who writes posts."""
+
     name = models.CharField(max_length=80)
     city = models.CharField(max_length=60)
     bio = models.TextField(blank=True)
@@ -30,6 +32,8 @@ class Author(models.Model):
 
 
 class Post(models.Model):
+    """An article of an author, with a number among that author's."""
+
     # No index of its own: the one under the unique constraint begins with the author.
     author = models.ForeignKey(Author, on_delete=models.CASCADE, related_name="posts", db_index=False)
     number = models.PositiveIntegerField(
@@ -60,6 +64,8 @@ class Post(models.Model):
 
 
 class Comment(models.Model):
+    """What a reader says of a post, with a rating; `name` is what the reader was called then."""
+
     post = models.ForeignKey(Post, on_delete=models.CASCADE, related_name="comments", db_index=False)
     number = models.PositiveIntegerField(
         null=True,

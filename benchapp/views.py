@@ -48,29 +48,34 @@ def numbered_page(view: View) -> View:
 
 @page
 def home(request: HttpRequest) -> HttpResponse:
+    """The home page: ten parts, each of which a cache can keep by itself."""
     return render(request, "home.html", {"home": Home(), "ttl": settings.BENCHAPP_CACHE_SECONDS})
 
 
 @numbered_page
 def authors(request: HttpRequest, number: int) -> HttpResponse:
+    """All authors, the newest first, 25 a page."""
     page = pagination.page_of_authors(number)
     return _list(request, "authors.html", page, reverse("authors"))
 
 
 @numbered_page
 def posts(request: HttpRequest, number: int) -> HttpResponse:
+    """All posts, the newest first, 25 a page."""
     page = pagination.page_of_posts(number)
     return _list(request, "posts.html", page, reverse("posts"))
 
 
 @numbered_page
 def comments(request: HttpRequest, number: int) -> HttpResponse:
+    """All comments, the newest first, 25 a page."""
     page = pagination.page_of_comments(number)
     return _list(request, "comments.html", page, reverse("comments"))
 
 
 @numbered_page
 def author(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+    """An author with their posts, 25 a page; 404 for an id that is not there."""
     author = get_object_or_404(Author, pk=pk)
     page = pagination.page_of_author_posts(author, number)
     pager = Pager(page, reverse("author", args=[pk]), "#posts")
@@ -79,6 +84,7 @@ def author(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 
 @numbered_page
 def post(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+    """A post with its comments, 25 a page, and the form for another one for who is logged in."""
     form = CommentForm() if request.user.is_authenticated else None
     return _post(request, _post_or_404(pk), number, form)
 
@@ -120,6 +126,7 @@ login = LoginView.as_view(template_name="login.html", redirect_authenticated_use
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The page for a request that cannot be understood or asks for a host that is not served."""
     return _plain(request, "400.html", 400)
 
 

@@ -1,3 +1,5 @@
+"""Authors, posts, comments and the page index."""
+
 from __future__ import annotations
 
 import django.core.validators

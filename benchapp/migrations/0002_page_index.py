@@ -1,3 +1,5 @@
+"""The triggers that keep the page index, and its first count of the rows that are there."""
+
 from __future__ import annotations
 
 from django.db import migrations
