@@ -13,7 +13,7 @@ QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workl
 
 # Every system server, service, load tool and browser that the stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \
-	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege sqlite3 openssl chromium
+	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege hey sqlite3 openssl chromium
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PIP_MODWSGI := $(PIP) 'mod_wsgi>=5,<7'
