@@ -15,6 +15,8 @@ from bench.errors import BenchError
 from bench.load import Figures
 
 OK = "ok"
+# With fewer requests on each connection, those under way at the end are too large a part for Little's law.
+FEWEST_EACH = 5
 
 # Guard -> its default bound, in the order in which they are told.
 BOUNDS: dict[str, float] = {
@@ -110,6 +112,8 @@ def _little(seen: Observed, bound: float) -> str | None:
         return _not("the load tool measures no mean of its own")
     if seen.connecting:
         return _not("the load tool's latency leaves out connecting")
+    if figures.requests_total < FEWEST_EACH * seen.connections:
+        return _not(f"fewer than {FEWEST_EACH} requests a connection")
     busy = figures.requests_per_second * figures.latency_mean_ms / 1000
     # The request under way at the end is not counted; on average half its latency is missing, on every connection.
     bound += figures.latency_mean_ms / 1000 / figures.duration_s

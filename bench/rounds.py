@@ -147,6 +147,7 @@ class Run:
         remaining = sum(len(item.measurements) for item in self.schedule)
         self.progress = Progress(len(self.info.cases), asked.rounds, remaining, self.made)
         self.load = replace(self.load, live=self.progress.live)
+        self.refused: dict[str, str] = {}
         self.pinned = self.environment.affinity
         self.failures = sum(trial.status == "failed" for trial in self.made)
         self.voided = sum(trial.status == "voided" for trial in self.made)
@@ -260,10 +261,17 @@ class Run:
                 self._fail(left, error.message, error.log or newest_log(directory / "logs"))
                 return
             except BenchError as error:
+                self._same_everywhere(item, str(error))
                 self._fail(left, str(error), newest_log(directory / "logs"))
                 return
             finally:
                 _tidy(directory, self.folder.configs / item.name)
+
+    def _same_everywhere(self, item: Deployment, reason: str) -> None:
+        """Raise GlobalFault when another stack could not be brought up for the very same reason."""
+        first = self.refused.setdefault(reason, item.stack)
+        if first != item.stack:
+            raise GlobalFault(f"neither {first} nor {item.stack} can be brought up: {reason}")
 
     def _new_directory(self, item: Deployment) -> Path:
         """Where the deployment keeps its files; each time it is brought up it gets a directory of its own."""

@@ -320,8 +320,9 @@ class Loop:
             self._open(*self._waiting.popleft())
 
     def _tell(self, now: float) -> None:
-        """A line a second: seconds since the start and answers so far."""
+        """A line a second: seconds since the start, answers so far, and whose."""
         second = int((now - self._begins) / TOLD_S)
         if second > self._told:
             self._told = second
-            print(f"progress {now - self._begins:.1f} {self.outcome.latency.total_count}", file=sys.stderr, flush=True)
+            said = f"progress {now - self._begins:.1f} {self.outcome.latency.total_count} {self._number}"
+            print(said, file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 from bench import run
 from bench.compose import Composition, Skip
-from bench.errors import DeploymentError, GlobalFault
+from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.results import Check
 from bench.rounds import Host
 from tests.bench.load_target import target
@@ -52,6 +52,7 @@ class FakeHost(Host):
         self.changes: set[str] = set()
         self.database_gone = ""
         self.gone_after_failure = ""
+        self.unreadable = ""
         self.log_of_failures: list[str] = []
         self.calibrates_on: str | None = None
 
@@ -74,6 +75,8 @@ class FakeHost(Host):
             (run_dir / folder).mkdir()
             (run_dir / folder / "file").write_text(f"{stack} {layer}")
         (logs / "server.log").write_text("it began\n")
+        if self.unreadable:
+            raise BenchError(self.unreadable)
         if stack in self.refuses:
             self.log_of_failures.append(stack)
             raise DeploymentError(f"server exited with status 1: {stack} is tired", logs / "server.log")

@@ -87,6 +87,7 @@ def test_what_is_not_to_be_trusted_is_void(guard, seen, found):
     ("guard", "seen"),
     [
         ("little", replace(CLOSED, mean_is_own=False)),
+        ("little", replace(CLOSED, connections=2001)),
         ("little", replace(CLOSED, connecting=True)),
         ("counts", replace(CLOSED, served="no access log")),
         ("ceiling", replace(CLOSED, ceiling=None)),

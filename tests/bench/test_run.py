@@ -284,6 +284,15 @@ def test_a_database_that_is_gone_stops_a_run_once_and_it_can_go_on(go, host, tmp
     assert (status, len(recorded.trials)) == (0, 2)
 
 
+def test_what_refuses_two_stacks_alike_stops_the_run(go, host, tmp_path):
+    host.unreadable = "layer.toml: unknown key"
+    with pytest.raises(
+        BenchError, match=r"stopped: neither \w+ nor \w+ can be brought up: layer\.toml: unknown key; mend"
+    ):
+        go("--stack", "one", "--stack", "two", "--stack", "three")
+    assert [trial.status for trial in results.read_run(tmp_path / "run").trials] == ["failed"]
+
+
 @pytest.mark.servers
 def test_configurations_are_hashed_without_paths_and_ports(go, tmp_path):
     _, first = go("--stack", "one")
