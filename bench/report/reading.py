@@ -39,9 +39,9 @@ class Figure:
 class Reading:
     """The reports of a reproduction's runs, asked for figures."""
 
-    def __init__(self, reports: Sequence[Report], reasons: Mapping[str, str] | None = None):
+    def __init__(self, reports: Sequence[Report], left_out: Sequence[tuple[Mapping[str, Any], str]] = ()):
         self.reports = reports
-        self.reasons = dict(reasons or {})  # part -> why it could not run
+        self.left_out = left_out  # parts, as in published.toml, that could not run, and why not
 
     def rows(self, place: Place) -> tuple[int | None, list[Row]]:
         """The run that has this case, and its rows, one a level, the highest first."""
@@ -96,7 +96,10 @@ class Reading:
             for skip in report.run.info.skips:
                 if (skip.stack, skip.layer) == (stack, layer):
                     return skip.reason
-        return next(iter(self.reasons.values()), "not part of these runs")
+        for part, reason in self.left_out:
+            if _is_in(part, place):
+                return reason
+        return "not part of these runs"
 
     def stability(self, place: Place) -> tuple[stability.Rating | None, str]:
         """The rating of a place over all its levels, and why there is none."""
@@ -152,6 +155,13 @@ def by_round(row: Row, metric: str) -> Rounds:
         return row.by_round(metric)
     found = {number: COMPUTED[metric](trial) for number, trial in row.ok.items()}
     return {number: value for number, value in found.items() if value is not None}
+
+
+def _is_in(part: Mapping[str, Any], place: Place) -> bool:
+    """Whether a part, had it run, would have measured the place."""
+    wanted = {**DEFAULTS, **place}
+    lists = {"stack": "stacks", "layer": "layers", "workload": "workloads", "size": "sizes"}
+    return all(wanted[key] in part.get(name, [DEFAULTS.get(key)]) for key, name in lists.items())
 
 
 def name_of(place: Place) -> str:

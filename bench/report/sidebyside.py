@@ -117,8 +117,9 @@ def _part(directory: Path, part: reproduction.Part) -> PartReport:
 def arranged(directory: Path, record: Reproduction, parts: Sequence[PartReport]) -> Reproduced:
     """The reproduction's table and findings. Pure."""
     data = reproduction.benchmarks()[record.benchmark]
-    reasons = {part.name: part.reason for part in parts if part.reason}
-    reading = Reading([part.report for part in parts if part.report], reasons)
+    planned = {part["name"]: part for part in data["parts"]}
+    left_out = [(planned[part.name], part.reason) for part in parts if part.reason and part.name in planned]
+    reading = Reading([part.report for part in parts if part.report], left_out)
     columns = tuple(_column(column, data) for column in data["columns"])
     lines = tuple(_line(row, data, columns, reading) for row in data["rows"])
     return Reproduced(directory, record, data, tuple(parts), columns, lines, tuple(claims.findings(data, reading)))
