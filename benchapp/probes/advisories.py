@@ -69,7 +69,8 @@ def _sets_cookie(request: HttpRequest) -> HttpResponse:
 
 def _sets_cookie_spaced(request: HttpRequest) -> HttpResponse:
     page = _sets_cookie(request)
-    page.headers["Vary"] = "Accept-Encoding ,  Cookie "
+    # No space at an end: a header of that form is refused by some servers, and stripped by others.
+    page.headers["Vary"] = "Accept-Encoding ,  Cookie"
     return page
 
 
@@ -105,7 +106,7 @@ KINDS: dict[str, Callable[[HttpRequest], HttpResponse]] = {
     "authorized": _authorized,
     "varies": _varies,
     "vary-any": _with("Vary", "*"),
-    "vary-any-spaced": _with("Vary", " Accept-Encoding ,  * "),
+    "vary-any-spaced": _with("Vary", "Accept-Encoding ,  *"),
     "private-upper": _with("Cache-Control", "PRIVATE"),
     "private-mixed": _with("Cache-Control", "max-age=60, Private"),
     "no-store-upper": _with("Cache-Control", "NO-STORE"),
