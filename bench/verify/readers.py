@@ -21,10 +21,21 @@ class Readers:
     """Clients that ask for `paths` in turn, each on a connection that it keeps as long as the server does.
 
     forgiving  an answer that does not come whole is no mistake: the server is being killed meanwhile
+    pause_s    how long each waits between two requests
     """
 
-    def __init__(self, context: Context, paths: Iterable[str], judge: Judge, clients: int, forgiving: bool = False):
+    def __init__(
+        self,
+        context: Context,
+        paths: Iterable[str],
+        judge: Judge,
+        clients: int,
+        *,
+        forgiving: bool = False,
+        pause_s: float = 0.0,
+    ):
         self.context, self.paths, self.judge, self.forgiving = context, list(paths), judge, forgiving
+        self.pause_s = pause_s
         self.wrong: list[Mismatch] = []
         self.answers = 0
         self.slowest_s = 0.0
@@ -61,6 +72,8 @@ class Readers:
             self._note(begun, self.judge(path, begun, answer))
             if not answer.keeps_open:
                 connection = _closed(connection)
+            if self.pause_s:
+                self._stop.wait(self.pause_s)
         _closed(connection)
 
     def _note(self, begun: float, wrong: Mismatch | None) -> None:

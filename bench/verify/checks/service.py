@@ -16,6 +16,7 @@ from bench.verify.suite import Context, check
 from bench.verify.wire import Answer
 
 CLIENTS = 8
+THINK_S = 0.02
 # Seconds with the service, without it, and with it again.
 BEFORE_S, WITHOUT_S = 0.3, 1.2
 # So many askings in a row have to be a HIT: each worker has a connection of its own to the service.
@@ -45,7 +46,7 @@ def _stopped(context: Context, name: str) -> Iterator[Finding]:
         paths = [row.probe_page, row.post_page or "", context.site.url("home")]
         if not _hits(context, f"/probe/slow/0/{secrets.token_hex(8)}/"):
             yield Mismatch(f"a HIT before {name} is stopped", "none")
-        with Readers(context, paths, _judge, CLIENTS) as readers:
+        with Readers(context, paths, _judge, CLIENTS, pause_s=THINK_S) as readers:
             time.sleep(BEFORE_S)
             with context.running.without_service(name):
                 readers.slowest_s = 0.0
