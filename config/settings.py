@@ -139,8 +139,9 @@ DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 # Of caches that count their entries; Django's default of 300 is 150 pages, since each page takes two.
 MOST_ENTRIES = 10_000
 COUNTING = ("LocMemCache", "FileBasedCache", "MadeTableCache")
-# Caches of Django's that would break a page, and what this site has instead.
+# Caches of Django's that would break a page or cost it much, and what this site has instead.
 SAFER_CACHES = {
+    "django.core.cache.backends.memcached.PyMemcacheCache": "benchapp.caching.backends.KeptMemcachedCache",
     "django.core.cache.backends.redis.RedisCache": "benchapp.caching.backends.ForgivingRedisCache",
     "django.core.cache.backends.db.DatabaseCache": "benchapp.caching.backends.MadeTableCache",
 }
@@ -167,7 +168,7 @@ def _cache(prefix: str) -> dict:
         cache["LOCATION"] = f"{cache['LOCATION']}{prefix}"
     if kind in COUNTING:
         cache.setdefault("OPTIONS", {}).setdefault("MAX_ENTRIES", MOST_ENTRIES)
-    elif kind == "PyMemcacheCache":
+    elif kind == "KeptMemcachedCache":
         cache["OPTIONS"] = MEMCACHED_OPTIONS | cache.get("OPTIONS", {})
     elif kind == "ForgivingRedisCache":
         cache["OPTIONS"] = REDIS_OPTIONS | cache.get("OPTIONS", {})

@@ -1,18 +1,97 @@
-"""Django's caches where one of its own would break a page: a Redis that is down, a table that is not there yet."""
+"""Django's caches where one of its own would break a page or cost it much.
+
+A Redis that is down breaks no page; a table that is not there yet is made; connections to memcached outlive a request.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from django.core.cache.backends.db import DatabaseCache
+from django.core.cache.backends.memcached import PyMemcacheCache
 from django.core.cache.backends.redis import RedisCache
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connections, router
 
 logger = logging.getLogger(__name__)
+
+
+class FetchAhead:
+    """Lets a page that is made of many parts ask for them all at once; each is then got without asking again."""
+
+    _ahead: dict[str, Any] = {}
+
+    def fetch_ahead(self, keys: list[str]) -> None:
+        """Ask for these keys now, for the next `get` of each; forgotten when the request is over."""
+        found = self.get_many(keys)
+        self._ahead = {key: found.get(key, _ABSENT) for key in keys}
+
+    def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
+        if version is None and key in self._ahead:
+            value = self._ahead.pop(key)
+            return default if value is _ABSENT else value
+        return super().get(key, default, version)
+
+    def close(self, **kwargs: Any) -> None:
+        self._ahead = {}
+        super().close(**kwargs)
+
+
+_ABSENT = object()
+
+
+class KeptMemcachedCache(FetchAhead, PyMemcacheCache):
+    """memcached with connections that are kept: Django closes them after each request, which costs more than a get.
+
+    One client serves all threads of a process, from its pool of connections.
+    """
+
+    @property
+    def _cache(self) -> Any:
+        # A forked process has its own.
+        if self._process != os.getpid():
+            self._process, self._kept = os.getpid(), _client(self)
+        return self._kept
+
+    _process, _kept = 0, None
+
+    def close(self, **kwargs: Any) -> None:
+        """Keep the connections."""
+        self._ahead = {}
+
+
+_clients: dict[tuple, Any] = {}
+
+
+def _client(cache: KeptMemcachedCache) -> Any:
+    """The client of this process for these servers."""
+    options = dict(cache._options)
+    if len(cache.client_servers) == 1:
+        options["hasher"] = OneNode
+    key = (os.getpid(), *cache.client_servers, repr(sorted(options.items())))
+    if key not in _clients:
+        _clients[key] = cache._class(cache.client_servers, use_pooling=True, **options)
+    return _clients[key]
+
+
+class OneNode:
+    """The choice among one server, without a hash of every key in Python."""
+
+    def __init__(self) -> None:
+        self.nodes: list[str] = []
+
+    def add_node(self, node: str) -> None:
+        self.nodes.append(node)
+
+    def remove_node(self, node: str) -> None:
+        self.nodes.remove(node)
+
+    def get_node(self, key: str) -> str | None:
+        return self.nodes[0] if self.nodes else None
 
 
 def _forgiving(name: str, instead: Callable[[tuple], Any]) -> Callable[..., Any]:
@@ -32,7 +111,7 @@ def _forgiving(name: str, instead: Callable[[tuple], Any]) -> Callable[..., Any]
     return tried
 
 
-class ForgivingRedisCache(RedisCache):
+class _RedisCache(RedisCache):
     """A Redis that is down makes pages slower, not broken: nothing is found and nothing is kept."""
 
     get = _forgiving("get", lambda args: args[1] if len(args) > 1 else None)
@@ -44,6 +123,10 @@ class ForgivingRedisCache(RedisCache):
     delete_many = _forgiving("delete_many", lambda args: None)
     has_key = _forgiving("has_key", lambda args: False)
     touch = _forgiving("touch", lambda args: False)
+
+
+class ForgivingRedisCache(FetchAhead, _RedisCache):
+    """The same, for pages made of many parts."""
 
 
 class MadeTableCache(DatabaseCache):

@@ -12,19 +12,38 @@ from typing import Any
 
 from django.conf import settings
 from django.core.cache import caches
+from django.core.cache.utils import make_template_fragment_key
 from django.urls import reverse
 
 from benchapp.caching.generations import generation, renew
 from benchapp.caching.staleness import Stale, pages_stale
 
 ALIAS = "template_fragments"
+# The names of the {% cache %} tags in templates/home.html, and of the lookups in benchapp/home.py: asked for at once.
+HOME_FRAGMENTS = (
+    "recent_posts",
+    "most_viewed",
+    "most_discussed",
+    "archive_months",
+    "archive_pick",
+    "busiest_authors",
+    "newest_authors",
+    "cities",
+    "latest_comments",
+    "five_stars",
+)
+HOME_LOOKUPS = ("total_authors", "total_posts", "total_comments", "latest_comment_time")
 
 _MISSING = object()
 
 
 def home_generation() -> str:
     """The word in the key of each part of the home page; another one after a write, empty while the layer is off."""
-    return page_generation(reverse("home"))
+    word = page_generation(reverse("home"))
+    if word and hasattr(cache := caches[ALIAS], "fetch_ahead"):
+        parts = [make_template_fragment_key(name, [word]) for name in HOME_FRAGMENTS]
+        cache.fetch_ahead([*parts, *(_key(name, word) for name in HOME_LOOKUPS)])
+    return word
 
 
 def page_generation(path: str) -> str:
@@ -35,7 +54,7 @@ def page_generation(path: str) -> str:
 def lookup(name: str, word: str, compute: Callable[[], Any]) -> Any:
     """The value kept under a name and a generation, computed when it is not there; None is a value too."""
     cache = caches[ALIAS]
-    key = f"lookup.{name}.{word}"
+    key = _key(name, word)
     value = cache.get(key, _MISSING)
     if value is _MISSING:
         value = compute()
@@ -51,3 +70,7 @@ def connect() -> None:
 def _forget(stale: Stale, **kwargs: object) -> None:
     if settings.BENCHAPP_FRAGMENTS:
         renew(caches[ALIAS], stale)
+
+
+def _key(name: str, word: str) -> str:
+    return f"lookup.{name}.{word}"

@@ -16,7 +16,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.caching.fragments import ALIAS
+from benchapp.caching.fragments import ALIAS, HOME_FRAGMENTS, HOME_LOOKUPS
 from benchapp.home import Home
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows, account, make_rows
@@ -37,7 +37,10 @@ def test_ten_fragments_and_four_lookups_are_one_query_each(client: Client, rows:
 def test_each_part_of_the_home_page_is_kept_under_its_generation():
     template = (Path(settings.BASE_DIR) / "templates" / "home.html").read_text()
     names = re.findall(r"{% cache ttl (\w+) home.generation %}", template)
-    assert len(set(names)) == len(re.findall(r"{% cache ", template)) == 10
+    assert len(names) == len(re.findall(r"{% cache ", template)) == 10
+    assert sorted(names) == sorted(HOME_FRAGMENTS), "all are asked for at once"
+    lookups = re.findall(r'lookup\("(\w+)"', (Path(settings.BASE_DIR) / "benchapp" / "home.py").read_text())
+    assert sorted(lookups) == sorted(HOME_LOOKUPS)
 
 
 def test_warm_fragments_run_no_query(client: Client, rows: Rows, site_with: Site):

@@ -14,6 +14,7 @@ from django.core.cache import caches
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pymemcache.client.base import Client as Client_
 
 from tests.app.conftest import Rows
 
@@ -83,3 +84,26 @@ def test_pages_and_fragments_share_one_memcached(rows: Rows, site_with: Site, so
         Client().get("/")
         caches["default"].delete("name")
         assert caches["template_fragments"].get("name") == "fragment"
+
+
+def test_a_warm_page_of_many_parts_asks_twice_on_a_connection_that_is_kept(
+    rows: Rows, site_with: Site, socket: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    def noted(name: str) -> Callable[..., object]:
+        method = getattr(Client_, name)
+
+        def call(self: Client_, *args: object, **kwargs: object) -> object:
+            asked.append(name)
+            return method(self, *args, **kwargs)
+
+        return call
+
+    with site_with(BENCHAPP_FRAGMENTS="1", CACHE_URL=f"memcache://{socket}"), memcached(socket):
+        queries()
+        for name in ("get", "get_many", "_connect"):
+            monkeypatch.setattr(Client_, name, noted(name))
+        assert queries() == 0
+        # The words of the generation, then all parts.
+        assert asked == ["get_many", "get_many"]

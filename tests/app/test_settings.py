@@ -187,10 +187,10 @@ def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
         ("filecache:///tmp/site", "filebased.FileBasedCache", "/tmp/site"),
         ("dbcache://cache_table", "MadeTableCache", "cache_table"),
         ("redis:///run/r.sock?db=1", "ForgivingRedisCache", "unix:///run/r.sock"),
-        ("memcache://127.0.0.1:11211", "memcached.PyMemcacheCache", "127.0.0.1:11211"),
-        ("memcache://a:1,b:2", "memcached.PyMemcacheCache", ["a:1", "b:2"]),
-        ("memcache:///run/m.sock", "memcached.PyMemcacheCache", "unix:/run/m.sock"),
-        ("pymemcache:///run/m.sock", "memcached.PyMemcacheCache", "unix:/run/m.sock"),
+        ("memcache://127.0.0.1:11211", "KeptMemcachedCache", "127.0.0.1:11211"),
+        ("memcache://a:1,b:2", "KeptMemcachedCache", ["a:1", "b:2"]),
+        ("memcache:///run/m.sock", "KeptMemcachedCache", "unix:/run/m.sock"),
+        ("pymemcache:///run/m.sock", "KeptMemcachedCache", "unix:/run/m.sock"),
     ],
 )
 def test_caches(settings_from: FromEnvironment, url: str, backend: str, location: str | list[str]):
