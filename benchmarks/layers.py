@@ -5,8 +5,8 @@ One run on one machine: servers and services of all layers are up at the same ti
 asks each layer in an order of its own, so that what disturbs the machine disturbs all alike; the table shows medians
 over the rounds, their ranges, and the ratio to the limit or to `none`. Figures of two runs are not to be compared.
 
-On a machine with other work, requests a second say little: beside them stands how many requests a second of the servers'
-processor time is enough for, services included, with the same ratios.
+On a machine with other work, requests a second say little: beside them stands how many requests a second of the
+servers' processor time is enough for, services included, with the same ratios.
 
     python -m benchmarks.layers --database sqlite:////tmp/site.sqlite3 --rounds 5 --seconds 3 --json layers.json
 """
