@@ -51,6 +51,31 @@ def caveats(found: Reproduced) -> list[str]:
     return notes + [note for note in seen if note not in notes]
 
 
+def machine(found: Reproduced) -> list[tuple[str, str]]:
+    """Facts about the machine, which all parts share; load and database are each part's own."""
+    facts = answers.machine(found.reports[0])
+    return facts if len(found.reports) == 1 else [fact for fact in facts if fact[0] not in ("Load", "Database")]
+
+
+def left_out(found: Reproduced) -> list[tuple[str, str, str]]:
+    """What has no figure: of what, what became of it, and why."""
+    said = []
+    for part in found.parts:
+        if part.reason:
+            said.append((f"part {part.name}", "could not run here", part.reason))
+        if not part.report:
+            continue
+        for skip in part.report.run.info.skips:
+            said.append((f"{skip.stack} with {skip.layer}", "skipped", skip.reason))
+        for word, failures in (("failed", part.report.failures), ("voided", part.report.voided)):
+            for failure in failures:
+                rounds = ", ".join(map(str, failure.rounds))
+                setting = failure.setting
+                name = f"{failure.stack} with {failure.layer}, {setting.workload}, {setting.load}"
+                said.append((name, f"{word} in round {rounds}", failure.reason))
+    return said
+
+
 def shown(cell: Cell, column: Column) -> str:
     """The measured figure of a cell as text."""
     if column.is_rating:
@@ -107,7 +132,7 @@ def as_html(found: Reproduced) -> str:
         report=first,
         run=first.run,
         plan=first.run.info.plan,
-        machine=answers.machine(first),
+        machine=machine(found),
         title=heading(found),
         metrics=glossary.metrics(),
         words=glossary.WORDS,
@@ -122,10 +147,7 @@ class _Texts:
         self.opening, self.caveats, self.baselines = opening(found), caveats(found), baselines(found)
         self.summary = claims.summary(list(found.findings))
         self.signs = SIGNS
-        self.gaps = any(
-            part.reason or (part.report and (part.report.run.info.skips or part.report.failures or part.report.voided))
-            for part in found.parts
-        )
+        self.gaps = left_out(found)
         self.shown, self.published = shown, published
         self.ratio, self.published_ratio = ratio, published_ratio
 
@@ -166,11 +188,20 @@ def as_markdown(found: Reproduced) -> str:
     ]
     for index, column in enumerate(found.columns):
         blocks += [f"### {markdown.plain(column.title)}", _markdown_table(found, column, index)]
+    blocks += ["## Which to pick on this machine"]
+    for report in found.reports:
+        for answer in answers.answers(report):
+            title = f"{answers.setting_title(report, answer.panel)} at {answer.panel.setting.load}"
+            blocks.append(f"**{markdown.sentence(title)}.** " + " ".join(map(markdown.sentence, answer.sentences)))
+    if gaps := left_out(found):
+        rows = [[markdown.plain(name), outcome, markdown.code(reason)] for name, outcome, reason in gaps]
+        blocks += ["## Left out", markdown.table(("what", "outcome", "reason"), rows, left=3)]
     blocks += ["## Runs"]
     for part in found.parts:
         if part.report:
             command = markdown.code(answers.command(part.report))
-            blocks.append(f"- {markdown.code(part.name)}: {answers.measured(part.report)}; made by {command}")
+            link = f"[{markdown.plain(part.name)}]({part.name}/report.md)"
+            blocks.append(f"- {link}, with all its figures: {answers.measured(part.report)}; made by {command}")
     return "\n\n".join(blocks) + "\n"
 
 

@@ -286,6 +286,7 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     assert len(page.texts("li", "holds")) == 4
     assert page.texts("h3")[:2] == ["requests/s", "memory MiB less is better; no figure is published"]
     assert "Part second is left out: two is not installed." in page.texts("li")
+    assert {"part second", "could not run here", "two is not installed"} <= set(page.texts("td"))
     assert (folder / "first" / "report.html").exists()
     assert "first/report.html" in [attributes.get("href") for _, attributes, _ in page.elements]
     assert str(folder.parent) not in text
@@ -293,6 +294,7 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     shown = page.texts("td")
     assert "2.50\N{MULTIPLICATION SIGN}" in shown
     rows = cells_of(report.write(folder, "md").read_text("utf-8"))
+    assert ["part second", "could not run here", "`two is not installed`"] in rows
     (row,) = [row for row in rows if row[0] == "Nginx" and row[2] == "25"]
     assert row[4] in shown
     lines = list(csv.DictReader((report.write(folder, "csv")).read_text("utf-8").splitlines()))
