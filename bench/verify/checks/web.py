@@ -19,8 +19,9 @@ CLIENTS = 4
 # How many of those made up are asked for again, to see whether they were kept.
 SAMPLE = 50
 PRIMED = 5
-# What a random cookie may cost of the hits that visitors without cookies have.
-LEAST_SHARE = 0.9
+# What must be left of the hits that visitors without cookies have. A layer that takes each cookie for a variant has none
+# left; processes with caches of their own meet a page first in each, so that the two ratios are never quite the same.
+LEAST_SHARE = 0.5
 
 
 @check("hit-ratio", group="web")
