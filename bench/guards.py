@@ -199,7 +199,8 @@ def _others(seen: Observed, bound: float) -> str | None:
 
 def _late(seen: Observed, bound: float) -> str | None:
     """Requests of an open loop left on time, or so little late that it is lost in their latency."""
-    delay, latency = seen.figures.send_delay_p99_ms, seen.figures.latency_p99_ms
+    figures = seen.figures
+    delay, latency = figures.send_delay_p99_ms, figures.latency_p99_ms or figures.latency_max_ms
     if delay is None:
         return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not tell")
     if delay <= max(bound, (latency or 0) / 10):

@@ -279,7 +279,8 @@ def _timed(
     limit_s = job.seconds + job.timeout_s + GRACE_S
     stays_open = _stays_open(running, job.paths[0])
     bodies = Bodies(running.url, expected, max(1.0, job.seconds / LOOKS))
-    access_log = AccessLog(running.logs / "access.log")
+    # A relative name is relative to the logs or to where the server runs.
+    access_log = AccessLog(*(folder / "access.log" for folder in (running.logs, running.logs.parent / "run")))
     observer.start()
     bystanders, tool_before = Bystanders(), _children_s()
     bodies.start()

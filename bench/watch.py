@@ -102,8 +102,8 @@ def _busy_s() -> float | None:
 class AccessLog:
     """Lines that the front server wrote to its access log since the start, where the deployment keeps one."""
 
-    def __init__(self, path: Path | None):
-        self._path = path if path and path.is_file() else None
+    def __init__(self, *paths: Path):
+        self._path = next((path for path in paths if path.is_file()), None)
         self._from = self._size()
 
     def lines(self, at_least: int) -> int | str:
