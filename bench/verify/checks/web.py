@@ -19,8 +19,8 @@ CLIENTS = 4
 # How many of those made up are asked for again, to see whether they were kept.
 SAMPLE = 50
 PRIMED = 5
-# What must be left of the hits that visitors without cookies have. A layer that takes each cookie for a variant has none
-# left; processes with caches of their own meet a page first in each, so that the two ratios are never quite the same.
+# What must be left of the hits that visitors without cookies have. A layer to which each cookie is a variant has none
+# left. Processes with caches of their own meet a page first in each, so that the two ratios are never quite the same.
 LEAST_SHARE = 0.5
 
 
