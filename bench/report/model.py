@@ -110,9 +110,9 @@ class Row:
         Percentiles of rounds without histograms cannot be pooled: then it is the median of the rounds' own.
         """
         own = spread(self.by_round(field).values())
-        if field not in PERCENTILES or self.histogram is None:
+        if field not in self.pooled:
             return own
-        pooled = histogram.percentile_ms(self.histogram, PERCENTILES[field])
+        pooled = self.pooled[field]
         if pooled is None:
             return None
         if own is None:
@@ -120,9 +120,12 @@ class Row:
         return Pooled(pooled, min(own.low, pooled), max(own.high, pooled), own.count)
 
     @cached_property
-    def histogram(self) -> object | None:
-        """Latencies of all rounds' requests in one histogram; None when a round kept none."""
-        return histogram.merged(trial.histogram for trial in self.ok.values())
+    def pooled(self) -> dict[str, float | None]:
+        """Field -> percentile of all rounds' requests together; empty when a round kept no histogram."""
+        whole = histogram.merged(trial.histogram for trial in self.ok.values())
+        if whole is None:
+            return {}
+        return {field: histogram.percentile_ms(whole, percent) for field, percent in PERCENTILES.items()}
 
     @cached_property
     def rate(self) -> Spread | None:
