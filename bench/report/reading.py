@@ -73,10 +73,13 @@ class Reading:
         if any(row.wrong for row in rows):
             return Figure(run=run, why="it gave wrong answers")
         levels = [by_round(row, metric) for row in rows]
-        # The lowest or highest level is one of all levels only where each of them was measured.
-        numbers = [number for number in levels[0] if all(number in found for found in levels)] if levels else []
-        choose = {"min": min, "max": max, None: max}[pick]
-        found = {number: choose(figures[number] for figures in levels) for number in numbers}
+        # A level that failed served less than those that stood: the highest is among these, the lowest would be the
+        # failed one, which has no figure.
+        has = any if pick == "max" else all
+        numbers = {number: None for figures in levels for number in figures}
+        numbers = [number for number in numbers if has(number in figures for figures in levels)]
+        choose = min if pick == "min" else max
+        found = {number: choose(figures[number] for figures in levels if number in figures) for number in numbers}
         return Figure(found, run, "" if found else _why_not(rows))
 
     def _median_of(self, place: Place, metric: str) -> Figure:

@@ -13,6 +13,7 @@ import pytest
 from bench import cli, compose, guards, report, reproduce, reproduction, results, run, sizes, workload
 from bench.errors import BenchError
 from bench.report import claims, reading, sidebyside
+from bench.report.model import arrange
 from bench.report.reading import Figure, Reading, name_of, quotient
 from bench.results import Trial
 from bench.stats import Spread
@@ -303,6 +304,24 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     assert float(line["published_ratio"]) == 2.5
     gone = next(line for line in lines if line["row"] == "Gone")
     assert (gone["measured"], gone["ratio"], gone["why_not_measured"]) == ("", "", "two is not installed")
+
+
+def test_the_highest_of_all_levels_stands_where_one_failed_and_the_lowest_does_not(tmp_path):
+    cases = results.read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
+
+    def fail(trial):
+        case = next(item for item in cases if item.case_id == trial.case_id)
+        return report_folder.failed(case, 50, trial.round, "it fell over") if trial.level == 50 else trial
+
+    found = arrange(results.read_run(report_folder.make(tmp_path / "run", levels=(10, 50), change=fail)))
+    place = {"stack": "nginx-uwsgi", "workload": "home"}
+    row = found.panels[-1].row("nginx-uwsgi", "none")
+    asked = Reading([found]).figure
+    assert row.setting.level == 10
+    assert asked({**place, "pick": "max"}, "requests_per_second").rounds == row.by_round("requests_per_second")
+    for other in ({"pick": "min"}, {}):
+        figure = asked({**place, **other}, "requests_per_second")
+        assert (figure.rounds, figure.why) == ({}, "failed: it fell over")
 
 
 def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):
