@@ -37,6 +37,10 @@ BENCHAPP_SITE_MIDDLEWARE = environment.flag(env, "BENCHAPP_SITE_MIDDLEWARE", def
 BENCHAPP_VIEW_CACHE = environment.flag(env, "BENCHAPP_VIEW_CACHE", default=False)
 # Finished pages are written below this directory for a web server to serve; None turns the layer off.
 BENCHAPP_STATICGENERATOR_ROOT = environment.directory(env, "BENCHAPP_STATICGENERATOR_ROOT", None, base=BASE_DIR)
+# The most that those files may take together, in megabytes of 1024 * 1024; 0: as much as they are.
+BENCHAPP_STATICGENERATOR_MB = environment.whole_number(
+    env, "BENCHAPP_STATICGENERATOR_MB", 0, minimum=0, maximum=1_048_576
+)
 # The memcached that finished pages are put into for a web server to read, as `unix:/path` or `host:port`; empty: off.
 BENCHAPP_MEMCACHED_PAGES = environment.memcached(env, "BENCHAPP_MEMCACHED_PAGES")
 # Finished pages are put into uWSGI's cache `pages`, from which it answers before Python runs.

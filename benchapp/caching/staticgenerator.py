@@ -12,7 +12,8 @@ the file `.generation`. A rendering notes the generation before it reads anythin
 page is kept only if the generation is still the same. Comparing and renaming happen under a lock of that
 file, which a purge takes too, across all processes that share the root.
 
-Files older than BENCHAPP_CACHE_SECONDS are removed by `manage.py expirepages`.
+Files older than BENCHAPP_CACHE_SECONDS are removed by `manage.py expirepages`, and the oldest of what is more than
+BENCHAPP_STATICGENERATOR_MB.
 """
 
 from __future__ import annotations
@@ -194,27 +195,38 @@ class Pages:
         for directory in moved:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def expire(self, seconds: float) -> tuple[int, int]:
+    def expire(self, seconds: float, most_bytes: int | None = None) -> tuple[int, int]:
         """Remove pages older than so many seconds, leftovers of killed writers, and directories left empty.
 
-        Returns how many pages were removed and how many stay.
+        When all that stays has more than `most_bytes`, the oldest of it goes too. Returns how many pages were removed
+        and how many stay.
         """
-        removed = kept = 0
+        files = sorted(self._files())
+        total = sum(size for _, size, _ in files)
         oldest = time.time() - seconds
-        for folder, _, names in os.walk(self.root, topdown=False):
-            for name in names:
-                if name == GENERATION:
-                    continue
-                with contextlib.suppress(FileNotFoundError):
-                    if (file := Path(folder, name)).stat().st_mtime <= oldest:
-                        file.unlink()
-                        removed += name == INDEX
-                    else:
-                        kept += name == INDEX
+        removed = kept = 0
+        for changed, size, file in files:
+            if changed > oldest and (most_bytes is None or total <= most_bytes):
+                kept += file.name == INDEX
+                continue
+            total -= size
+            with contextlib.suppress(FileNotFoundError):
+                file.unlink()
+                removed += file.name == INDEX
+        for folder, _, _ in os.walk(self.root, topdown=False):
             if Path(folder) != self.root:
                 with contextlib.suppress(OSError):  # not empty
                     Path(folder).rmdir()
         return removed, kept
+
+    def _files(self) -> Iterator[tuple[float, int, Path]]:
+        """When each file below the root was written, its size, and the file."""
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                if name != GENERATION:
+                    with contextlib.suppress(FileNotFoundError):
+                        found = (file := Path(folder, name)).stat()
+                        yield found.st_mtime, found.st_size, file
 
     def _renew(self) -> str:
         """Begin the first generation of a root, or the next one after it was emptied by hand."""

@@ -438,3 +438,34 @@ def test_expirepages_keeps_pages_within_the_time_to_live_and_stops_when_told(roo
         process.terminate()
         assert process.wait(timeout=20) == 0
         assert process.stderr.read() == b""
+
+
+def test_the_oldest_pages_go_when_all_take_more_room_than_they_may(pages: Pages, root: Path):
+    keep(pages, "/a/", "/b/", "/c/", body=b"x" * 1000)
+    for number, name in enumerate("abc"):
+        os.utime(root / name / "index.html", (time.time() - 30 + number,) * 2)
+    assert pages.expire(60, most_bytes=2500) == (1, 2)
+    assert files(root) == ["b/index.html", "c/index.html"]
+
+
+def test_a_writer_that_is_killed_leaves_no_page_and_its_half_goes_when_its_time_is_up(pages: Pages, root: Path):
+    killed = """
+import os, pathlib, signal, sys
+from benchapp.caching.staticgenerator import Pages
+def half(path, body):
+    with open(path, "wb") as file:
+        file.write(body[: len(body) // 2])
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+pathlib.Path.write_bytes = half
+pages = Pages(pathlib.Path(sys.argv[1]))
+pages.store(pages.file_of("/a/"), b"page" * 1000, pages.generation())
+"""
+    env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings", "DATABASE_URL": "sqlite://:memory:"}
+    prelude = "import django; django.setup()"
+    done = subprocess.run([sys.executable, "-c", prelude + killed, str(root)], cwd=settings.BASE_DIR, env=env)
+    assert done.returncode == -signal.SIGKILL
+    assert not (root / "a" / "index.html").exists()
+    assert [path.stat().st_size for path in (root / "a").iterdir()] == [2000]
+    pages.expire(0)
+    assert not (root / "a").exists()

@@ -17,7 +17,10 @@ from benchapp.caching.staticgenerator import Pages
 class Command(BaseCommand):
     """Runs beside the servers until it is told to stop, or once from a timer."""
 
-    help = "Remove pages on disk before they are older than BENCHAPP_CACHE_SECONDS; runs until SIGTERM."
+    help = (
+        "Remove pages on disk before they are older than BENCHAPP_CACHE_SECONDS, and the oldest of what is more than "
+        "BENCHAPP_STATICGENERATOR_MB; runs until SIGTERM."
+    )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,7 +31,7 @@ class Command(BaseCommand):
             raise CommandError("the layer is off: set BENCHAPP_STATICGENERATOR_ROOT to the directory of its pages")
         pages = Pages(Path(settings.BENCHAPP_STATICGENERATOR_ROOT))
         if options["once"]:
-            removed, kept = pages.expire(settings.BENCHAPP_CACHE_SECONDS)
+            removed, kept = pages.expire(settings.BENCHAPP_CACHE_SECONDS, most_bytes())
             self.stdout.write(f"{removed} removed, {kept} kept in {pages.root}")
         else:
             expire_until_told(pages, settings.BENCHAPP_CACHE_SECONDS)
@@ -41,4 +44,9 @@ def expire_until_told(pages: Pages, seconds: int) -> None:
         signal.signal(number, lambda *_: stop.set())
     interval = seconds / 10
     while not stop.wait(interval):
-        pages.expire(seconds - interval)
+        pages.expire(seconds - interval, most_bytes())
+
+
+def most_bytes() -> int | None:
+    """How much all pages together may take between two sweeps; None when that is not limited."""
+    return settings.BENCHAPP_STATICGENERATOR_MB * 1_048_576 or None
