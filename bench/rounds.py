@@ -78,10 +78,11 @@ class Host:
         """Collected names of the static files by their plain ones."""
         return site.static_names()
 
-    def rows_total(self, running: Running) -> int | None:
-        """How many rows the site holds."""
-        printed = site.manage(["siterows", "--json"], running.env["DATABASE_URL"], worker())
-        return sum(json.loads(printed).values())
+    def rows(self, running: Running) -> tuple[int, int | None]:
+        """How many rows the site holds, and from which seed they were made, None when that is not known."""
+        told = json.loads(site.manage(["siterows", "--json", "--seed"], running.env["DATABASE_URL"], worker()))
+        seed = told.pop("seed")
+        return sum(told.values()), seed
 
     def settle(self, pinned: pin.Cores | None, running: Running) -> None:
         """Move what is up to its cores: services to theirs, all else to the stack's."""
@@ -314,7 +315,9 @@ class Run:
     def _count_rows(self, running: Running) -> None:
         """Ask the site how many rows it has, once in a run."""
         if self.info.plan.rows_total is None:
-            total = self.host.rows_total(running)
+            total, seed = self.host.rows(running)
+            self.environment = replace(self.environment, rows_seed=seed)
+            self.folder.write_environment(self.environment)
             self.info = replace(self.info, plan=replace(self.info.plan, rows_total=total))
             self.folder.write_info(self.info)
 

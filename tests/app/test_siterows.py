@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from benchapp.models import Author, Comment, Post
+from fixtures.generator import SEED_DEFAULT, Rows
 
 
 def rows() -> dict[str, int]:
@@ -27,6 +28,19 @@ def test_it_counts_every_table(site_database: str) -> None:
     assert rows() == {"authors": 1, "posts": 2, "comments": 3}
     posts[0].delete()
     assert rows() == {"authors": 1, "posts": 1, "comments": 0}
+
+
+def test_it_knows_the_rows_of_the_default_seed(sqlite_site: str) -> None:
+    def told(*words: str) -> str:
+        out = StringIO()
+        call_command("siterows", "--seed", *words, stdout=out)
+        return out.getvalue()
+
+    assert json.loads(told("--json"))["seed"] is None
+    assert told().endswith("seed       unknown\n")
+    made = Rows(SEED_DEFAULT, 3000).row("author", 1)
+    Author.objects.create(**{name: made[name] for name in ("id", "name", "city", "bio")})
+    assert json.loads(told("--json"))["seed"] == SEED_DEFAULT
 
 
 def test_without_json_it_is_for_people(sqlite_site: str) -> None:

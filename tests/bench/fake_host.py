@@ -129,8 +129,8 @@ class FakeHost(Host):
     def static_names(self) -> dict[str, str]:
         return STATIC
 
-    def rows_total(self, running: SimpleNamespace) -> int:
-        return 1234
+    def rows(self, running: SimpleNamespace) -> tuple[int, int]:
+        return 1234, 7
 
     def settle(self, pinned: dict | None, running: SimpleNamespace) -> None:
         """The tiny site is in this process, which is to stay where it is."""

@@ -99,7 +99,7 @@ def test_a_run_records_what_was_asked_and_what_was_measured(go, host, capsys):
     assert recorded.info.notes[-1] == "the machine is odd"
     assert "one is small" not in recorded.info.notes
     assert recorded.info.skips == (results.Skip("two", "files", None, "no server of its chain serves files"),)
-    assert recorded.info.plan.rows_total == 1234
+    assert (recorded.info.plan.rows_total, recorded.environment.rows_seed) == (1234, 7)
     assert recorded.info.plan.order_seed is not None
     assert recorded.info.finished_at
     assert {(check.stack, check.layer) for check in recorded.checks} == {

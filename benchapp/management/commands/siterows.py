@@ -10,6 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from benchapp import pagination
+from benchapp.models import Author
+from fixtures.generator import SEED_DEFAULT, Rows
 
 
 class Command(BaseCommand):
@@ -20,6 +22,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object instead of a line for each")
+        parser.add_argument(
+            "--seed", action="store_true", help=f"also the seed, when it is loadfixtures' default, {SEED_DEFAULT}"
+        )
 
     def handle(self, **options: Any) -> None:
         try:
@@ -28,10 +33,20 @@ class Command(BaseCommand):
                 "posts": pagination.total_posts(),
                 "comments": pagination.total_comments(),
             }
+            seed = {"seed": _seed()} if options["seed"] else {}
         except DatabaseError as error:
             reason = str(error).strip().splitlines()[0]
             raise CommandError(f"the database cannot be read ({reason}): run ./manage.py migrate") from error
         if options["json"]:
-            self.stdout.write(json.dumps(rows))
+            self.stdout.write(json.dumps({**rows, **seed}))
         else:
             self.stdout.write("\n".join(f"{table:<10} {count:,}" for table, count in rows.items()))
+            if seed:
+                self.stdout.write(f"seed       {'unknown' if seed['seed'] is None else seed['seed']}")
+
+
+def _seed() -> int | None:
+    """The default seed when the first author is the one that it makes, at any number of rows; else None."""
+    made = Rows(SEED_DEFAULT).row("author", 1)
+    same = {name: made[name] for name in ("id", "name", "city", "bio")}
+    return SEED_DEFAULT if Author.objects.filter(**same).exists() else None
