@@ -6,6 +6,7 @@ import ipaddress
 import uuid
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -21,10 +22,12 @@ def real_address(get_response: GetResponse) -> GetResponse:
     """Take the client's address from X-Real-IP and the port from Host, behind a web server that overwrites them.
 
     Over a Unix socket there is no other source: the application server sees an empty address, and no port or 0.
+    A server before that one, brought by a caching layer, says it in X-Front-Address.
     """
+    header = "HTTP_X_FRONT_ADDRESS" if settings.BENCHAPP_FRONT else "HTTP_X_REAL_IP"
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        address = request.META.get("HTTP_X_REAL_IP", "").strip()
+        address = request.META.get(header, "").strip()
         if _is_address(address):
             request.META["REMOTE_ADDR"] = address
         request.META["SERVER_PORT"] = _port(request)
@@ -38,7 +41,7 @@ def _port(request: HttpRequest) -> str:
     host, _, port = request.META.get("HTTP_HOST", "").rpartition(":")
     if host and port.isdecimal():
         return port
-    return "443" if request.META.get("HTTP_X_FORWARDED_PROTO") == "https" else "80"
+    return "443" if request.is_secure() else "80"
 
 
 def _is_address(value: str) -> bool:

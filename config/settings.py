@@ -26,6 +26,8 @@ ALLOWED_HOSTS = environment.hosts(env, "ALLOWED_HOSTS", default=["localhost", "1
 CSRF_TRUSTED_ORIGINS = environment.origins(env, "CSRF_TRUSTED_ORIGINS")
 # A web server that overwrites X-Forwarded-Proto and X-Real-IP stands in front: believe them.
 BENCHAPP_BEHIND_PROXY = environment.flag(env, "BENCHAPP_BEHIND_PROXY", default=False)
+# A server before the whole chain says the same in X-Front-Address and X-Front-Proto, which those between pass on unread.
+BENCHAPP_FRONT = environment.flag(env, "BENCHAPP_FRONT", default=False)
 # Production over HTTPS: redirect plain HTTP, send HSTS, mark cookies secure.
 BENCHAPP_HTTPS = environment.flag(env, "BENCHAPP_HTTPS", default=False)
 # How list pages are found: `counted` costs the same at any depth, `offset` is Django's own paginator.
@@ -226,7 +228,7 @@ SECURE_SSL_REDIRECT = BENCHAPP_HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
 SECURE_HSTS_SECONDS = 30 * 24 * 3600 if BENCHAPP_HTTPS else 0
 if BENCHAPP_BEHIND_PROXY:
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FRONT_PROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "strict-origin-when-cross-origin"
 # HSTS for every subdomain, and the browsers' preload lists, bind more than this site: their owner decides.

@@ -17,6 +17,13 @@ sub vcl_recv {
     set req.http.X-Real-IP = client.ip;
     set req.http.X-Forwarded-For = client.ip;
     set req.http.X-Forwarded-Proto = "http";
+    # Who ends TLS before Varnish speaks to a socket of its own, with the client's address (PROXY protocol).
+    if (local.socket == "tls") {
+        set req.http.X-Forwarded-Proto = "https";
+    }
+    # The same under names that no server between here and the site knows, so that none of them takes or changes them.
+    set req.http.X-Front-Address = client.ip;
+    set req.http.X-Front-Proto = req.http.X-Forwarded-Proto;
     unset req.http.X-Forwarded-Host;
     unset req.http.X-Forwarded-Port;
     unset req.http.X-Forwarded-Ssl;
