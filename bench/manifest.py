@@ -44,6 +44,7 @@ class Server:
     bad_output a regular expression that, found in the check's output, means a bad file whatever the exit status
     instances  name of the value that says how many of it to start, each with its own address; empty for one
     env        environment of this server alone
+    proxied    the Unix socket (a template) where what ends TLS before it speaks the PROXY protocol; empty: none
     about      one line for people
     """
 
@@ -64,6 +65,7 @@ class Server:
     bad_output: str = ""
     instances: str = ""
     env: dict[str, str] = field(default_factory=dict)
+    proxied: str = ""
     about: str = ""
 
     def __post_init__(self) -> None:

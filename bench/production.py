@@ -78,15 +78,12 @@ def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
     """Write the files into `target`; returns them, sorted."""
     target = target.absolute()
     front = composition.servers[-1]
-    if (
-        front not in composition.stack.servers
-        and chosen.names["listener"] == "tls"
-        and not render.has_tls(front, composition)
-    ):
-        raise BenchError(
-            f"layer {composition.layer_name}: {front.name} has no TLS listener; put a server that ends TLS before it "
-            "and add --set listener=plain --set redirect=off"
-        )
+    without_tls = chosen.names["listener"] == "tls" and not render.has_tls(front, composition)
+    if without_tls and front not in composition.stack.servers:
+        if not chosen.places:
+            raise BenchError(f"layer {composition.layer_name}: {front.name} has no TLS listener; use listener=plain")
+        # TLS ends before all of them, so none behind speaks it.
+        chosen = chosen.changed({"listener": "plain", "redirect": "off"})
     render.fresh_directory(target)
     if not chosen.places:
         places = deployment.bench_places(target, target / "run", identity.worker(), ports.free_port())
@@ -95,7 +92,7 @@ def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
         places = production_places(chosen)
         conf = target
         composition = _with_host_programs(composition, places)
-        if chosen.names["listener"] == "tls" and not render.has_tls(front, composition):
+        if without_tls:
             composition, places = _behind_a_terminator(composition, places)
     next_port = iter(range(8001, 8999)).__next__
     wiring = render.wire(composition.servers, places, render.settings(composition, chosen), next_port)
@@ -157,6 +154,7 @@ def _write_host_files(
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
         "host_commands": _host_commands(composition, places, wiring, chosen),
         "ends_tls": chosen.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition),
+        "proxied": render.text(composition.servers[-1].proxied, vars(places), composition.servers[-1].name),
         "env": _site_env(composition, places, chosen),
     }
     written = []

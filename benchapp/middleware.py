@@ -41,7 +41,8 @@ def _port(request: HttpRequest) -> str:
     host, _, port = request.META.get("HTTP_HOST", "").rpartition(":")
     if host and port.isdecimal():
         return port
-    return "443" if request.is_secure() else "80"
+    says = "HTTP_X_FRONT_PROTO" if settings.BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO"
+    return "443" if request.META.get(says) == "https" else "80"
 
 
 def _is_address(value: str) -> bool:

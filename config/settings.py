@@ -26,7 +26,7 @@ ALLOWED_HOSTS = environment.hosts(env, "ALLOWED_HOSTS", default=["localhost", "1
 CSRF_TRUSTED_ORIGINS = environment.origins(env, "CSRF_TRUSTED_ORIGINS")
 # A web server that overwrites X-Forwarded-Proto and X-Real-IP stands in front: believe them.
 BENCHAPP_BEHIND_PROXY = environment.flag(env, "BENCHAPP_BEHIND_PROXY", default=False)
-# A server before the whole chain says the same in X-Front-Address and X-Front-Proto, which those between pass on unread.
+# A server before the whole chain says the same in X-Front-Address and X-Front-Proto, which those between pass on.
 BENCHAPP_FRONT = environment.flag(env, "BENCHAPP_FRONT", default=False)
 # Production over HTTPS: redirect plain HTTP, send HSTS, mark cookies secure.
 BENCHAPP_HTTPS = environment.flag(env, "BENCHAPP_HTTPS", default=False)

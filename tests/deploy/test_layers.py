@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -137,3 +138,41 @@ def test_a_service_that_does_not_exist_is_told_in_one_line():
     done = command("-m", "bench", "up", "uwsgi", "--layer", "fragments", "--set", "cache=radis")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "no service called 'radis'; did you mean redis?" in done.stderr
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"])
+def test_behind_varnish_the_site_sees_the_client_and_nobody_else_tells_what_is_stale(stack, site_url):
+    if isinstance(composed := compose.compose(compose.stack(stack), compose.layers("varnish")), Skip):
+        pytest.skip(composed.reason)
+    with deployment.deployed(stack, "varnish", database=site_url) as running:
+        forged = {"X-Front-Address": "9.9.9.9", "X-Front-Proto": "https", "X-Real-IP": "9.9.9.9"}
+        transport = httpx.HTTPTransport(local_address="127.0.0.2")
+        with httpx.Client(base_url=running.url, transport=transport) as client:
+            seen = client.get("/probe/inside", headers=forged).json()
+            assert (seen["client"], seen["scheme"]) == ("127.0.0.2", "http")
+            assert client.request("PURGE", "/").status_code == 403
+            assert client.request("BAN", "/").status_code == 403
+        assert httpx.request("PURGE", running.url).status_code == 403, "from this machine too"
+        # A server that ends TLS says who the client is with the PROXY protocol.
+        with socket.socket(socket.AF_UNIX) as tls:
+            tls.settimeout(20)
+            tls.connect(running.env["BENCHAPP_PURGE_URL"].removeprefix("unix:").replace("purge", "tls"))
+            host = httpx.URL(running.url).netloc.decode()
+            head = f"GET /probe/inside HTTP/1.1\r\nHost: {host}\r\nX-Front-Proto: http\r\nConnection: close\r\n\r\n"
+            tls.sendall(f"PROXY TCP4 203.0.113.9 127.0.0.1 4711 443\r\n{head}".encode())
+            answer = b"".join(iter(lambda: tls.recv(65536), b""))
+        seen = json.loads(answer[answer.index(b"{") : answer.rindex(b"}") + 1])
+        assert (seen["client"], seen["scheme"]) == ("203.0.113.9", "https")
+
+
+def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path):
+    done = command("-m", "bench", "render", "nginx-uwsgi", "--layer", "varnish", "--values", "production", "--to", tmp_path / "o")
+    assert done.returncode == 0, done.stderr
+    files = {path.name: path.read_text() for path in (tmp_path / "o").rglob("*") if path.is_file()}
+    assert "-a 127.0.0.1:8000 " in files["benchapp-varnish.service"]
+    assert "tls=/run/benchapp/varnish-tls.sock,PROXY" in files["benchapp-varnish.service"]
+    assert "listen 127.0.0.1:8001" in files["listen.plain.conf"]
+    assert "include /etc/benchapp/nginx/listen.plain.conf" in files["nginx.conf"]
+    assert 'backend = "/run/benchapp/varnish-tls.sock"' in files["INSTALL.md"]
+    assert "BENCHAPP_FRONT=1" in files["site.env"]
