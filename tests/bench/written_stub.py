@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.bench.layer_stub import HTML, LayerHandler, LayerStub
 
 LARGE = 40_000
-GATE_S = 0.5
+GATE_S = 2.0
 
 
 class WrittenStub(LayerStub):
@@ -137,11 +137,10 @@ class WrittenHandler(LayerHandler):
         return may
 
     def send(self, status, body, kind, headers=(), *, whole=True) -> None:
-        before = self.stub.store.get(self.key())
+        content = body.encode() if isinstance(body, str) else body
+        if self.may_be_stored(status, kind, {name.lower(): value for name, value in headers}):
+            self.keep_file(self.key(), content)
         super().send(status, body, kind, headers, whole=whole)
-        new = self.stub.store.get(self.key())
-        if new and new is not before:
-            self.keep_file(self.key(), new[1])
 
     def keep_file(self, key: str, body: bytes) -> None:
         """As a layer that keeps pages in files does."""
@@ -214,12 +213,12 @@ class WrittenHandler(LayerHandler):
             self.send(200, self.text(path, shown), HTML, self.usual())
             return
         if "gated" in more and number in self.stub.gates:
+            if "late-gets-old" in self.stub.wrong:
+                title = self.stub.first_title = self.stub.first_title or title
             self.stub.gates[number].append(path)
             deadline = time.monotonic() + GATE_S
             while number in self.stub.gates and time.monotonic() < deadline:
                 time.sleep(0.005)
-            if "late-gets-old" in self.stub.wrong:
-                title = self.stub.first_title = self.stub.first_title or title
         self.send(200, self.text(path, f'<p id="title">{title}</p>'), HTML, self.usual())
 
     def probe_slow(self, path: str, milliseconds: str, name: str) -> None:
