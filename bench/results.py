@@ -251,7 +251,8 @@ class Trial:
     bodies_checked: Annotated[int | None, "Pages fetched and compared with what is right during the load."] = None
     requests_served: Annotated[int | None, "Requests of the load as the front server counted them."] = None
     tool_ceiling_per_second: Annotated[
-        float | None, "Requests a second that the load tool reached on a plain file in the same run."
+        float | None,
+        "Requests a second that would fill the load tool's processor time, by what a plain file cost it in the same run.",
     ] = None
     tool_cpu_share: Annotated[
         float | None, "Processor time of the load tool as a share of what its threads could use."

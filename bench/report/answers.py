@@ -384,7 +384,9 @@ def facts(report: Report) -> list[str]:
     bodies = sum(trial.bodies_checked or 0 for trial in trials)
     said = []
     if ceilings:
-        said.append(f"The load tool reached {number(max(ceilings))} requests/s on a plain file in the same run.")
+        said.append(
+            f"The load tool could make {number(max(ceilings))} requests/s at most, by what a plain file cost it."
+        )
     if observers:
         said.append(f"Observing took at most {number(max(observers) * 100)} % of the machine's processor time.")
     if others:
