@@ -181,7 +181,7 @@ def words_of(benchmark: str, name: str, quick: bool) -> list[str]:
     """The arguments of `run` that make a part of a published benchmark, database and folder apart."""
     data = reproduction.benchmarks()[benchmark]
     part = next(part for part in data["parts"] if part["name"] == name)
-    part = {**part, **(data["quick"] if quick else {})}
+    part = {**part, **({**data["quick"], **part.get("quick", {})} if quick else {})}
     words = []
     for key, option in OPTIONS.items():
         values = part.get(key, [])
