@@ -268,8 +268,11 @@ def _between(values: list[float]) -> str:
 
 
 def _pick_stability(report: Report, chosen: tuple[str, str]) -> str:
-    found = ratings.of(report, *chosen)
-    return f"Its stability is {joined(found)}." if found else ""
+    found = ratings.worst(report, *chosen)
+    if found is None:
+        return ""
+    reasons = f": {'; '.join(found.reasons)}" if found.reasons else ""
+    return f"Its stability is {found.rating}{reasons}."
 
 
 def _pick_bare(report: Report, panels: list[Panel], chosen: tuple[str, str]) -> str:

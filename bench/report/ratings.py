@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bench import stability
 from bench.report.model import Report, Row
-from bench.stability import BOUNDS, Rating
+from bench.stability import BOUNDS, ORDER, Rating
 
 # What each part of the formula looks at; its bounds come from the formula itself.
 PARTS = {
@@ -44,10 +44,10 @@ def rated(report: Report) -> list[Rated]:
     return found
 
 
-def of(report: Report, stack: str, layer: str) -> list[str]:
-    """The ratings that a deployment has on the run's workloads, each once."""
-    ratings = (item.rating.rating for item in rated(report) if (item.stack, item.layer) == (stack, layer))
-    return list(dict.fromkeys(ratings))
+def worst(report: Report, stack: str, layer: str) -> Rating | None:
+    """The lowest rating that a deployment has on any of the run's workloads; None when none was rated."""
+    found = [item.rating for item in rated(report) if (item.stack, item.layer) == (stack, layer)]
+    return max(found, key=lambda rating: ORDER.index(rating.rating), default=None)
 
 
 def formula() -> str:

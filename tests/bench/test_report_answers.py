@@ -256,6 +256,13 @@ def test_every_case_is_rated_with_reasons(tmp_path):
     assert "LOW" in page.texts("td", "low")
     assert any("2 processes killed for want of memory" in cell for cell in page.texts("td"))
     assert "Its stability is HIGH." in answers.pick(read(folder))
+    only = report_folder.make(
+        tmp_path / "one", workloads=("home",), change=lambda trial: change(trial) if trial.stack == "gunicorn" else None
+    )
+    killed = [said for said in answers.pick(read(only)) if said.startswith("Its stability")]
+    assert killed == ["Its stability is HIGH."]
+    none = ratings.worst(read(only), "gunicorn", "none")
+    assert (none.rating, none.reasons[0]) == ("LOW", "2 processes killed for want of memory")
 
 
 def test_the_formula_is_told_with_its_bounds():
