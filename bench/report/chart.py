@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from bench.report.axis import LINEAR, LOG, Axis, axis, tick_label
-from bench.report.numbers import printable
+from bench.report.numbers import DASH, NOT_MEASURED, printable
 from bench.stats import Spread
 
 WIDE, PAGE, NARROW = 1000, 840, 360
@@ -306,6 +306,8 @@ def _row(entry: Entry, line: Axis, layout: _Layout, top: float, draw: Draw) -> M
             ),
         ]
     else:
+        # Words would leave no room for the name beside them.
+        texts = tuple(DASH if text == NOT_MEASURED else text for text in texts)
         room = layout.width - sum(len(text) + 3 for text in texts) * _CHARACTER
         parts += [
             tag("text", _fit(entry.label, room), x=0, y=middle + layout.label_y, cls="label"),

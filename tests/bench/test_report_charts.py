@@ -196,3 +196,16 @@ def test_charts_read_and_write_nothing():
     for name in ("chart", "axis", "drawings", "answers", "model", "numbers"):
         source = (Path(report.__file__).parent / f"{name}.py").read_text(encoding="utf-8")
         assert not re.search(r"\b(open|read_text|read_bytes|write_text|print)\(", source), name
+
+
+def test_a_narrow_chart_leaves_room_for_names_beside_what_was_not_measured():
+    row = chart.Entry("none", 0, (Spread(900.0, 900.0, 900.0, 1), None), ("900", "not measured"))
+    shown = {
+        width: chart.percentiles(
+            [("uwsgi", [row])], ("p50 ms", "p99 ms"), title="Latency", unit="ms", width=width, scale="linear"
+        )
+        for width in (chart.WIDE, chart.NARROW)
+    }
+    assert "not measured" in shown[chart.WIDE]
+    assert "not measured" not in shown[chart.NARROW]
+    assert ">\N{EN DASH}</tspan>" in shown[chart.NARROW]
