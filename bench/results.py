@@ -252,7 +252,7 @@ class Trial:
     requests_served: Annotated[int | None, "Requests of the load as the front server counted them."] = None
     tool_ceiling_per_second: Annotated[
         float | None,
-        "Requests a second that would fill the load tool's processor time, by what a plain file cost it in the same run.",
+        "Requests a second that would fill the load tool's processor time, by what a plain file cost it in this run.",
     ] = None
     tool_cpu_share: Annotated[
         float | None, "Processor time of the load tool as a share of what its threads could use."
