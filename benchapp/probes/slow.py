@@ -21,7 +21,7 @@ from benchapp.views import page
 LONGEST_MS = 3_000
 # A gate that nobody opens lets its page go after so many seconds: the request that would open it may have been given to
 # the very worker that waits at it.
-GATE_S = 1.0
+GATE_S = 0.5
 POLL_S = 0.005
 
 
