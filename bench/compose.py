@@ -186,14 +186,14 @@ def _with_services(
                 return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
-    declares = declared(stack.declares, layers, {server.name for server in chain(stack, layers)})
+    declares = declared(stack.declares, layers, {server.name for server in chain(stack, layers)}, stack.name)
     return Composition(stack, layers, found, modules, tuple(services.values()), env, tuple(notes), declares)
 
 
 def declared(
-    of_stack: Iterable[Declaration], layers: tuple[Layer, ...], servers: Container[str] = ()
+    of_stack: Iterable[Declaration], layers: tuple[Layer, ...], servers: Container[str] = (), stack_name: str = ""
 ) -> tuple[Declaration, ...]:
-    """What stack and layers declare they do not support on a chain of these servers.
+    """What stack and layers declare they do not support on a chain of these servers, on the stack of that name.
 
     What a layer declares `alone` holds only without another.
     """
@@ -201,7 +201,9 @@ def declared(
         item
         for layer in layers
         for item in layer.declares
-        if not (item.alone and len(layers) > 1) and (not item.server or item.server in servers)
+        if not (item.alone and len(layers) > 1)
+        and (not item.server or item.server in servers)
+        and (not item.stacks or stack_name.partition("@")[0] in item.stacks)
     )
     return (*of_stack, *of_layers)
 

@@ -81,12 +81,14 @@ class Declaration:
 
     alone   of a layer: only where it is not joined with another, which may well support it
     server  of a layer: only where the chain has that server
+    stacks  of a layer: only on these stacks; empty means on all
     """
 
     check: str
     reason: str
     alone: bool = False
     server: str = ""
+    stacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -184,3 +184,24 @@ def test_a_server_in_front_takes_the_front_address():
     places = render.Places(*[""] * 10, bind="192.0.2.1", port=80)
     wiring = render.wire(composition.servers, places, {}, iter([8001]).__next__)
     assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
+
+
+def test_what_a_layer_declares_holds_where_it_says():
+    layers = manifest.layers()
+    names = {
+        (stack, layer): {
+            item.check for item in compose.declared((), tuple(layers[name] for name in layer.split("+")), (), stack)
+        }
+        for stack, layer in (
+            ("cherokee-uwsgi-roundrobin", "uwsgi-cache"),
+            ("cherokee-uwsgi-roundrobin@processes=2", "uwsgi-cache"),
+            ("nginx-uwsgi", "uwsgi-cache"),
+            ("nginx-uwsgi", "fragments"),
+            ("nginx-uwsgi", "fragments+varnish"),
+        )
+    }
+    assert "told-of-writes" in names["cherokee-uwsgi-roundrobin", "uwsgi-cache"]
+    assert "told-of-writes" in names["cherokee-uwsgi-roundrobin@processes=2", "uwsgi-cache"]
+    assert "told-of-writes" not in names["nginx-uwsgi", "uwsgi-cache"]
+    assert "keeps-pages" in names["nginx-uwsgi", "fragments"]
+    assert "keeps-pages" not in names["nginx-uwsgi", "fragments+varnish"]
