@@ -87,14 +87,33 @@ class Line:
         return sum(sum(process.cpu_times()[:2]) for process in tree(self.pids))
 
 
+def positive(text: str) -> int:
+    """A whole number from 1, for argparse."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"not a whole number from 1: {text!r}")
+    return int(text)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """A layer and a stack, for argparse."""
+    layer, equals, stack = text.partition("=")
+    if not equals or layer not in LAYERS:
+        raise argparse.ArgumentTypeError(f"write it as LAYER=STACK, not {text!r}; layers: {', '.join(LAYERS)}")
+    return layer, stack
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", default="sqlite", help="as `python -m bench up` takes it (default: sqlite)")
-    parser.add_argument("--layer", action="append", metavar="L", help="only this layer, besides none; can be repeated")
-    parser.add_argument("--stack", action="append", default=[], metavar="L=S", help="lay that layer over another stack")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="how often each is asked (default: 5)")
-    parser.add_argument("--seconds", type=int, default=3, metavar="N", help="how long each time (default: 3)")
-    parser.add_argument("--connections", type=int, default=32, metavar="N", help="kept connections (default: 32)")
+    parser.add_argument(
+        "--layer", action="append", choices=LAYERS, metavar="L", help="only this layer, besides none; can be repeated"
+    )
+    parser.add_argument(
+        "--stack", action="append", type=pair, default=[], metavar="L=S", help="lay that layer over another stack"
+    )
+    parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="how often each is asked (default: 5)")
+    parser.add_argument("--seconds", type=positive, default=3, metavar="N", help="how long each time (default: 3)")
+    parser.add_argument("--connections", type=positive, default=32, metavar="N", help="kept connections (default: 32)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args(arguments)
 
@@ -106,7 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise BenchError("this machine has one core; servers and load tool need one each")
         if programs.find(["wrk"]) is None:
             raise BenchError("program not installed: wrk; `make servers` installs it on Debian and Ubuntu")
-        stacks = STACKS | dict(item.split("=", 1) for item in args.stack)
+        stacks = STACKS | dict(args.stack)
         layers = [layer for layer in LAYERS if not args.layer or layer in ("none", *args.layer)]
         with contextlib.ExitStack() as cleanup:
             lines = list(bring_up(layers, stacks, args.database, cleanup))
