@@ -15,7 +15,7 @@ LOWEST, HIGHEST = 10_240, 65_535
 TRIES = 200
 # A port is promised until this many others were given: by then its server has bound it.
 PROMISES = 256
-_promised: collections.deque[socket.socket] = collections.deque(maxlen=PROMISES)
+_promised: collections.deque[socket.socket] = collections.deque()
 
 
 def free_port() -> int:
@@ -34,6 +34,8 @@ def free_port() -> int:
             promise.close()
             continue
         _promised.append(promise)
+        if len(_promised) > PROMISES:
+            _promised.popleft().close()
         return port
     return _any_port()
 

@@ -21,9 +21,13 @@ def test_a_public_page_says_how_long_it_is_fresh_and_how_long_it_may_be_stale(ro
 
 def test_a_page_for_somebody_says_nothing_of_the_kind(rows, shared, reader):
     assert "s-maxage" not in reader.get("/").headers.get("Cache-Control", "")
+
+
+def test_who_has_been_at_the_login_page_is_nobody_in_particular_until_a_page_holds_their_token(rows, shared):
     visitor = Client()
-    visitor.cookies["csrftoken"] = "x" * 32
-    assert "s-maxage" not in visitor.get("/").headers.get("Cache-Control", "")
+    assert visitor.get("/login/").cookies["csrftoken"]
+    assert visitor.get("/").headers["Cache-Control"] == SAID
+    assert "s-maxage" not in visitor.get("/login/").headers.get("Cache-Control", "")
 
 
 @pytest.mark.parametrize("path", ["/login/", "/posts/999999999/", "/healthz", "/?a=1"])

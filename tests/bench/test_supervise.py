@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import signal
@@ -210,3 +211,13 @@ def test_who_has_ended_is_known_and_strangers_are_left_alone():
     assert not leftovers.is_gone(leftovers.owner())
     assert not leftovers.is_gone(f"elsewhere {ended.partition(' ')[2]}")
     assert not leftovers.is_gone("somebody")
+
+
+def test_a_port_given_long_ago_is_no_longer_promised(monkeypatch):
+    monkeypatch.setattr(ports, "_promised", collections.deque())
+    monkeypatch.setattr(ports, "PROMISES", 2)
+    first, second, third = (ports.free_port() for _ in range(3))
+    retaken = [ports._promise(port) for port in (first, second, third)]
+    assert [promise is not None for promise in retaken] == [True, False, False]
+    for promise in [retaken[0], *ports._promised]:
+        promise.close()
