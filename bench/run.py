@@ -258,8 +258,8 @@ def _environment(cases: Iterable[Case], plan: Plan, chosen: Load, host: Host, pi
 def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
     steps = [workloads.named(name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
-    # The servers need the cores more than the load tool does.
-    threads = len(pinned[pin.LOAD]) if pinned else max(1, machine.cores() // 2)
+    # Where it has no core of its own, one thread could not keep up with the fastest servers.
+    threads = len(pinned[pin.LOAD]) if pinned else machine.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
     return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, bounds)
 
