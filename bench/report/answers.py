@@ -218,6 +218,7 @@ def pick(report: Report) -> list[str]:
         told(report, *chosen),
         _pick_stability(report, chosen),
         _pick_bare(report, panels, chosen),
+        _not_compared(panels),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -292,6 +293,17 @@ def _pick_bare(report: Report, panels: list[Panel], chosen: tuple[str, str]) -> 
     if len(leaders) == 1:
         return f"Where nothing may be cached, pick {next(iter(leaders))}."
     return f"Where nothing may be cached, pick {joined([f'{who} on {joined(on)}' for who, on in leaders.items()])}."
+
+
+def _not_compared(panels: list[Panel]) -> str:
+    """What was tried and has no figure to be compared, so that nobody takes it for slower."""
+    told = []
+    for outcome in (VOIDED, FAILED):
+        rows = [row for panel in panels for row in panel.rows if row.outcome == outcome]
+        if names := list(dict.fromkeys(_name((row.stack, row.layer)) for row in rows)):
+            more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+            told.append(f"{joined(names[:MOST_NAMES] + more)} ({outcome})")
+    return f"Not compared, for want of a sound figure on every workload: {'; '.join(told)}." if told else ""
 
 
 # ------------------------------------------------------------------------------------------- the frame

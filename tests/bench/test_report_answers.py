@@ -105,6 +105,9 @@ def test_voided_trials_are_told_and_count_nowhere(tmp_path):
     row = found.main_panels[0].row("uwsgi", "none")
     assert (row.outcome, row.rate, row.ranked) == ("voided", None, False)
     assert "uwsgi` with `none`" not in answers.pick(found)[0]
+    last = answers.pick(found)[-1]
+    assert last.startswith("Not compared, for want of a sound figure on every workload: ")
+    assert "`uwsgi` with `none` (voided)" in last
     (failure,) = found.voided
     assert (failure.rounds, failure.reason) == ((1, 2, 3, 4, 5), "drift: the last third is 40 % slower")
     page = Page(report.write(folder).read_text("utf-8"))
