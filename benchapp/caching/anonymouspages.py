@@ -6,7 +6,8 @@ prefix (`generations`), and of those who ask for a page that is not kept, one re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from hashlib import md5
@@ -63,7 +64,8 @@ def store(middleware: UpdateCacheMiddleware, request: HttpRequest, response: Htt
         bound = copy(middleware)
         bound.key_prefix = rendering.prefix
         response.said_of_age = {name: response.headers.get(name) for name in SAYS_AGE}
-        response = _as_said(UpdateCacheMiddleware.process_response(bound, request, response))
+        with _under_one_host(request):
+            response = _as_said(UpdateCacheMiddleware.process_response(bound, request, response))
     if rendering.turn:
         # A page that is larger than the cache takes is not for keeping either.
         rendering.turn.end(kept=may and _look(middleware, request, rendering.prefix)() is not None)
@@ -93,10 +95,21 @@ def _look(middleware: object, request: HttpRequest, prefix: str) -> Callable[[],
     bound.key_prefix = prefix
 
     def look() -> HttpResponse | None:
-        found = FetchFromCacheMiddleware.process_request(bound, request)
+        with _under_one_host(request):
+            found = FetchFromCacheMiddleware.process_request(bound, request)
         return found if found is None else _as_said(found)
 
     return look
+
+
+@contextlib.contextmanager
+def _under_one_host(request: HttpRequest) -> Iterator[None]:
+    """Keys without the host: Django's hold it as the client wrote it, and each made-up port would be a page."""
+    request.build_absolute_uri = request.get_full_path
+    try:
+        yield
+    finally:
+        del request.build_absolute_uri
 
 
 def _is_personal(request: HttpRequest) -> bool:

@@ -26,14 +26,26 @@ def generation(cache: BaseCache, path: str) -> str:
     """The current generation of a page, for its keys: hexadecimal, the same until a write concerns the page."""
     names = _names(path)
     words = cache.get_many(names)
-    return _digest(".".join(words.get(name, "") for name in names)) if words else "0"
+    if names[0] not in words:
+        words[names[0]] = _begin(cache, names[0])
+    return _digest(".".join(words.get(name, "") for name in names))
 
 
 def renew(cache: BaseCache, stale: Stale) -> None:
     """Give new generations to all that a write made stale."""
-    seconds = 2 * settings.BENCHAPP_CACHE_SECONDS + SLOWEST_RENDERING_S
     names = {_below(prefix) for prefix in stale.prefixes} | {_names(path)[-1] for path in stale.paths}
-    cache.set_many({name: secrets.token_hex(8) for name in names}, seconds)
+    cache.set_many({name: secrets.token_hex(8) for name in names}, _lasting_s())
+
+
+def _begin(cache: BaseCache, name: str) -> str:
+    """A word for the whole site where there is none: what was begun before a cache was emptied is not found in it."""
+    cache.add(name, secrets.token_hex(8), _lasting_s())
+    # Of several that begin at once, the first one's word stays for all; empty where nothing can be kept.
+    return cache.get(name, "")
+
+
+def _lasting_s() -> int:
+    return 2 * settings.BENCHAPP_CACHE_SECONDS + SLOWEST_RENDERING_S
 
 
 def _names(path: str) -> list[str]:

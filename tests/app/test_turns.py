@@ -212,6 +212,18 @@ def test_a_write_gives_new_generations_to_what_it_concerns(stale: Stale, concern
     cache.clear()
 
 
+def test_what_was_begun_before_a_cache_was_emptied_is_not_found_after_it():
+    cache = caches["default"]
+    cache.clear()
+    before = generations.generation(cache, "/posts/5/")
+    assert generations.generation(cache, "/posts/5/") == before
+    generations.renew(cache, Stale(prefixes=frozenset({"/posts/5/"})))
+    # A service that is started again; another layer that empties the memcached they share.
+    cache.clear()
+    assert generations.generation(cache, "/posts/5/") != before
+    cache.clear()
+
+
 def test_a_cache_that_holds_nothing_lets_all_render():
     class Deaf(DummyCache):
         """A cache that is down."""

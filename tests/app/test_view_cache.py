@@ -45,6 +45,14 @@ def test_nobody_sees_another_readers_page_in_any_order(rows: Rows):
             assert ("csrfmiddlewaretoken" in html) == bool(name)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "127.0.0.1:65000", "LOCALHOST", "localhost."])
+def test_a_page_is_the_same_under_each_spelling_of_our_hosts(rows: Rows, host: str):
+    first = Client().get("/posts/", headers={"host": "127.0.0.1:8000"})["X-Render-Id"]
+    again = Client().get("/posts/", headers={"host": host})
+    assert again["X-Render-Id"] == first
+    assert again.wsgi_request.build_absolute_uri("/posts/") == f"http://{host}/posts/"
+
+
 @pytest.mark.parametrize("cookie", ["_ga=1.2.3", "csrftoken=" + "a" * 32, "a=b; _pk=c; x"])
 def test_cookies_of_no_account_do_not_matter(rows: Rows, cookie: str):
     first = Client().get("/posts/")["X-Render-Id"]

@@ -86,6 +86,8 @@ class LayerHandler(Handler):
             key += f"?{self.query}"
         if "query-sorted" in wrong:
             key += "?" + "&".join(sorted(self.query.split("&")))
+        if "keeps-hosts" in wrong:
+            key += f"|{self.headers.get('Host', '')}"
         if "cookie-variants" in wrong:
             key += f"|{self.headers.get('Cookie', '')}"
         return key

@@ -30,7 +30,7 @@ MISTAKES = {
     "hit-ratio": ["cookie-variants", "keeps-nothing"],
     "parameters": ["query-ignored", "query-sorted"],
     "junk-queries": ["keeps-queries", "flooded", "keeps-nothing"],
-    "junk-hosts": ["any-host", "hosts-flood"],
+    "junk-hosts": ["any-host", "hosts-flood", "keeps-hosts"],
     "codings": ["gzip-not", "gzip-varies-not", "kept-coded"],
     "head-first": ["keeps-heads", "head-other-length"],
     "headers-kept": ["loses-headers", "adds-age", "kept-as-html"],

@@ -95,12 +95,24 @@ def junk_queries(context: Context) -> Iterator[Finding]:
 
 @check("junk-hosts", group="web", thorough=True)
 def junk_hosts(context: Context) -> Iterator[Finding]:
-    """1,000 made-up hosts are refused, get nothing that was kept and change nothing that was."""
+    """1,000 made-up hosts are refused, get nothing that was kept and change nothing that was; the right host in another
+    spelling, with made-up ports, makes no page of its own."""
     must_have_probes(context)
     primed = _primed(context)
     hosts = (f"{secrets.token_hex(4)}.example" for _ in range(FLOOD))
     yield from _flood(context, ((path, host) for path, host in zip(cycle(primed), hosts, strict=False)), {400})
     yield from _still_kept(context, primed, f"{FLOOD} hosts")
+    yield from _spelt(context, *primed.popitem())
+
+
+def _spelt(context: Context, path: str, known: set[str | None]) -> Iterator[Finding]:
+    """What is wrong when a page that was kept is another one under each spelling of the host that the site takes."""
+    host = context.target.netloc.removesuffix(f":{context.target.port}")
+    hosts = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
+    answers = [answer for answer in (context.get(path, host=host) for host in hosts) if answer.status == 200]
+    anew = [answer for answer in answers if rendering(answer) not in known]
+    if len(anew) > len(hosts) / 2:
+        yield Mismatch(f"GET {path} under {len(hosts)} spellings of the host: what was kept", f"{len(anew)} renderings")
 
 
 def _primed(context: Context) -> dict[str, set[str | None]]:
