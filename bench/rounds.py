@@ -343,7 +343,10 @@ class Run:
             if wrong:
                 self.wrong[key] = wrong
             left = sum(check.not_tried is not None for check in checks)
-            verdict = f"{len(wrong)} of {len(checks)} checks FAILED" if wrong else f"{len(checks) - left} checks passed"
+            declared = sum(check.declared is not None for check in checks)
+            passed = f"{len(checks) - left - declared} checks passed"
+            verdict = f"{len(wrong)} of {len(checks)} checks FAILED" if wrong else passed
+            verdict += f", {declared} declared" if declared else ""
             verdict += f", {left} not tried" if left else ""
             say(f"verified {item.stack}, layer {item.layer}: {verdict} in {time.monotonic() - started:.1f} s")
             if not wrong:

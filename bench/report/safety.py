@@ -116,11 +116,10 @@ class Count:
 
 
 def count(checks: Iterable[Check]) -> Count:
-    """How many checks of a deployment were right, declared ones among them; what was not tried does not count."""
+    """How many checks of a deployment were right; what is declared or was not tried was not made and does not count."""
     counts = Counter(map(word, checks))
     remarks = [f"{counts[each]:,} {each}" for each in (DECLARED, NOT_TRIED) if counts[each]]
-    right = counts[PASS] + counts[DECLARED]
-    return Count(right, right + counts[FAIL], ", ".join(remarks))
+    return Count(counts[PASS], counts[PASS] + counts[FAIL], ", ".join(remarks))
 
 
 def told(report: Report, stack: str, layer: str) -> str:
@@ -131,17 +130,17 @@ def told(report: Report, stack: str, layer: str) -> str:
     count = Counter(map(word, checks))
     if count[FAIL]:
         return f"{count[FAIL]:,} of its {len(checks):,} checks failed."
-    made = count[PASS] + count[DECLARED]
-    text = f"It passed {'its' if made == 1 else 'all of its'} {made:,} checks"
+    all_of = "all of its " if count[PASS] == len(checks) > 1 else ""
+    text = f"It passed {all_of}{count[PASS]:,} check{'' if count[PASS] == 1 else 's'}"
     layered = {check.group for check in checks if word(check) == PASS} - {"behaviour"}
     if layered:
         text += f" ({len(layered)} groups of cache safety among them)"
     elif layer != BASELINE:
         text += ", none of them of cache safety"
     if count[DECLARED]:
-        text += f"; {count[DECLARED]:,} of them declared, with a reason"
+        text += f"; {count[DECLARED]:,} more declared, with a reason"
     if count[NOT_TRIED]:
-        text += f"; {count[NOT_TRIED]:,} more were not tried"
+        text += f"; {count[NOT_TRIED]:,} more not tried"
     return text + "."
 
 

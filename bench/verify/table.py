@@ -66,8 +66,8 @@ def count(found: Iterable[Outcome]) -> str:
     failed, declared, left = (words.count(word) for word in ("FAIL", "declared", "not tried"))
     if failed:
         return f"{failed} of {len(words)} checks failed"
-    text = f"{len(words) - left} checks passed"
-    text += f", {declared} of them declared" if declared else ""
+    text = f"{len(words) - left - declared} checks passed"
+    text += f", {declared} declared" if declared else ""
     return text + (f", {left} not tried" if left else "")
 
 
