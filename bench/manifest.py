@@ -8,6 +8,7 @@ programs, how it is started and checked) in `deploy/common/<server>/server.toml`
 from __future__ import annotations
 
 import dataclasses
+import signal
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,7 @@ class Server:
     bad_output a regular expression that, found in the check's output, means a bad file whatever the exit status
     instances  name of the value that says how many of it to start, each with its own address; empty for one
     env        environment of this server alone
+    graceful   the signal on which it finishes the requests under way and ends; production's units send it
     proxied    the Unix socket (a template) where what ends TLS before it speaks the PROXY protocol; empty: none
     about      one line for people
     """
@@ -65,6 +67,7 @@ class Server:
     bad_output: str = ""
     instances: str = ""
     env: dict[str, str] = field(default_factory=dict)
+    graceful: str = "TERM"
     proxied: str = ""
     about: str = ""
 
@@ -73,6 +76,8 @@ class Server:
             raise ValueError(f"server {self.name}: listen is {self.listen!r}; use one of {', '.join(LISTENS)}")
         if not self.programs or not self.start:
             raise ValueError(f"server {self.name}: programs and start must not be empty")
+        if f"SIG{self.graceful}" not in signal.Signals.__members__:
+            raise ValueError(f"server {self.name}: graceful is {self.graceful!r}; use a signal's name, such as QUIT")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -75,16 +76,31 @@ def _modules(server: manifest.Server, layers: Iterable[manifest.Layer]) -> dict[
 
 
 def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
-    """Write the files into `target`; returns them, sorted."""
+    """Write the files into `target`; returns them, sorted. When one cannot be written, none is left behind."""
     target = target.absolute()
     front = composition.servers[-1]
+    if chosen.places and chosen.names["listener"] == "plain":
+        # Nobody ends TLS: a site that insists on HTTPS would send every client round and round.
+        chosen = dataclasses.replace(chosen.changed({"redirect": "off"}), env={**chosen.env, "BENCHAPP_HTTPS": "0"})
     without_tls = chosen.names["listener"] == "tls" and not render.has_tls(front, composition)
     if without_tls and front not in composition.stack.servers:
         if not chosen.places:
             raise BenchError(f"layer {composition.layer_name}: {front.name} has no TLS listener; use listener=plain")
         # TLS ends before all of them, so none behind speaks it.
         chosen = chosen.changed({"listener": "plain", "redirect": "off"})
+    was_there = target.is_dir()
     render.fresh_directory(target)
+    try:
+        return _write(composition, chosen, target, without_tls)
+    except BaseException:
+        for path in target.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not was_there:
+            target.rmdir()
+        raise
+
+
+def _write(composition: Composition, chosen: Values, target: Path, without_tls: bool) -> list[Path]:
     if not chosen.places:
         places = deployment.bench_places(target, target / "run", identity.worker(), ports.free_port())
         conf = target / "conf"
@@ -154,6 +170,7 @@ def _write_host_files(
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
         "host_commands": _host_commands(composition, places, wiring, chosen),
         "ends_tls": chosen.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition),
+        "https": chosen.env.get("BENCHAPP_HTTPS") == "1",
         "proxied": render.text(composition.servers[-1].proxied, vars(places), composition.servers[-1].name),
         "env": _site_env(composition, places, chosen),
     }
@@ -183,6 +200,7 @@ def _units(
         "about": server.about,
         "check": " ".join(render.argv(server.check, context, f"{server.name} check")),
         "after": f"benchapp-{chain[index - 1]}.service" if index else "",
+        "stop_signal": f"SIG{server.graceful}",
         "env": {key: render.text(text, context, server.name) for key, text in server.env.items()},
         # Only the application server learns the site's secrets.
         "environment_files": _environment_files(places) if index == 0 else [],
@@ -227,6 +245,7 @@ def _units_beside(composition: Composition, places: Places, chosen: Values) -> l
             "start": " ".join(render.argv(words, context, f"{composition.layer_name} beside")),
             "check": "",
             "after": "",
+            "stop_signal": "SIGTERM",
             "env": {},
             "environment_files": _environment_files(places),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,9 +39,21 @@ class Values:
         return replace(self, names={**self.names, **changes}, changes={**self.changes, **changes})
 
 
-# Names whose value is one of a few words, and numbers that may be zero.
-CHOICES = {"listener": ("plain", "tls"), "redirect": ("off", "on")}
-MAY_BE_ZERO = ("io_cache", "upstream_keepalive")
+# Names whose value is one of a few, and numbers that may be zero.
+CHOICES = {
+    "listener": ("plain", "tls"),
+    "redirect": ("off", "on"),
+    "cache": ("memcached", "redis"),
+    "io_cache": (0, 1),
+}
+MAY_BE_ZERO = ("upstream_keepalive",)
+# Texts that stand unquoted in the servers' files: what they must look like as a whole, and what that is called.
+FORMS = {
+    "server_names": (r"[\w.*:\[\]-]+( [\w.*:\[\]-]+)*", "one host name or more, with one space between two"),
+    "access_log": (r"[^\s;{}\"'#\\]+", "off, or a file name without spaces and quotes"),
+}
+LARGEST_PORT = 65535
+LARGEST = 2**31 - 1
 
 
 def _problem(name: str, value: Any, usual: Any) -> str:
@@ -48,14 +61,21 @@ def _problem(name: str, value: Any, usual: Any) -> str:
     if isinstance(usual, dict) and not isinstance(value, dict):
         return "it is a table; change it in the file"
     if name in CHOICES and value not in CHOICES[name]:
-        return f"use {' or '.join(CHOICES[name])}"
-    if isinstance(usual, int) and (not isinstance(value, int) or value < (0 if name in MAY_BE_ZERO else 1)):
-        return f"use a whole number, {'0' if name in MAY_BE_ZERO else '1'} or more"
+        return f"use {' or '.join(map(str, CHOICES[name]))}"
+    if name in FORMS and not re.fullmatch(FORMS[name][0], str(value)):
+        return f"use {FORMS[name][1]}"
+    if isinstance(usual, int):
+        smallest = 0 if name in MAY_BE_ZERO or name in CHOICES else 1
+        if not isinstance(value, int) or value < smallest:
+            return f"use a whole number, {smallest} or more"
+        largest = LARGEST_PORT if name.endswith("_port") else LARGEST
+        if value > largest:
+            return f"use a whole number, {largest} at most"
     return ""
 
 
 def read(name: str = "bench") -> Values:
-    """The values called `name`; raises BenchError that lists the names there are."""
+    """The values called `name`; raises BenchError that lists the names there are, or names a value that cannot be."""
     path = paths.DEPLOY / "values" / f"{name}.toml"
     names = sorted(item.stem for item in path.parent.glob("*.toml"))
     # A name, not a path: `../values/bench` would lead to a file, too.
@@ -65,6 +85,10 @@ def read(name: str = "bench") -> Values:
     table = read_toml(path)
     env = {key: str(value) for key, value in table.pop("env", {}).items()}
     places = table.pop("places", {})
+    usual = read_toml(path.with_name("bench.toml"))
+    for key, value in table.items():
+        if problem := _problem(key, value, usual.get(key, value)):
+            raise BenchError(f"{path}: {key} = {value!r}: {problem}")
     return Values(name, table, env, places)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 
 import pytest
 
-from bench import compose, manifest, paths, render
+from bench import compose, manifest, paths, render, values
 from bench.errors import BenchError
 
 GOOD = """
@@ -43,6 +44,7 @@ def test_a_stack_of_one_file_needs_nothing_else(tmp_path):
         (GOOD.replace('title = "T"', ""), "stack needs 'title'"),
         (GOOD.replace('programs = ["x"]', 'programs = "x"'), "programs must be a list of strings, not 'x'"),
         (GOOD.replace('speaks = "http"', ""), "server needs 'speaks'"),
+        (GOOD + 'graceful = "SOON"\n', "graceful is 'SOON'; use a signal's name, such as QUIT"),
         (GOOD + 'listen = "pipe"\n', "listen is 'pipe'; use one of tcp, unix"),
         ('title = "T"\nabout = "A"\n', "it has no [[server]]"),
         (GOOD + GOOD[GOOD.index("[[") :], "two servers have the same name"),
@@ -158,6 +160,12 @@ def test_a_variant_is_a_stack_of_its_own_with_other_values():
         ("uwsgi@processes=0", "stack uwsgi@processes=0: processes=0: use a whole number, 1 or more"),
         ("uwsgi@processes=abc", "stack uwsgi@processes=abc: processes=abc: use a whole number, 1 or more"),
         ("uwsgi@listener=foo", "stack uwsgi@listener=foo: listener=foo: use plain or tls"),
+        ("uwsgi@cache=foo", "stack uwsgi@cache=foo: cache=foo: use memcached or redis"),
+        ("uwsgi@io_cache=2", "stack uwsgi@io_cache=2: io_cache=2: use 0 or 1"),
+        ("uwsgi@http_port=65536", "stack uwsgi@http_port=65536: http_port=65536: use a whole number, 65535 at most"),
+        ("uwsgi@server_names=", "stack uwsgi@server_names=: server_names=: use one host name or more, "),
+        ("uwsgi@server_names=a;b", "stack uwsgi@server_names=a;b: server_names=a;b: use one host name or more, "),
+        ("uwsgi@access_log=a b", "stack uwsgi@access_log=a b: access_log=a b: use off, or a file name without "),
         ("uwsgy@processes=3", "no stack called 'uwsgy'; did you mean uwsgi?"),
     ],
 )
@@ -165,6 +173,24 @@ def test_a_wrong_variant_is_told(name, says):
     with pytest.raises(BenchError) as caught:
         compose.stack(name)
     assert str(caught.value).startswith(says)
+
+
+def test_a_file_of_values_is_checked_when_it_is_read(tmp_path, monkeypatch):
+    folder = tmp_path / "values"
+    shutil.copytree(paths.DEPLOY / "values", folder)
+    text = (folder / "production.toml").read_text()
+    monkeypatch.setattr(paths, "DEPLOY", tmp_path)
+    assert values.read("production").names["listener"] == "tls"
+    for right, wrong, says in (
+        ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls"),
+        ("processes = 4", 'processes = "4"', "processes = '4': use a whole number, 1 or more"),
+        ('server_names = "example.org www.example.org"', 'server_names = ""', "server_names = '': use one host name"),
+    ):
+        assert right in text
+        (folder / "production.toml").write_text(text.replace(right, wrong, 1))
+        with pytest.raises(BenchError) as caught:
+            values.read("production")
+        assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
 
 
 LAYER = '\ntitle = "T"\nplace = "{place}"\nabout = "A"\n'

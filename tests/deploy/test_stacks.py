@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from bench import checking, compose, deployment, manifest, paths, production, site, values
 from bench.compose import Skip
+from bench.errors import BenchError
 from bench.identity import worker
 from bench.supervise import Address
 from tests.deploy.conftest import command
@@ -304,7 +306,7 @@ def test_production_files_do_not_mention_the_instrument(stack, tmp_path):
         assert f"systemd/benchapp-{server.name}.service" in names
     for path in written:
         text = path.read_text("utf-8")
-        assert "bench " not in text.replace("benchapp", "")
+        assert not re.search(r"\bbench\b|benchmark|`verify`", text), f"{path} mentions the instrument"
         assert str(paths.PROJECT) not in text, f"{path} names this checkout"
         assert str(paths.VENV) not in text, f"{path} names this virtual environment"
         assert "127.0.0.1:0" not in text
@@ -315,6 +317,18 @@ def test_rendering_for_this_machine_writes_what_up_uses(tmp_path):
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "out" / "conf" / "nginx.conf") in done.stdout.splitlines()
     assert os.environ.get("HOME", "/root") not in (tmp_path / "out" / "conf" / "nginx.conf").read_text()
+
+
+def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path):
+    chosen = values.read("production")
+    # The server's own file comes first and can be written; the install note cannot.
+    broken = dataclasses.replace(chosen, names={**chosen.names, "server_names": ""})
+    composition = production.composed_for_files("gunicorn", "none")
+    for folder in (tmp_path / "new", tmp_path / "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        with pytest.raises(BenchError):
+            production.write(composition, broken, folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
 @pytest.mark.servers

@@ -30,7 +30,7 @@ if not page then return 0 end
 
 local answer = lighty.r.resp_header
 answer["Content-Type"] = "text/html; charset=utf-8"
--- The headers that the application sends with it (deploy/values, `verify` compares the two).
+-- The headers that the application sends with it (both are in deploy/values).
 {% for name, value in page_headers.items() %}
 answer["{{ name }}"] = "{{ value }}"
 {% endfor %}
