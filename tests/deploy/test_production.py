@@ -143,6 +143,9 @@ def test_plain_http_redirects_and_https_serves(host, stack):
         assert ask(made, "/healthz", "other.example")[0] == 400
         status, location = ask_plain(made, "/posts/?a=b", NAME)
         assert (status, location) == (301, f"https://{NAME}/posts/?a=b")
+    # HAProxy writes to the standard error stream alone, and no line a request.
+    if stack != "haproxy-gunicorn":
+        assert "/healthz" in Path(made.values.names["access_log"]).read_text()
 
 
 @contextlib.contextmanager

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import http.client
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -317,6 +320,43 @@ def test_rendering_for_this_machine_writes_what_up_uses(tmp_path):
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "out" / "conf" / "nginx.conf") in done.stdout.splitlines()
     assert os.environ.get("HOME", "/root") not in (tmp_path / "out" / "conf" / "nginx.conf").read_text()
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("stack", "inner"), [("nginx-apache-modwsgi", "apache"), ("nginx-cherrypy", "cheroot")])
+def test_kept_connections_behind_nginx_are_not_closed_under_it(stack, inner, site_url, tmp_path):
+    runnable(stack)
+    changes = {"client_keepalive_s": 1}
+    with deployment.deployed(stack, database=site_url, run_dir=tmp_path / "run", changes=changes) as running:
+        with idle_connection(running._parts.wiring.listens[inner][0]) as idle, pytest.raises(TimeoutError):
+            # Clients' idle connections are closed after a second.
+            idle.settimeout(3)
+            assert idle.recv(1) != b"", "closed"
+
+
+@pytest.mark.servers
+def test_granian_closes_an_idle_connection_when_the_others_do(site_url):
+    with Up("granian", "--database", site_url, "--set", "client_keepalive_s=1") as up:
+        url = httpx.URL(up.url)
+        with idle_connection(Address(url.host, url.port)) as idle:
+            # By itself it would take 30 s.
+            idle.settimeout(20)
+            assert idle.recv(1) == b""
+
+
+@contextlib.contextmanager
+def idle_connection(address: Address):
+    """A connection on which a request was answered."""
+    family = socket.AF_UNIX if address.path else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as opened:
+        opened.settimeout(20)
+        opened.connect(address.path or (address.host, address.port))
+        opened.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = http.client.HTTPResponse(opened)
+        answer.begin()
+        answer.read()
+        assert answer.status == 200
+        yield opened
 
 
 def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path):
