@@ -144,7 +144,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
         for item in waited:
             if item.right.path == context.site.url("home"):
                 item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
-        settle(context, waited)
+        settle(context, waited, old_till_over=True)
         yield Figure("time_to_live_s", SHORT_TTL_S)
         yield from _found(context, waited, "old")
 
@@ -256,17 +256,24 @@ def waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: s
     return [Waiting(right, now, bound_s, what) for right in _rights(context, row, old)]
 
 
-def settle(context: Context, waited: list[Waiting]) -> list[Waiting]:
-    """Ask for the pages until each is right or its time is over; asked once more, each is kept as it is then."""
-    while pending := [item for item in waited if not item.over]:
-        for item in pending:
-            item.ask(context)
-        if any(item.done_s is None for item in pending):
-            time.sleep(PAUSE_S)
-    for item in waited:
-        if item.done_s is not None and not item.right.met(answer := context.get(item.right.path)):
-            item.done_s, item.wrong = None, answer
-    return waited
+def settle(context: Context, waited: list[Waiting], *, old_till_over: bool = False) -> list[Waiting]:
+    """Ask for the pages until each is right or its time is over; asked once more, each is kept as it is then.
+
+    old_till_over  a process with a cache of its own may give an old page after another gave the new one, until the
+                   page's time is over
+    """
+    while True:
+        while pending := [item for item in waited if not item.over]:
+            for item in pending:
+                item.ask(context)
+            if any(item.done_s is None for item in pending):
+                time.sleep(PAUSE_S)
+        for item in waited:
+            if item.done_s is not None and not item.right.met(answer := context.get(item.right.path)):
+                item.done_s, item.wrong = None, answer
+        if not old_till_over or all(item.over for item in waited):
+            return waited
+        time.sleep(PAUSE_S)
 
 
 def _found(context: Context, waited: list[Waiting], name: str = "fresh") -> Iterator[Finding]:
