@@ -120,7 +120,8 @@ def test_a_layer_that_cannot_be_told_is_right_when_the_time_to_live_is_up(stub, 
     found = verified(stub, url, ["told-of-writes", "time-to-live"], deployment(stub, url, told=""))
     assert found["told-of-writes"].not_tried == "kept cannot be told of a write: see time-to-live"
     assert found["time-to-live"].ok
-    assert found["time-to-live"].figures["old_max_ms"] > 0
+    # How old the pages got is a matter of how soon they were asked for: nothing to rely on here.
+    assert {"old_p50_ms", "old_max_ms"} <= found["time-to-live"].figures.keys()
 
 
 def test_what_cannot_be_asked_of_a_running_site_is_not_tried(stub, url):
