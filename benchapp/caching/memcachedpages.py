@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -25,6 +26,8 @@ from benchapp.caching.staleness import Stale, pages_stale
 GENERATION = "pages:generation"
 # Prefixes with fewer segments (`/posts/`) cover most of the site: all is removed, since no index is that wide.
 NARROW = 2
+# How soon a memcached that could not be told of a write is tried again.
+AGAIN_S = 0.5
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +82,21 @@ class MemcachedPages:
             self.client.delete_many([_key(path) for path in {*stale.paths, *stale.prefixes, *below} if has_key(path)])
         except (OSError, MemcacheError) as error:
             logger.warning("memcached: %s not purged: %s", stale, error)
+            # It may only hang, and come back with all that it held.
+            self._later(time.monotonic() + self.seconds)
+
+    def _later(self, until: float) -> None:
+        """Remove all pages a moment later; tried again until their time is up anyway."""
+        timer = threading.Timer(AGAIN_S, self._empty, [until])
+        timer.daemon = True
+        timer.start()
+
+    def _empty(self, until: float) -> None:
+        try:
+            self.client.flush_all(noreply=False)
+        except (OSError, MemcacheError):
+            if time.monotonic() < until:
+                self._later(until)
 
     def _note(self, path: str) -> None:
         """Add a page to the index of each directory above it that a narrow prefix can name."""

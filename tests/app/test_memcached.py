@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +18,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pymemcache.client.base import Client as Client_
 
+from benchapp.caching.memcachedpages import MemcachedPages
+from benchapp.caching.staleness import Stale
 from tests.app.conftest import Rows
 
 Site = Callable[..., AbstractContextManager[None]]
@@ -24,7 +28,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached
 
 
 @contextmanager
-def memcached(socket: Path) -> Iterator[None]:
+def memcached(socket: Path) -> Iterator[subprocess.Popen]:
     """A memcached on a Unix socket, ready when the block begins and gone after it."""
     command = ["memcached", "-u", "nobody", "-U", "0", "-s", str(socket), "-a", "0777", "-m", "16"]
     with subprocess.Popen(command) as process:
@@ -32,7 +36,7 @@ def memcached(socket: Path) -> Iterator[None]:
             deadline = time.monotonic() + 10
             while not socket.exists() and time.monotonic() < deadline:
                 time.sleep(0.01)
-            yield
+            yield process
         finally:
             process.terminate()
 
@@ -107,3 +111,22 @@ def test_a_warm_page_of_many_parts_asks_twice_on_a_connection_that_is_kept(
         assert queries() == 0
         # The words of the generation, then all parts.
         assert asked == ["get_many", "get_many"]
+
+
+def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socket: Path):
+    with memcached(socket) as process:
+        pages = MemcachedPages(f"unix:{socket}", seconds=60)
+        assert pages.put("/posts/5/", b"old", pages.generation())
+        process.send_signal(signal.SIGSTOP)
+        try:
+            pages.purge(Stale(prefixes=frozenset({"/posts/5/"})))
+        finally:
+            process.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 10
+        while pages.get("/posts/5/") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert pages.get("/posts/5/") is None
+        for thread in threading.enumerate():
+            if isinstance(thread, threading.Timer):
+                thread.join()
+        pages.client.close()
