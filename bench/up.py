@@ -13,6 +13,7 @@ from bench.errors import BenchError, DeploymentError
 
 SUMMARY = "serve the site by a stack until Ctrl-C"
 POLL_S = 0.2
+LOOPBACK = "127.0.0.1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +93,12 @@ def environment(texts: list[str]) -> dict[str, str]:
         if not equals or not name.isidentifier():
             raise BenchError(f"--env {text}: write it as NAME=VALUE, for example --env DEBUG=1")
         pairs[name] = value
+    hosts = pairs.get("ALLOWED_HOSTS", LOOPBACK)
+    if not {LOOPBACK, "*"} & {host.strip() for host in hosts.split(",")}:
+        # It would never be ready: each answer to the instrument would be 400.
+        raise BenchError(
+            f"--env ALLOWED_HOSTS={hosts}: the site is asked as {LOOPBACK} here; write ALLOWED_HOSTS={LOOPBACK},{hosts}"
+        )
     return pairs
 
 

@@ -251,6 +251,10 @@ def test_tls_is_a_setting_and_a_variant(site_url, words):
             "bench up: --set workers: no such value; deploy/values/bench.toml has",
         ),
         (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
+        (
+            ["up", "gunicorn", "--env", "ALLOWED_HOSTS=other.test"],
+            "--env ALLOWED_HOSTS=other.test: the site is asked as 127.0.0.1 here; write ALLOWED_HOSTS=127.0.0.1,other.test",
+        ),
         (["up", "gunicorn", "--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE, for example --env DEBUG=1"),
         (["up", "gunicorn", "--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
         (
