@@ -172,8 +172,10 @@ def _with_services(
     known = manifest.services()
     services: dict[str, Service] = {}
     env, notes = dict(stack.env), []
+    laid = []
     for layer in layers:
         env.update(layer.env)
+        here = layer
         for name in services_of(layer, names):
             missing = missing_programs(known[name])
             if not missing:
@@ -182,8 +184,11 @@ def _with_services(
                 instead = layer.without[name]
                 env.update(instead.get("env", {}))
                 notes.append(f"{layer.name}: {instead['note']}")
+                here = replace(here, **{word: instead[word] for word in ("told", "coalesces") if word in instead})
             else:
                 return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
+        laid.append(here)
+    layers = tuple(laid)
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
     declares = declared(stack.declares, layers, {server.name for server in chain(stack, layers)}, stack.name)

@@ -130,7 +130,7 @@ class Layer:
 
     place     app (settings only), server (a snippet for a server of the chain), front (a server before the chain)
     services  services it uses; one that is not installed is replaced by `without` when that names it
-    without   per service: `note` for people and `env` to use instead
+    without   per service: `note` for people, `env` to use instead, `told` and `coalesces` where they are others then
     env       environment of the application server
     beside    programs run beside the servers, in the environment of the application server: argv (templates) by name
     servers   of place front only: the servers put before the chain, the outermost last

@@ -131,6 +131,11 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
     assert composed.notes == (
         "fragments: memcached is not installed: each worker process has a cache of its own in memory (locmem)",
     )
+    for name in ("fragments", "site-middleware", "view-cache"):
+        layer = manifest.layers()[name]
+        (without,) = compose.compose(manifest.stacks()["gunicorn"], [layer]).layers
+        assert (without.told, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
+        assert layer.told
 
 
 def test_an_unknown_name_in_a_template_names_the_file():
