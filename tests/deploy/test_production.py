@@ -182,7 +182,7 @@ def serving(made: Host, **env: str):
 )
 def test_a_server_that_is_stopped_finishes_the_request_under_way(host, stack, server):
     made = host(stack)
-    assert any(finished_while_stopping(made, server) for _ in range(3))
+    assert any(finished_while_stopping(made, server) for _ in range(4))
 
 
 def finished_while_stopping(made: Host, server: str) -> bool:
@@ -192,9 +192,9 @@ def finished_while_stopping(made: Host, server: str) -> bool:
     """
     units = [name for name in made.services() if name.split("-")[1] == server]
     with serving(made, BENCHAPP_PROBES="1") as processes, ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(lambda: ask(made, "/probe/slow/2000/page/", NAME)[0])
+        answer = pool.submit(lambda: ask(made, "/probe/slow/3000/page/", NAME)[0])
         with contextlib.suppress(TimeoutError):
-            answer.result(timeout=0.7)
+            answer.result(timeout=1.5)
         for name in units:
             processes[name].popen.send_signal(getattr(signal, made.lines(name, "KillSignal")[0]))
         for name in units:
