@@ -96,6 +96,12 @@ def voids(said: Mapping[str, str]) -> str | None:
     return "; ".join(found) or None
 
 
+def disturbed(said: Mapping[str, str]) -> bool:
+    """Whether processes outside the trial voided it: a cause that is not of what was measured, and may pass."""
+    text = said.get("others", OK)
+    return text != OK and not text.startswith(NOT_MEASURED)
+
+
 NOT_MEASURED = "not measured"
 
 

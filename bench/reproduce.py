@@ -160,7 +160,7 @@ def _make(
     folder = directory / part.name
     if (folder / results.RUN_FILE).exists():
         if results.read_info(folder).finished_at:
-            return part, int(any(trial.status != "ok" for trial in results.read_run(folder).trials))
+            return part, int(any(trial.status == "failed" for trial in results.read_run(folder).trials))
         words, notes = ["--resume", str(folder)], part.notes
         words += ["--database", database] if database else []
     else:

@@ -181,7 +181,11 @@ Samples = tuple[tuple[float, int], ...]
 class Trial:
     """One timed measurement of a case at a level."""
 
-    trial_id: Annotated[str, "Name of the trial, and of its directory under raw/."]
+    trial_id: Annotated[
+        str,
+        "Name of the trial, and of its directory under raw/. A trial made again has a line for each time; the last "
+        "stands.",
+    ]
     case_id: Annotated[str, "The case it measures."]
     stack: Annotated[str, "Name of the stack."]
     layer: Annotated[str, "Name of the layer."]

@@ -16,6 +16,7 @@ from bench import (
     compose,
     database,
     deployment,
+    guards,
     listing,
     machine,
     manifest,
@@ -46,6 +47,8 @@ from bench.visit import get
 # How many failed checks a reason names.
 SHOWN = 3
 CALIBRATION = "calibration"
+# How often a trial is made again that other processes disturbed.
+AGAIN = 2
 
 
 class Host:
@@ -151,7 +154,8 @@ class Run:
         self.refused: dict[str, str] = {}
         self.pinned = self.environment.affinity
         self.failures = sum(trial.status == "failed" for trial in self.made)
-        self.voided = sum(trial.status == "voided" for trial in self.made)
+        standing = {trial.trial_id: trial for trial in self.made}  # the last of a trial that was made again
+        self.voided = sum(trial.status == "voided" for trial in standing.values())
         self.addresses = self.folder.read_addresses()
         self.verified = {(check.stack, check.layer) for check in self.checks}
         self.wrong: dict[tuple[str, str], list[Check]] = {}
@@ -364,7 +368,7 @@ class Run:
                 f"{level_words(item.level, self.load.mode)}"
             )
             with pin.on(self.pinned, pin.LOAD):
-                trial = self._trial(item, running)
+                trial = self._undisturbed(item, running)
             if trial.status == "failed":
                 self.host.check_database(self.asked)
             died = running.died() if trial.status == "failed" else None
@@ -375,6 +379,19 @@ class Run:
             left.pop(0)
             if died:
                 return
+
+    def _undisturbed(self, item: Measurement, running: Running) -> Trial:
+        """The trial, made again when other processes disturbed it; what was voided so is recorded before."""
+        trial = self._trial(item, running)
+        for number in range(1, AGAIN + 1):
+            if not guards.disturbed(trial.guards or {}):
+                break
+            self.folder.append_trial(trial)
+            say(f"{trial.reason}: the trial is made again")
+            kept = self.folder.raw / trial.trial_id
+            kept.rename(kept.with_name(f"{kept.name}~void{number}"))
+            trial = self._trial(item, running)
+        return trial
 
     def _trial(self, item: Measurement, running: Running) -> Trial:
         try:

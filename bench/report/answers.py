@@ -371,6 +371,8 @@ def caveats(report: Report) -> list[str]:
     if report.voided:
         voided = sum(len(failure.rounds) for failure in report.voided)
         notes.append(f"Guards voided {plural(voided, 'trial')}: their figures are kept and count nowhere.")
+    if again := len(run.trials) - len({trial.trial_id for trial in run.trials}):
+        notes.append(f"Trials made again because other processes disturbed them: {again}.")
     notes += [one_line(note) for note in run.info.notes]
     return notes
 

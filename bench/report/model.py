@@ -81,7 +81,8 @@ class Row:
     @cached_property
     def voided(self) -> tuple[Trial, ...]:
         """Voided trials of rounds that were not measured again: their figures count nowhere."""
-        return tuple(trial for trial in self.trials if trial.status == "voided" and trial.round not in self.ok)
+        standing = {trial.round: trial for trial in self.trials if trial.status == "voided"}
+        return tuple(trial for number, trial in standing.items() if number not in self.ok)
 
     @property
     def outcome(self) -> str:

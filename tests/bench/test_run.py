@@ -19,6 +19,7 @@ import pytest
 
 from bench import calibrate, guards, machine, pin, plan, ports, progress, results, run
 from bench.errors import BenchError
+from bench.report.model import arrange
 from bench.results import Case
 from tests.bench.fake_host import FakeHost, arguments
 
@@ -256,6 +257,26 @@ def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
     said = capsys.readouterr().out
     assert "VOIDED: little: rate x mean" in said
     assert "1 of 1 trials voided: guards do not trust them" in said
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("shares", "statuses"),
+    [([0.9, 0.1], ["voided", "ok"]), ([0.9, 0.8, 0.7], ["voided", "voided", "voided"])],
+    ids=["passing", "lasting"],
+)
+def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypatch, tmp_path, shares, statuses):
+    found = iter(shares)
+    monkeypatch.setattr("bench.trial.Bystanders.share", lambda *_: next(found))
+    _, recorded = go("--stack", "one", "--guard", "others=0.25")
+    assert [trial.status for trial in recorded.trials] == statuses
+    assert len({trial.trial_id for trial in recorded.trials}) == 1
+    (row,) = arrange(recorded).rows
+    assert (len(row.ok), len(row.voided)) == ((1, 0) if statuses[-1] == "ok" else (0, 1))
+    said = capsys.readouterr().out
+    assert "others: other processes took 90% of the machine: the trial is made again" in said
+    assert ("1 of 1 trials voided" in said) == (statuses[-1] == "voided")
+    assert (tmp_path / "run" / "raw" / f"{recorded.trials[0].trial_id}~void1" / "load.out").exists()
 
 
 @pytest.mark.servers
