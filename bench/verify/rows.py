@@ -20,13 +20,15 @@ PROBES_OFF = "it needs the probes: start the site with BENCHAPP_PROBES=1"
 class Row:
     """What the site's pages must say of a probe's author, as the database has it.
 
+    name            of the author; None when there is no author any more
     title, comment  of the author's post and its newest comment; None when there is no post
     posts, said     how many, in the words of the pages
     totals          the sentence of the home page that counts everything
+    never           what was written and rolled back: no page may show it at any time
     """
 
     author: int
-    name: str
+    name: str | None
     title: str | None
     comment: str | None
     posts: str
@@ -35,6 +37,7 @@ class Row:
     author_page: str
     post_page: str | None
     probe_page: str
+    never: list[str]
 
 
 class Writer:
@@ -44,6 +47,7 @@ class Writer:
         self.context = context
         self.browser = Browser(context.target)
         self.token = self.browser.token(context.site.url("login")) or ""
+        self.removed: set[int] = set()
 
     def make(self) -> Row:
         """A new author with one post and one comment; raises NotAsked where the site has no probes."""
@@ -55,7 +59,10 @@ class Writer:
     def write(self, row: Row, what: str) -> Row:
         """Do `what` to the row, see benchapp/probes/rows.py; the row as it is then."""
         path = f"{MAKE}{row.author}/{what}/"
-        return _row(path, self._post(path))
+        written = _row(path, self._post(path))
+        if written.name is None:
+            self.removed.add(row.author)
+        return written
 
     def gate(self, row: Row, what: str) -> int:
         """`close`, `open` or only `look` at the gate of the row's gated page; how many renderings wait at it."""
@@ -83,6 +90,8 @@ def _remove(writer: Writer, rows: list[Row]) -> None:
     """By the site that made them, whose layers are told of it; by the site's command when that is gone."""
     left = 0
     for row in rows:
+        if row.author in writer.removed:
+            continue
         try:
             writer.write(row, "remove")
         except (BadAnswer, OSError):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db import transaction
@@ -23,6 +24,7 @@ from benchapp import pagination
 from benchapp.caching import staleness
 from benchapp.caching.staleness import Stale
 from benchapp.models import Author, Comment, Post
+from benchapp.probes import gates
 from benchapp.probes.rendered import probe_page
 from benchapp.views import page
 
@@ -40,7 +42,7 @@ def make(request: HttpRequest) -> JsonResponse:
     """A new author with one post and one comment on it."""
     author = Author.objects.create(name=_words(), city=_words(), bio=_words())
     post = Post.objects.create(author=author, title=_words(), body=_words())
-    Comment.objects.create(post=post, name=author.name, body=_words(), rating=5)
+    _say(post)
     return _state(author)
 
 
@@ -51,8 +53,8 @@ def write(request: HttpRequest, pk: int, what: str) -> JsonResponse:
     author = made_by_probe(pk)
     if what not in WRITES:
         raise Http404(f"no such write: {what}")
-    WRITES[what](author)
-    return _state(author)
+    never = WRITES[what](author)
+    return _state(author, never or ())
 
 
 @page
@@ -92,6 +94,12 @@ def remove_all() -> int:
     return len(left)
 
 
+def _rename(author: Author) -> None:
+    """A person edits the author: the name stands on all of the author's posts, too."""
+    author.name = _words()
+    author.save()
+
+
 def _edit(author: Author) -> None:
     post = author.posts.get()
     post.title = _words()
@@ -115,16 +123,30 @@ def _update_silently(author: Author) -> None:
 
 def _comment(author: Author) -> None:
     with transaction.atomic():
-        Comment.objects.create(post=author.posts.get(), name=author.name, body=_words(), rating=5)
+        _say(author.posts.get())
 
 
-def _roll_back(author: Author) -> None:
-    """Everything that the others do, and then none of it."""
+def _say(post: Post) -> None:
+    # The name of nobody else: that of an author must be gone from all pages once it is another.
+    Comment.objects.create(post=post, name=_words(), body=_words(), rating=5)
+
+
+def _roll_back(author: Author) -> list[str]:
+    """Everything that the others do, and then none of it: the words that were written and never came to be.
+
+    While the author's gate is closed the transaction stays open, with the new words in it and nothing deleted yet.
+    """
     with transaction.atomic():
         _comment(author)
         _edit(author)
+        _rename(author)
+        written = _state_of(author)
+        gates.wait_at(author.pk)
         _delete(author)
+        _remove(author)
         transaction.set_rollback(True)
+    author.refresh_from_db()
+    return [written["name"], written["title"], written["comment"]]
 
 
 def _delete(author: Author) -> None:
@@ -139,8 +161,10 @@ def _remove(author: Author) -> None:
         staleness.announce(pages_of(author.pk))
 
 
-WRITES: dict[str, Callable[[Author], None]] = {
+# Each returns the words that no page may ever show, if there are any.
+WRITES: dict[str, Callable[[Author], list[str] | None]] = {
     "look": lambda author: None,
+    "rename": _rename,
     "edit": _edit,
     "update": _update,
     "update-silently": _update_silently,
@@ -151,34 +175,29 @@ WRITES: dict[str, Callable[[Author], None]] = {
 }
 
 
-def _state(author: Author) -> JsonResponse:
-    """What pages say of an author now: title and newest comment (null when there is none), counts, and the totals."""
+def _state(author: Author, never: Iterable[str] = ()) -> JsonResponse:
+    """What pages say of an author now, and the words that they `never` say."""
+    return JsonResponse(_state_of(author) | {"never": list(never)})
+
+
+def _state_of(author: Author) -> dict[str, Any]:
+    """Name, title and newest comment (null when there is none), counts, the totals, and where pages are."""
     post = Post.objects.filter(author=author.pk).first()
     comment = Comment.objects.filter(post__author=author.pk).order_by("-id").first()
     totals = pagination.total_authors(), pagination.total_posts(), pagination.total_comments()
     authors, posts, comments = (intcomma(total) for total in totals)
-    return JsonResponse(
-        {
-            "author": author.pk,
-            "name": author.name,
-            "title": post and post.title,
-            "posts": _counted(Post.objects.filter(author=author.pk).count(), "post"),
-            "said": _counted(Comment.objects.filter(post__author=author.pk).count(), "comment"),
-            "comment": comment and comment.body,
-            "totals": f"{authors} authors, {posts} posts and {comments} comments",
-            "author_page": reverse("author", args=[author.pk]),
-            "post_page": post and reverse("post", args=[post.pk]),
-            "probe_page": reverse("probe_author", args=[author.pk]),
-        }
-    )
-
-
-def _author(pk: int) -> Author:
-    return get_object_or_404(Author, pk=pk, name__regex=f"^{NAME.pattern}$")
-
-
-def _title(pk: int) -> str:
-    return get_object_or_404(Post, author=_author(pk)).title
+    return {
+        "author": author.pk,
+        "name": Author.objects.filter(pk=author.pk).values_list("name", flat=True).first(),
+        "title": post and post.title,
+        "posts": _counted(Post.objects.filter(author=author.pk).count(), "post"),
+        "said": _counted(Comment.objects.filter(post__author=author.pk).count(), "comment"),
+        "comment": comment and comment.body,
+        "totals": f"{authors} authors, {posts} posts and {comments} comments",
+        "author_page": reverse("author", args=[author.pk]),
+        "post_page": post and reverse("post", args=[post.pk]),
+        "probe_page": reverse("probe_author", args=[author.pk]),
+    }
 
 
 def _counted(number: int, what: str) -> str:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import tempfile
 import time
 import uuid
-from pathlib import Path
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from benchapp.caching.fragments import lookup, page_generation
+from benchapp.probes import gates
 from benchapp.probes.rendered import probe_page
 from benchapp.probes.rows import made_by_probe, title_of
 from benchapp.views import page
 
 LONGEST_MS = 3_000
-# A gate that nobody opens lets its page go after so many seconds: the request that would open it may have been given to
-# the very worker that waits at it.
-GATE_S = 0.5
-POLL_S = 0.005
 
 
 @page
@@ -46,7 +39,7 @@ def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 
     def read() -> str:
         title = title_of(pk)
-        _wait_at(_gate(pk))
+        gates.wait_at(pk)
         return title
 
     word = page_generation(request.path)
@@ -56,29 +49,11 @@ def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 @never_cache
 @require_POST
 def gate(request: HttpRequest, pk: int, what: str) -> JsonResponse:
-    """Close an author's gate, open it, or only look; says how many renderings have read and are waiting at it."""
+    """Close an author's gate, open it, or only look; says how many have come to it and are waiting."""
     made_by_probe(pk)
-    folder = _gate(pk)
     if what == "close":
-        folder.mkdir(mode=0o700)
-    waiting = len(list(folder.glob("*")))
+        gates.close(pk)
+    waiting = gates.waiting(pk)
     if what == "open":
-        # Moved away first: removed where it is, it would stay when a rendering arrives meanwhile.
-        gone = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}")
-        with contextlib.suppress(FileNotFoundError):
-            folder.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)
+        gates.open_again(pk)
     return JsonResponse({"waiting": waiting})
-
-
-def _wait_at(folder: Path) -> None:
-    deadline = time.monotonic() + GATE_S
-    with contextlib.suppress(FileNotFoundError):
-        (folder / uuid.uuid4().hex).touch()
-        while folder.exists() and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-
-
-def _gate(pk: int) -> Path:
-    """A directory that all workers see: the gate is closed while it exists."""
-    return Path(tempfile.gettempdir(), f"benchapp-gate-{pk}")

@@ -91,8 +91,24 @@ def test_a_silent_update_is_announced_to_nobody(client, rows, told):
 def test_a_write_that_is_rolled_back_changes_nothing_and_is_not_announced(client, rows, told):
     state = client.post("/probe/rows/").json()
     told.clear()
-    assert write(client, state, "roll-back") == state
+    found = write(client, state, "roll-back")
+    never = found.pop("never")
+    assert found | {"never": []} == state
     assert told == []
+    # The name, title and comment that were written are told, so that pages can be searched for them.
+    assert len(set(never)) == 3
+    assert not set(never) & set(map(str, state.values()))
+
+
+@pytest.mark.parametrize("what", ["rename", "remove"])
+def test_what_becomes_of_an_author_is_announced_for_the_posts_too(client, rows, told, what):
+    state = client.post("/probe/rows/").json()
+    told.clear()
+    new = write(client, state, what)
+    assert new["name"] != state["name"]
+    assert state["name"] not in client.get(state["post_page"]).content.decode()
+    for path in ("/", "/posts/", "/posts/page/2/", "/authors/", state["post_page"], state["author_page"]):
+        assert any(stale.covers(path) for stale in told), path
 
 
 @pytest.mark.parametrize("what", sorted(probes.WRITES))

@@ -19,7 +19,15 @@ from tests.bench.written_stub import FakeRunning, WrittenHandler, WrittenStub
 GROUPS = ("freshness", "stampede", "files", "service", "advisories")
 # Check -> what a layer may get wrong that it must notice. Each is a mistake of the stub.
 MISTAKES = {
-    "told-of-writes": ["not-told", "forgets-home", "updates-not-told", "shows-rolled-back"],
+    "told-of-writes": [
+        "not-told",
+        "forgets-home",
+        "updates-not-told",
+        "shows-rolled-back",
+        "shows-uncommitted",
+        "forgets-names",
+        "forgets-posts",
+    ],
     "slow-rendering": ["keeps-late", "late-gets-old"],
     "time-to-live": ["never-expires"],
     "stampede": ["each-renders", "breaks"],

@@ -35,7 +35,7 @@ class WrittenStub(LayerStub):
         shutil.rmtree(self.files, ignore_errors=True)
         self.files.mkdir()
         self.service_up = self.hits_return = True
-        self.first_title = ""
+        self.first_title = self.uncommitted = ""
         self.kept_at: dict[str, float] = {}
 
     def totals(self) -> str:
@@ -48,7 +48,7 @@ class WrittenStub(LayerStub):
         return pk
 
     def state(self, pk: int) -> dict:
-        row = self.rows.get(pk) or {"name": "", "title": None, "comment": None, "said": 0}
+        row = self.rows.get(pk) or {"name": None, "title": None, "comment": None, "said": 0}
         title = row["title"]
         return {
             "author": pk,
@@ -61,6 +61,7 @@ class WrittenStub(LayerStub):
             "author_page": f"/authors/{pk}/",
             "post_page": f"/posts/{pk}00/" if title else None,
             "probe_page": f"/probe/author/{pk}/",
+            "never": [],
         }
 
     def write(self, pk: int, what: str) -> None:
@@ -71,6 +72,8 @@ class WrittenStub(LayerStub):
             row["comment"], row["said"] = words(), row["said"] + 1
         elif what == "delete":
             row["title"] = None
+        elif what == "rename":
+            row["name"] = words()
         elif what == "remove":
             del self.rows[pk]
         elif what == "roll-back" and "shows-rolled-back" in wrong:
@@ -78,12 +81,35 @@ class WrittenStub(LayerStub):
         if what not in ("look", "update-silently", "roll-back"):
             self.purge(what)
 
+    def roll_back(self, pk: int) -> str:
+        """What was written and came to nothing, once the gate is open."""
+        written = words()
+        if "shows-uncommitted" in self.wrong:
+            self.store, self.uncommitted = {}, written
+        self.wait_at(pk, "roll-back")
+        self.uncommitted = ""
+        return written
+
+    def wait_at(self, pk: int, who: str) -> None:
+        if pk in self.gates:
+            self.gates[pk].append(who)
+            deadline = time.monotonic() + GATE_S
+            while pk in self.gates and time.monotonic() < deadline:
+                time.sleep(0.005)
+
     def purge(self, what: str) -> None:
         self.generation += 1
         if "not-told" in self.wrong or ("updates-not-told" in self.wrong and what == "update"):
             return
-        kept = {"/": self.store["/"]} if "forgets-home" in self.wrong and "/" in self.store else {}
-        self.store = kept
+        self.store = {path: kept for path, kept in self.store.items() if self.forgets(path, what)}
+
+    def forgets(self, path: str, what: str) -> bool:
+        """Whether a page that a write made stale is forgotten to be removed."""
+        return (
+            ("forgets-home" in self.wrong and path == "/")
+            or ("forgets-names" in self.wrong and what == "rename" and path.startswith("/posts/"))
+            or ("forgets-posts" in self.wrong and what == "remove" and path.endswith("00/"))
+        )
 
 
 def words() -> str:
@@ -171,7 +197,7 @@ class WrittenHandler(LayerHandler):
             value
             for pk, row in self.stub.rows.items()
             for value in (row["name"], *((row["title"], row["comment"]) if row["title"] else ()))
-        ]
+        ] + [self.stub.uncommitted]
 
     def post(self, path: str) -> None:
         self.probe(path) if path.startswith("/probe/") else super().post(path)
@@ -191,9 +217,10 @@ class WrittenHandler(LayerHandler):
             self.send(404, "", HTML)
             return
         number = int(pk) if pk else self.stub.make()
+        never = [self.stub.roll_back(number)] if what == "roll-back" else []
         if what:
             self.stub.write(number, what)
-        self.json(self.stub.state(number))
+        self.json(self.stub.state(number) | {"never": never})
 
     def probe_gate(self, path: str, pk: str, what: str) -> None:
         gates, number = self.stub.gates, int(pk)
@@ -215,10 +242,7 @@ class WrittenHandler(LayerHandler):
         if "gated" in more and number in self.stub.gates:
             if "late-gets-old" in self.stub.wrong:
                 title = self.stub.first_title = self.stub.first_title or title
-            self.stub.gates[number].append(path)
-            deadline = time.monotonic() + GATE_S
-            while number in self.stub.gates and time.monotonic() < deadline:
-                time.sleep(0.005)
+            self.stub.wait_at(number, path)
         self.send(200, self.text(path, f'<p id="title">{title}</p>'), HTML, self.usual())
 
     def probe_slow(self, path: str, milliseconds: str, name: str) -> None:
