@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,12 @@ from bench.errors import BenchError
 from bench.manifest import NO_LAYER, Declaration, Layer, Server, Service, Stack
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
+# How a layer's manifest names the service that the value `cache` chooses, and what an own cache is named by instead.
+CHOSEN_CACHE = "{{ cache }}"
+CACHE_URL = "CACHE_URL"
+STACKS_LISTED = "`python -m bench list` prints all"
+JOINED = "fragments+varnish"
+OWN_CACHE = "its cache is that of the CACHE_URL given"
 
 
 @dataclass(frozen=True)
@@ -65,9 +71,13 @@ def stack(name: str) -> Stack:
     the nearest name when there is no such stack, and for a value that does not exist.
     """
     plain, at, words = name.partition("@")
+    if not plain:
+        raise BenchError(f"stack {name!r}: no stack is named; {STACKS_LISTED}")
     found = _named(manifest.stacks(), plain, "stack")
     if not at:
         return found
+    if not words:
+        raise BenchError(f"stack {name}: nothing follows the @; write {plain}, or {plain}@processes=5 for a variant")
     changes = values.parse_changes(words.split(","), f"stack {name}:")
     values.read("bench").changed(changes, f"stack {name}:")
     reason = "; ".join(filter(None, (found.reason, f"asked for with {words}")))
@@ -78,6 +88,8 @@ def layers(names: str) -> tuple[Layer, ...]:
     """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""
     known = manifest.layers()
     parts = names.split("+")
+    if "" in parts:
+        raise BenchError(f"layer {names!r}: a name is missing; write one layer, or several as {JOINED}")
     if len(set(parts)) != len(parts):
         raise BenchError(f"layer {names}: a layer is named twice; name each once")
     if len(parts) > 1 and NO_LAYER in parts:
@@ -98,12 +110,18 @@ def chain(stack: Stack, layers: Iterable[Layer]) -> tuple[Server, ...]:
     return (*stack.servers, *(server for layer in layers for server in layer.servers))
 
 
-def compose(stack: Stack, layers: Iterable[Layer], changes: dict[str, Any] | None = None) -> Composition | Skip:
+def compose(
+    stack: Stack,
+    layers: Iterable[Layer],
+    changes: dict[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Composition | Skip:
     """The stack with the layers laid over it, or the reason why it cannot run here.
 
-    `changes` are values that the user changed: one of them names the service that layers in a cache use.
+    changes  values that the user changed: one of them names the service that layers in a cache use
+    env      environment that the user gives the site: a cache of its own takes the place of that service
     """
-    layers = tuple(layers)
+    layers = in_own_cache(layers, env or {})
     for layer in layers:
         if reason := misfit(stack, layer):
             return Skip(reason)
@@ -120,7 +138,39 @@ def compose(stack: Stack, layers: Iterable[Layer], changes: dict[str, Any] | Non
             if path is None:
                 return Skip(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
     names = {**values.read("bench").names, **stack.values, **(changes or {})}
-    return _with_services(stack, layers, found, modules, names)
+    composed = _with_services(stack, layers, found, modules, names)
+    if isinstance(composed, Skip) or CACHE_URL not in (env or {}):
+        return composed
+    known = manifest.layers()
+    own = [layer.name for layer in layers if CHOSEN_CACHE in known[layer.name].services]
+    return replace(composed, notes=(*composed.notes, *(f"{name}: {OWN_CACHE}" for name in own)))
+
+
+def in_own_cache(layers: Iterable[Layer], env: Mapping[str, str]) -> tuple[Layer, ...]:
+    """The layers as they are with the site's environment `env`: a CACHE_URL there is a cache without a service.
+
+    One like the cache that a layer uses in place of a missing service is told and coalesces as little as that one.
+    """
+    return tuple(_in_own_cache(layer, env) for layer in layers)
+
+
+def _in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
+    if CACHE_URL not in env or CHOSEN_CACHE not in layer.services:
+        return layer
+    # An empty one means what the site has without any, a cache in the memory of each process.
+    kind = _scheme(env[CACHE_URL].strip()) or "locmemcache"
+    instead = [item for item in layer.without.values() if _scheme(item.get("env", {}).get(CACHE_URL, "")) == kind]
+    services = tuple(name for name in layer.services if name != CHOSEN_CACHE)
+    return replace(layer, services=services, **_otherwise(instead[0] if instead else {}))
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0]
+
+
+def _otherwise(instead: Mapping[str, Any]) -> dict[str, str]:
+    """What a layer says of itself that is other with what it uses instead of a service."""
+    return {word: instead[word] for word in ("told", "coalesces") if word in instead}
 
 
 def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
@@ -184,7 +234,7 @@ def _with_services(
                 instead = layer.without[name]
                 env.update(instead.get("env", {}))
                 notes.append(f"{layer.name}: {instead['note']}")
-                here = replace(here, **{word: instead[word] for word in ("told", "coalesces") if word in instead})
+                here = replace(here, **_otherwise(instead))
             else:
                 return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
         laid.append(here)
@@ -215,7 +265,7 @@ def declared(
 
 def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:
     """The services that the layer uses under these values; raises BenchError for one that does not exist."""
-    found = [_replaced(name, {"{{ cache }}": str(names["cache"])}) for name in layer.services]
+    found = [_replaced(name, {CHOSEN_CACHE: str(names["cache"])}) for name in layer.services]
     for name in found:
         _named(manifest.services(), name, "service")
     return found
@@ -226,9 +276,14 @@ def missing_programs(service: Service) -> list[str]:
     return [name for name in service.programs.values() if programs.find([name], service.search) is None]
 
 
-def must_compose(stack_name: str, layer_names: str, changes: dict[str, Any] | None = None) -> Composition:
+def must_compose(
+    stack_name: str,
+    layer_names: str,
+    changes: dict[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Composition:
     """The composition of these names; raises BenchError with the reason when it cannot run here."""
-    composed = compose(stack(stack_name), layers(layer_names), changes)
+    composed = compose(stack(stack_name), layers(layer_names), changes, env)
     if isinstance(composed, Skip):
         raise BenchError(f"{stack_name} with layer {layer_names} cannot run here: {composed.reason}")
     return composed

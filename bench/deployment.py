@@ -139,7 +139,7 @@ def deployed(
 
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
-    composition = compose.must_compose(stack, layer, changes)
+    composition = compose.must_compose(stack, layer, changes, env)
     leftovers.clean()
     group = sizes.group(size)
     with contextlib.ExitStack() as cleanup:

@@ -144,12 +144,13 @@ DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 
 # Of caches that count their entries; Django's default of 300 is 150 pages, since each page takes two.
 MOST_ENTRIES = 10_000
-COUNTING = ("LocMemCache", "FileBasedCache", "MadeTableCache")
+COUNTING = ("LocMemCache", "AddingFileCache", "MadeTableCache")
 # Caches of Django's that would break a page or cost it much, and what this site has instead.
 SAFER_CACHES = {
     "django.core.cache.backends.memcached.PyMemcacheCache": "benchapp.caching.backends.KeptMemcachedCache",
     "django.core.cache.backends.redis.RedisCache": "benchapp.caching.backends.ForgivingRedisCache",
     "django.core.cache.backends.db.DatabaseCache": "benchapp.caching.backends.MadeTableCache",
+    "django.core.cache.backends.filebased.FileBasedCache": "benchapp.caching.backends.AddingFileCache",
 }
 REDIS_OPTIONS = {"socket_timeout": 1}  # seconds
 # A memcached that is down or hangs makes pages slower, not broken; it is asked again soon after it is back.

@@ -166,7 +166,7 @@ def _verify_target(args: argparse.Namespace) -> list[Outcome]:
 def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
     """The site's own answers, from its database where that is named, and the environment of its commands."""
     if not args.database:
-        return unknown_site(target, paths.PROJECT / "static"), {}
+        return unknown_site(target, paths.PROJECT / "static"), environment(args.env)
     chosen = database.parse(args.database, manifest.services())
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")

@@ -18,7 +18,7 @@ def laid(context: Context) -> tuple[Layer, ...]:
     """The manifests of the layers on the deployment; raises BenchError for the name of no layer."""
     if context.running:
         return context.running.composition.layers
-    return compose.layers("+".join(context.layers))
+    return compose.in_own_cache(compose.layers("+".join(context.layers)), context.env)
 
 
 def untold(context: Context) -> list[Layer]:

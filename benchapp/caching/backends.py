@@ -1,6 +1,7 @@
 """Django's caches where one of its own would break a page or cost it much.
 
-A Redis that is down breaks no page; a table that is not there yet is made; connections to memcached outlive a request.
+A Redis that is down breaks no page; a table that is not there yet is made; connections to memcached outlive a request;
+of several that add the same entry as a file, one does.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import logging
 import os
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from django.core.cache.backends.db import DatabaseCache
+from django.core.cache.backends.filebased import FileBasedCache
 from django.core.cache.backends.memcached import PyMemcacheCache
 from django.core.cache.backends.redis import RedisCache
+from django.core.files import locks
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connections, router
 
@@ -154,3 +158,16 @@ class MadeTableCache(DatabaseCache):
         except CommandError as error:
             logger.warning("%s", error)
         return self._table in connection.introspection.table_names()
+
+
+class AddingFileCache(FileBasedCache):
+    """The cache in files, where one of several that add an entry at once does; Django's own lets all of them."""
+
+    _LOCK = "adding.lock"
+
+    def add(self, *args: Any, **kwargs: Any) -> bool:
+        self._createdir()
+        # The lock goes with the open file, also when the process is killed.
+        with (Path(self._dir) / self._LOCK).open("ab") as lock:
+            locks.lock(lock, locks.LOCK_EX)
+            return super().add(*args, **kwargs)

@@ -7,15 +7,18 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 from django.core.cache import caches
+from django.core.cache.backends.filebased import FileBasedCache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from benchapp.caching.backends import AddingFileCache
 from benchapp.models import Comment
 from tests.app.conftest import Rows
 from tests.app.test_memcached import memcached, socket  # noqa: F401
@@ -96,3 +99,19 @@ def test_a_redis_that_is_down_breaks_no_page(
             assert [queries_of_rows() for _ in range(2)] == [14, 0]
         caches["default"].close()
         caches["template_fragments"].close()
+
+
+def test_of_many_who_add_the_same_file_at_once_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    looks = FileBasedCache.has_key
+
+    def slowly(self: FileBasedCache, *args: object, **kwargs: object) -> bool:
+        there = looks(self, *args, **kwargs)
+        time.sleep(0.05)
+        return there
+
+    monkeypatch.setattr(FileBasedCache, "has_key", slowly)
+    cache = AddingFileCache(str(tmp_path / "c"), {})
+    with ThreadPoolExecutor(6) as pool:
+        added = list(pool.map(lambda number: cache.add("turn", number), range(6)))
+    assert added.count(True) == 1
+    assert cache.get("turn") == added.index(True)

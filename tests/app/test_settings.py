@@ -184,7 +184,7 @@ def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
     [
         ("locmemcache://", "locmem.LocMemCache", "pages"),
         ("dummycache://", "dummy.DummyCache", ""),
-        ("filecache:///tmp/site", "filebased.FileBasedCache", "/tmp/site"),
+        ("filecache:///tmp/site", "AddingFileCache", "/tmp/site"),
         ("dbcache://cache_table", "MadeTableCache", "cache_table"),
         ("redis:///run/r.sock?db=1", "ForgivingRedisCache", "unix:///run/r.sock"),
         ("memcache://127.0.0.1:11211", "KeptMemcachedCache", "127.0.0.1:11211"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 
 import pytest
@@ -98,6 +99,10 @@ def test_unknown_names_come_with_the_nearest():
         compose.layers("fragments+fragments")
     with pytest.raises(BenchError, match="none cannot be joined with another layer"):
         compose.layers("none+fragments")
+    for name in ("", "+", "fragments+", "+fragments", "fragments++varnish"):
+        says = f"layer {name!r}: a name is missing; write one layer, or several as fragments+varnish"
+        with pytest.raises(BenchError, match=re.escape(says)):
+            compose.layers(name)
 
 
 def test_a_layer_fits_where_a_server_has_a_snippet():
@@ -138,6 +143,34 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
         assert layer.told
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("locmemcache://x", False),
+        ("", False),  # what the site has without any is a cache of each process, too
+        ("filecache:///tmp/x", True),
+        ("dbcache://x", True),
+        ("redis://127.0.0.1:6379", True),
+    ],
+)
+def test_a_cache_of_ones_own_needs_no_service_and_is_told_as_such_a_cache_can_be(url, told, monkeypatch):
+    monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
+    layers = [manifest.layers()["site-middleware"]]
+    composed = compose.compose(manifest.stacks()["gunicorn"], layers, env={"CACHE_URL": url})
+    assert composed.services == ()
+    assert composed.notes == ("site-middleware: its cache is that of the CACHE_URL given",)
+    (layer,) = composed.layers
+    assert (bool(layer.told), bool(layer.coalesces)) == (told, told)
+
+
+def test_a_cache_of_ones_own_takes_no_service_from_a_layer_that_uses_no_other():
+    composed = compose.compose(
+        manifest.stacks()["nginx-uwsgi"], compose.layers("nginx-memcached+fragments"), env={"CACHE_URL": "dbcache://x"}
+    )
+    assert [service.name for service in composed.services] == ["memcached"]
+    assert composed.notes == ("fragments: its cache is that of the CACHE_URL given",)
+
+
 def test_an_unknown_name_in_a_template_names_the_file():
     with pytest.raises(BenchError, match=r"x\.conf: 'nosuch' is undefined; docs/adding-a-stack\.md lists the names"):
         render.text("{{ nosuch }}", {}, "x.conf")
@@ -172,6 +205,10 @@ def test_a_variant_is_a_stack_of_its_own_with_other_values():
         ("uwsgi@server_names=a;b", "stack uwsgi@server_names=a;b: server_names=a;b: use one host name or more, "),
         ("uwsgi@access_log=a b", "stack uwsgi@access_log=a b: access_log=a b: use off, or a file name without "),
         ("uwsgy@processes=3", "no stack called 'uwsgy'; did you mean uwsgi?"),
+        ("uwsgi@", "stack uwsgi@: nothing follows the @; write uwsgi, or uwsgi@processes=5 for a variant"),
+        ("uwsgi@=1", "stack uwsgi@=1: =1: write it as NAME=VALUE, for example processes=5"),
+        ("@x", "stack '@x': no stack is named; `python -m bench list` prints all"),
+        ("", "stack '': no stack is named; `python -m bench list` prints all"),
     ],
 )
 def test_a_wrong_variant_is_told(name, says):
