@@ -155,7 +155,7 @@ def _write_host_files(
     composition: Composition, places: Places, wiring: Wiring, chosen: Values, target: Path
 ) -> list[Path]:
     units = [unit for server in composition.servers for unit in _units(server, composition, places, wiring, chosen)]
-    units += _units_beside(composition, places, chosen)
+    units += _units_beside(composition, places, chosen) + _units_of_services(composition, places, chosen)
     context = {
         **chosen.names,
         **vars(places),
@@ -165,7 +165,8 @@ def _write_host_files(
         "layer": composition.layer_name,
         "layer_title": " and ".join(layer.title for layer in composition.layers),
         "units": units,
-        "services": [service.title for service in composition.services],
+        "services": [f"benchapp-{service.name}" for service in composition.services],
+        "chosen_cache": any(compose.CHOSEN_CACHE in layer.services for layer in composition.layers),
         "packages": _packages(composition),
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
         "host_commands": _host_commands(composition, places, wiring, chosen),
@@ -253,12 +254,46 @@ def _units_beside(composition: Composition, places: Places, chosen: Values) -> l
     ]
 
 
+def _units_of_services(composition: Composition, places: Places, chosen: Values) -> list[dict[str, Any]]:
+    """Each service as a unit of its own, on the socket where servers and site look for it."""
+    return [
+        {
+            "name": f"benchapp-{service.name}",
+            "about": f"{service.title}, for layer {composition.layer_name}",
+            # systemd needs a word that is empty in quotes.
+            "start": " ".join(
+                word or '""'
+                for word in render.argv(service.start, _service_context(service, places, chosen), service.name)
+            ),
+            "check": "",
+            "after": "",
+            "stop_signal": f"SIG{service.stop}",
+            "env": {},
+            "environment_files": [],
+        }
+        for service in composition.services
+    ]
+
+
+def _service_context(service: manifest.Service, places: Places, chosen: Values) -> dict[str, Any]:
+    found = {
+        key: str(programs.find([name], service.search) or Path("/usr/bin") / name)
+        for key, name in service.programs.items()
+    }
+    return render.service_context(service, found, places, chosen, Path(places.store) / service.name)
+
+
 def _environment_files(places: Places) -> list[str]:
     return [f"{places.conf}/site.env", f"{places.conf}/secrets.env"]
 
 
 def _site_env(composition: Composition, places: Places, chosen: Values) -> dict[str, str]:
     context = {**render.settings(composition, chosen), **vars(places)}
+    of_services = {
+        key: render.text(text, _service_context(service, places, chosen), service.name)
+        for service in composition.services
+        for key, text in service.env.items()
+    }
     templates = {
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "BENCHAPP_STATIC_ROOT": places.static_root,
@@ -266,4 +301,5 @@ def _site_env(composition: Composition, places: Places, chosen: Values) -> dict[
         **chosen.env,
         **composition.env,
     }
-    return {key: render.text(text, context, f"environment {key}") for key, text in templates.items()}
+    rendered = {key: render.text(text, context, f"environment {key}") for key, text in templates.items()}
+    return {**of_services, **rendered}

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import http.client
 import os
+import shlex
 import shutil
 import signal
 import ssl
@@ -243,6 +244,34 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
     made = host("nginx-uwsgi", "staticgenerator")
     assert made.command("benchapp-expirepages")[-2:] == [f"{paths.PROJECT}/manage.py", "expirepages"]
     assert "BENCHAPP_STATICGENERATOR_ROOT" in made.environment("benchapp-expirepages")
+
+
+@pytest.mark.parametrize(
+    ("layer", "changes", "unit", "cache_url"),
+    [
+        ("fragments", {}, "benchapp-memcached", "pymemcache:///run/benchapp/memcached.sock"),
+        ("fragments", {"cache": "redis"}, "benchapp-redis", "redis:///run/benchapp/redis.sock"),
+        ("nginx-memcached", {"cache": "redis"}, "benchapp-memcached", "pymemcache:///run/benchapp/memcached.sock"),
+        ("none", {}, "", ""),
+    ],
+)
+def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, changes, unit, cache_url):
+    chosen, out = values.read("production").changed(changes), tmp_path / "out"
+    production.write(production.composed_for_files("nginx-uwsgi", layer, chosen.names), chosen, out)
+    units = {path.stem: path.read_text() for path in (out / "systemd").glob("*.service")}
+    assert set(units) == {"benchapp-uwsgi", "benchapp-nginx", unit} - {""}
+    env = dict(line.split("=", 1) for line in (out / "site.env").read_text().splitlines() if line[0] != "#")
+    assert env.get("CACHE_URL", "") == cache_url
+    note = (out / "INSTALL.md").read_text()
+    assert ("What the layer keeps is kept by a unit of its own" in note) == bool(unit)
+    if unit:
+        assert f" {unit}.service" in note
+        (start,) = [line.partition("=")[2] for line in units[unit].splitlines() if line.startswith("ExecStart=")]
+        assert cache_url.partition("://")[2] in shlex.split(start)
+        assert ("" in shlex.split(start)) == ("redis" in unit)
+    if unit and (systemd_analyze := programs.find(["systemd-analyze"])) and programs.find(shlex.split(start)[:1]):
+        argv = [str(systemd_analyze), "verify", str(out / "systemd" / f"{unit}.service")]
+        assert subprocess.run(argv, capture_output=True, text=True).stderr == ""
 
 
 def test_the_install_note_names_packages_and_who_ends_tls(host):
