@@ -58,7 +58,9 @@ class LayerHandler(Handler):
             self.stub.store.clear()
         kept = self.stub.store.get(self.key()) if self.may_be_answered() else None
         if kept:
-            super().send(*self.as_kept(*kept))
+            self.answer_kept(*self.as_kept(*kept))
+        elif "raw-names-break" in wrong and not self.raw.isascii():
+            self.send(500, "", HTML)
         elif path.startswith("/probe/") and path != "/probe/inside":
             self.probe(path)
         elif "serves-own-files" in wrong and path == "/index.html":
@@ -88,6 +90,10 @@ class LayerHandler(Handler):
             key += "?" + "&".join(sorted(self.query.split("&")))
         if "keeps-hosts" in wrong:
             key += f"|{self.headers.get('Host', '')}"
+        if "cuts-raw" in wrong and not key.isascii():
+            key = "".join(letter for letter in key if letter.isascii()).replace("//", "/")
+        if "some-cookies-variants" in wrong and "_ga=" in self.headers.get("Cookie", "") and secrets.randbelow(3) == 0:
+            key += secrets.token_hex(8)
         if "cookie-variants" in wrong:
             key += f"|{self.headers.get('Cookie', '')}"
         return key
@@ -145,12 +151,29 @@ class LayerHandler(Handler):
             headers = [*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
         return status, body, kind, headers
 
+    def answer_kept(self, status: int, body: bytes, kind: str, headers: list) -> None:
+        """What was kept, or as much of it as is asked for."""
+        asked, tag = self.headers.get("Range"), self.headers.get("If-None-Match")
+        if asked and status == 200:
+            self.part(body[1:] + b" " if "other-parts" in self.stub.wrong else body, asked, kind, headers)
+        elif tag == "*" or (tag and "any-tag-matches" in self.stub.wrong):
+            super().send(304, b"", kind, headers)
+        else:
+            super().send(status, body, kind, headers)
+
+    def of_kept(self, body: bytes) -> bytes:
+        """What is kept of an answer."""
+        wrong = self.stub.wrong
+        if "keeps-parts" in wrong and "Range" in self.headers:
+            return body[:100]
+        heads = self.command == "HEAD" and "keeps-heads" in wrong
+        return b"" if heads or ("keeps-unmodified" in wrong and "If-None-Match" in self.headers) else body
+
     def send(self, status: int, body: str | bytes, kind: str, headers: list = (), *, whole: bool = True) -> None:
         body = body.encode() if isinstance(body, str) else body
         names = {name.lower(): value for name, value in headers}
         if (whole or "keeps-streams" in self.stub.wrong) and self.may_be_stored(status, kind, names):
-            empty = self.command == "HEAD" and "keeps-heads" in self.stub.wrong
-            self.stub.store[self.key()] = (status, b"" if empty else body, kind, list(headers))
+            self.stub.store[self.key()] = (status, self.of_kept(body), kind, list(headers))
         super().send(status, body, kind, headers)
 
     # ------------------------------------------------------------------ the probes

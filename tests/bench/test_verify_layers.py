@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bench.verify import all_checks, verify_url, wire
-from bench.verify.checks import web
+from bench.verify.checks import privacy, web
 from bench.verify.suite import LEFT_OUT
-from tests.bench.layer_stub import LayerHandler, LayerStub
 from tests.bench.verify_stub import serving
+from tests.bench.written_stub import WrittenHandler, WrittenStub
 
 GROUPS = ("caching", "privacy", "web", "bytes", "names")
 # Check -> what a layer may get wrong that it must notice. Each is a mistake of the stub.
@@ -24,43 +24,48 @@ MISTAKES = {
     "streaming": ["keeps-streams", "kept-cut keeps-streams"],
     "broken-off": ["keeps-broken"],
     "orders": ["keeps-sessions", "leaks", "nameless"],
+    "cold-pages": ["keeps-sessions"],
     "signed-in-not-kept": ["keeps-sessions", "answers-signed-in", "first-cookie-only"],
     "own-token-works": ["keeps-sessions", "any-token", "comment-lost", "no-form"],
     "personal-at-once": ["shares-token"],
-    "hit-ratio": ["cookie-variants", "keeps-nothing"],
+    "hit-ratio": ["cookie-variants", "some-cookies-variants", "keeps-nothing"],
     "parameters": ["query-ignored", "query-sorted"],
     "junk-queries": ["keeps-queries", "flooded", "keeps-nothing"],
     "junk-hosts": ["any-host", "hosts-flood", "keeps-hosts"],
     "codings": ["gzip-not", "gzip-varies-not", "kept-coded"],
     "head-first": ["keeps-heads", "head-other-length"],
+    "ranges": ["keeps-parts", "other-parts", "wrong-total"],
+    "conditions": ["keeps-unmodified", "any-tag-matches"],
     "headers-kept": ["loses-headers", "adds-age", "kept-as-html"],
     "large-page": ["cuts-large-pages"],
     "odd-names": ["unquotes-keys", "lower-keys", "odd-names-break"],
     "long-names": ["short-keys"],
+    "raw-names": ["cuts-raw", "raw-names-break"],
     "other-files": ["serves-own-files", "soft-404"],
 }
 
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
-    return LayerStub(tmp_path_factory.mktemp("stub"))
+    return WrittenStub(tmp_path_factory.mktemp("stub"))
 
 
 @pytest.fixture(scope="module")
 def url(stub):
-    with serving(stub, LayerHandler) as url:
+    with serving(stub, WrittenHandler) as url:
         yield url
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(wire, "TIMEOUT_S", 2.0)
+    monkeypatch.setattr(privacy, "COLD_S", 0.3)
     monkeypatch.setattr(web, "FLOOD", 60)
     monkeypatch.setattr(web, "SAMPLE", 10)
 
 
 def verified(stub, url, only=(), **more):
-    groups = {"groups": GROUPS, "layer": "kept"} | more
+    groups = {"groups": GROUPS, "layer": "varnish"} | more
     return {item.check: item for item in verify_url(url, stub.site(), stack="stub", only=only, **groups)}
 
 

@@ -25,8 +25,9 @@ class WrittenStub(LayerStub):
     """A site that is written to, and its layer."""
 
     def reset(self, *wrong: str) -> None:
-        super().reset(*wrong)
         self.rows: dict[int, dict] = {}
+        self.first_title = self.uncommitted = ""
+        super().reset(*wrong)
         self.gates: dict[int, list[str]] = {}
         self.lock = threading.Lock()
         self.generation = 0
@@ -35,16 +36,23 @@ class WrittenStub(LayerStub):
         shutil.rmtree(self.files, ignore_errors=True)
         self.files.mkdir()
         self.service_up = self.hits_return = True
-        self.first_title = self.uncommitted = ""
         self.kept_at: dict[str, float] = {}
 
     def totals(self) -> str:
         posts = [row for row in self.rows.values() if row["title"]]
         return f"{len(self.rows)} authors, {len(posts)} posts and {sum(row['said'] for row in posts)} comments"
 
+    def page(self, path: str, user: str, cookie: str = "") -> str:
+        words = [value for row in self.rows.values() for value in self.said_of(row)]
+        return super().page(path, user, cookie) + "".join(f"<p>{value}</p>" for value in [self.totals(), *words])
+
+    def said_of(self, row: dict) -> list:
+        return [row["name"], *((row["title"], row["comment"]) if row["title"] else ()), self.uncommitted]
+
     def make(self) -> int:
         pk = len(self.rows) + 1 + secrets.randbelow(10**6)
         self.rows[pk] = {"name": words(), "title": words(), "comment": words(), "said": 1}
+        self.purge("make")
         return pk
 
     def state(self, pk: int) -> dict:
@@ -144,7 +152,8 @@ class WrittenHandler(LayerHandler):
 
     def may_be_answered(self) -> bool:
         key = self.key()
-        age_s = time.monotonic() - self.stub.kept_at.get(key, 0.0)
+        now = time.monotonic()
+        age_s = now - self.stub.kept_at.get(key, now)
         if age_s > self.stub.ttl_s and "never-expires" not in self.stub.wrong:
             self.stub.store.pop(key, None)
         return super().may_be_answered()
@@ -187,17 +196,6 @@ class WrittenHandler(LayerHandler):
             timer.start()
 
     # ------------------------------------------------------------------ pages
-
-    def known_page(self, path: str) -> None:
-        words = "".join(f"<p>{value}</p>" for value in self.said())
-        self.html(200, self.stub.page(path, "") + f"<p>{self.stub.totals()}</p>{words}", [("Vary", "Cookie")])
-
-    def said(self) -> list:
-        return [
-            value
-            for pk, row in self.stub.rows.items()
-            for value in (row["name"], *((row["title"], row["comment"]) if row["title"] else ()))
-        ] + [self.stub.uncommitted]
 
     def post(self, path: str) -> None:
         self.probe(path) if path.startswith("/probe/") else super().post(path)
@@ -298,7 +296,7 @@ class WrittenHandler(LayerHandler):
 
     def row_page(self, path: str) -> bool:
         """Answer with the page about a row that the probe has made; False when it is none."""
-        found = re.fullmatch(r"/(authors|posts)/(\d+?)(00)?/", path)
+        found = re.fullmatch(r"/(authors)/(\d+)/", path) or re.fullmatch(r"/(posts)/(\d+)00/", path)
         row = self.stub.rows.get(int(found[2])) if found else None
         if not row:
             return False
@@ -307,7 +305,7 @@ class WrittenHandler(LayerHandler):
             self.html(404, self.stub.not_found())
         else:
             shown = " ".join(str(value) for value in state.values())
-            self.html(200, self.stub.frame(f"<p>{shown}</p>"), [("Vary", "Cookie")])
+            self.html(200, self.stub.frame(f"<p>{shown}</p><b>{self.user}</b>"), [("Vary", "Cookie")])
         return True
 
 

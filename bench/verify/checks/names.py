@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from bench.verify.checks.paths import SECRETS
 from bench.verify.outcome import Finding
 from bench.verify.probes import PAST_THE_LAYER, must_have_probes, shown
 from bench.verify.suite import Context, Mismatch, check
-from bench.verify.wire import Answer
+from bench.verify.wire import Answer, BadAnswer
 
 # What may stand in place of the name of a page; `x` and `y` are names of plain pages that are kept.
 ODD = (
@@ -76,6 +76,38 @@ ODD = (
     "%F0%9F%98%80",
     "%E2%80%AE",
 )
+# As bytes of the request line, each beside its encoded name: what a client must encode, and some do not.
+RAW = (
+    b"x",
+    b"x y",
+    b"x%20y",
+    b"x ",
+    b"x%20",
+    b" x",
+    b"%20x",
+    b"x\ty",
+    b"x%09y",
+    "\u00e9".encode(),
+    b"%C3%A9",
+    "x\u00e9".encode(),
+    b"x%C3%A9",
+    b"\xe9",
+    b"%E9",
+    b"\xff\xfe",
+    b"%FF%FE",
+    "\u4f60\u597d".encode(),
+    b"%E4%BD%A0%E5%A5%BD",
+    b"x\x7f",
+    b"x\x01",
+)
+RAW_ESCAPES = (
+    b"/probe/page/ /../../../../../../../etc/passwd",
+    b"/ /../../../../../../../etc/passwd",
+    "/probe/page/\u00e9/../../../../../../../etc/passwd".encode(),
+    b"/probe/page/\xc0\xae\xc0\xae/\xc0\xae\xc0\xae/\xc0\xae\xc0\xae/etc/passwd",
+    b"/probe/page/..\xc0\xaf..\xc0\xaf..\xc0\xaf..\xc0\xafetc/passwd",
+    b"/static/ /../../manage.py",
+)
 LENGTHS = (199, 200, 201, 249, 250, 251, 255, 256, 300)
 # Nothing of a layer's own can be asked for: what it writes beside the pages, nor a page under its name as a file.
 OWN_FILES = (
@@ -119,6 +151,21 @@ def long_names(context: Context) -> Iterator[Finding]:
     yield from _own_pages(context, paths)
 
 
+@check("raw-names", group="names")
+def raw_names(context: Context) -> Iterator[Finding]:
+    """Spaces and other bytes that no client may send as they are: refused, or the page of that very name; the encoded
+    name keeps its own page, and no such path leads to another file."""
+    must_have_probes(context)
+    base = f"/probe/page/{secrets.token_hex(6)}/".encode()
+    yield from _own_pages(context, [base + name + b"/" for name in RAW])
+    for path in RAW_ESCAPES:
+        answer = _answer(context, path)
+        if answer and any(secret in answer.body for secret in SECRETS):
+            yield Mismatch(f"GET {_short(path)}: no such file", f"status {answer.status} with the file's content")
+        elif answer and answer.status >= 500:
+            yield Mismatch(f"GET {_short(path)}: status below 500", f"status {answer.status}")
+
+
 @check("other-files", group="names")
 def other_files(context: Context) -> Iterator[Finding]:
     """No path leads to a file outside the pages, nor to what a layer keeps beside them."""
@@ -132,22 +179,34 @@ def other_files(context: Context) -> Iterator[Finding]:
             yield Mismatch(f"GET {path}: status below 500", f"status {answer.status}")
 
 
-def _own_pages(context: Context, paths: list[str]) -> Iterator[Mismatch]:
+def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Mismatch]:
     """What is wrong unless each path is answered as it is past the layer, in one order and in the other."""
-    right = {path: _said(context.get(path, PAST_THE_LAYER)) for path in paths}
+    right = {path: _said(_answer(context, path, PAST_THE_LAYER)) for path in paths}
     for path, (status, _) in right.items():
         if status >= 500:
             yield Mismatch(f"GET {_short(path)}: status below 500", f"status {status}")
     for path in (*paths, *paths, *reversed(paths)):
-        answer = context.get(path)
-        if answer.header("X-Injected"):
+        answer = _answer(context, path)
+        if answer and answer.header("X-Injected"):
             yield Mismatch(f"GET {_short(path)}: no header from the path", "X-Injected: yes")
         if (got := _said(answer)) != right[path]:
             yield Mismatch(f"GET {_short(path)}: {_words(*right[path])}", _words(*got))
 
 
-def _said(answer: Answer) -> tuple[int, str | None]:
-    """The status, and the path that the page shows."""
+def _answer(context: Context, path: str | bytes, headers: Mapping[str, str] | None = None) -> Answer | None:
+    """The answer; None when there is none that can be read, with which a server may meet what is no request."""
+    try:
+        return context.get(path, headers or {})
+    except (BadAnswer, ConnectionError):
+        if isinstance(path, str):
+            raise
+        return None
+
+
+def _said(answer: Answer | None) -> tuple[int, str | None]:
+    """The status, 0 for none, and the path that the page shows."""
+    if answer is None:
+        return 0, None
     return answer.status, shown(answer).get("path") if answer.status == 200 else None
 
 
@@ -155,5 +214,6 @@ def _words(status: int, path: str | None) -> str:
     return f"status {status}" + ("" if path is None else f", the page of {_short(path)!r}")
 
 
-def _short(path: str) -> str:
+def _short(path: str | bytes) -> str:
+    path = path if isinstance(path, str) else path.decode("ascii", "backslashreplace")
     return path if len(path) <= 80 else f"{path[:30]}...{path[-30:]} ({len(path)} characters)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,13 +12,18 @@ from itertools import permutations
 
 from bench.verify import page
 from bench.verify.browser import SESSION_COOKIE, Browser
+from bench.verify.laid import untold
 from bench.verify.outcome import Finding
 from bench.verify.probes import fresh, kept, must_have_probes, rendering, shown
+from bench.verify.rows import made
 from bench.verify.suite import Context, Mismatch, check
 from bench.verify.wire import Answer
 
 ANONYMOUS = ""
 AT_ONCE = 8
+# A web server may look only once a second whether the file that it keeps open is still the page's.
+COLD_S = 2.5
+PAUSE_S = 0.05
 
 
 @dataclass
@@ -90,6 +96,41 @@ def _foreign(visitor: Visitor, path: str, answer: Answer, names: set[str]) -> It
         yield Mismatch(f"GET {path} by {visitor.who}: no CSRF token", "one")
     if not visitor.name and f"{SESSION_COOKIE}=" in (answer.header("Set-Cookie") or ""):
         yield Mismatch(f"GET {path} by {visitor.who}: no session", f"Set-Cookie: {answer.header('Set-Cookie')}")
+
+
+@check("cold-pages", group="privacy", accounts=1)
+def cold_pages(context: Context) -> Iterator[Finding]:
+    """Home, a list and details that an account is the first to read after a write are not kept as the account saw
+    them; of a layer that cannot be told of a write, the details of what is new."""
+    account = Visitor(context.member(0).username, context.browser_of(0))
+    anonymous = Visitor(ANONYMOUS, Browser(context.target))
+    shared = [] if untold(context) else [context.site.url("home"), context.site.url("posts")]
+    for path in shared:
+        anonymous.read(path)
+    with made(context) as (_, (row,)):
+        paths = [path for path in (*shared, row.author_page, row.post_page) if path]
+        own = [(path, account.read(path)) for path in (*paths, *paths)]
+        deadline = time.monotonic() + COLD_S
+        others = [(path, answer) for path in paths for answer in _until(anonymous, path, row.title or "", deadline)]
+    for visitor, answers in ((account, own), (anonymous, others)):
+        for path, answer in answers:
+            yield from _foreign(visitor, path, answer, {account.name})
+    if given := {rendering(answer) for _, answer in own} & {rendering(answer) for _, answer in others} - {None}:
+        yield Mismatch("no rendering for an account given to another", f"{len(given)} of them")
+    if shared_items := (account.tokens & anonymous.tokens) | (account.cookies & anonymous.cookies):
+        yield Mismatch(f"no token or cookie of {account.who} for others", ", ".join(sorted(shared_items)))
+
+
+def _until(visitor: Visitor, path: str, words: str, deadline: float) -> Iterator[Answer]:
+    """What the visitor is given until it has these words, or the time is over, and twice more then."""
+    while True:
+        answer = visitor.read(path)
+        yield answer
+        if words in answer.text or time.monotonic() > deadline:
+            break
+        time.sleep(PAUSE_S)
+    yield visitor.read(path)
+    yield visitor.read(path)
 
 
 @check("signed-in-not-kept", group="privacy", accounts=1)
