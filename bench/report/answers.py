@@ -7,6 +7,7 @@ difference only where the ranges of the rounds lie apart.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.report import ratings, redact
@@ -31,6 +32,7 @@ from bench.stats import INCONCLUSIVE
 
 MOST_NAMES = 4  # of deployments that a sentence lists
 SHOWN_PERCENTILES = (("p50", "latency_p50_ms"), ("p99", "latency_p99_ms"))
+FEW_ROUNDS = 5  # below, a bootstrap interval of a median is much too narrow
 FEW_CORES = 4  # up to here the load tool and the servers surely compete for cores
 
 
@@ -112,6 +114,9 @@ def inconclusive(report: Report) -> list[str]:
 def _fastest(panel: Panel, best: Row, near: list[Row], margin: float) -> str:
     rate = best.rate
     figure = f"{number(rate.median)} requests/s"
+    if len(panel.ranked) == 1:
+        among = f"({range_of(rate)} over {rate.count} rounds)" if rate.count > 1 else "in the only round"
+        return f"{deployment(best)}, the only one with a figure here, served {figure} {among}."
     if rate.count == 1:
         claim = f"was fastest in the only round: {figure}"
     elif near:
@@ -168,14 +173,21 @@ def _stacks(report: Report, panel: Panel) -> str:
     if len(bare) < 2:
         return ""
     first, last = bare[0], bare[-1]
-    ratio = number(first.rate.median / last.rate.median)
-    sentence = (
-        f"Without a layer ({quoted(BASELINE)}), {quoted(first.stack)} leads with "
-        f"{number(first.rate.median)} requests/s, {ratio} times {quoted(last.stack)}"
-    )
+    found = compared(first, last, report.run.info.plan.margin)
+    ratio = number(found.ratio if found else first.rate.median / last.rate.median)
+    figures = f"{quoted(first.stack)} {{}} {number(first.rate.median)} requests/s, {ratio} times {quoted(last.stack)}"
+    if len(bare) == len(panel.ranked):  # what leads was said already
+        if _inconclusive(report, first, last):
+            return f"Not even the slowest, {quoted(last.stack)}, is told apart from it."
+        return (
+            f"The slowest is {quoted(last.stack)}, {number(last.rate.median)} requests/s: it is {ratio} times as fast."
+        )
+    sentence = f"Without a layer ({quoted(BASELINE)}), "
     if _inconclusive(report, first, last):
-        return f"{sentence}; the rounds do not tell them apart: inconclusive."
-    return f"{sentence}."
+        return (
+            f"{sentence}{figures.format('has the highest median,')}; the rounds do not tell them apart: inconclusive."
+        )
+    return f"{sentence}{figures.format('leads with')}."
 
 
 def _latency(best: Row) -> str:
@@ -199,8 +211,11 @@ def _errors(best: Row) -> str:
 # --------------------------------------------------------------------------------------- which to pick
 
 
-def pick(report: Report) -> list[str]:
-    """Which deployment to pick and what it costs, over all workloads of the run, in plain sentences."""
+def pick(report: Report, *, short: bool = False) -> list[str]:
+    """Which deployment to pick and what it costs, over all workloads of the run, in plain sentences.
+
+    `short`: these two things alone, without its safety, its stability and what else there is to say.
+    """
     panels = [panel for panel in report.main_panels if panel.ranked]
     if not panels:
         return ["Nothing was measured, so there is nothing to pick: see what was skipped and what failed."]
@@ -212,14 +227,22 @@ def pick(report: Report) -> list[str]:
                 wins.setdefault((row.stack, row.layer), []).append(panel)
     chosen = max(wins, key=lambda key: (len(wins[key]), _weight(panels, key)))
     rows = [row for panel in panels if (row := panel.row(*chosen)) is not None and row.ranked]
+    tied = _tied(wins, chosen)
     sentences = [
         _pick(report, panels, wins, chosen),
-        _pick_cost(rows),
-        told(report, *chosen),
-        _pick_stability(report, chosen),
-        _pick_bare(report, panels, chosen),
-        _not_compared(panels),
+        _pick_cheapest(panels, [chosen, *tied]),
+        _pick_cost(rows, _name(chosen) if tied else "It"),
     ]
+    sentences += (
+        []
+        if short
+        else [
+            told(report, *chosen),
+            _pick_stability(report, chosen),
+            _pick_bare(report, panels, chosen),
+            _not_compared(panels),
+        ]
+    )
     return [sentence for sentence in sentences if sentence]
 
 
@@ -235,7 +258,7 @@ def _ranked(panel: Panel, key: tuple[str, str]) -> Row | None:
 
 def _pick(report: Report, panels: list[Panel], wins: dict, chosen: tuple[str, str]) -> str:
     name, count = _name(chosen), len(wins[chosen])
-    others = [_name(key) for key, found in wins.items() if key != chosen and len(found) == count]
+    others = [_name(key) for key in _tied(wins, chosen)]
     if len(panels) == 1:
         where = f"on {setting_title(report, panels[0])}"
     else:
@@ -248,11 +271,29 @@ def _pick(report: Report, panels: list[Panel], wins: dict, chosen: tuple[str, st
     return f"Pick {name} or {named}: the rounds do not tell them apart {where}, so choose by cost and safety."
 
 
+def _tied(wins: dict, chosen: tuple[str, str]) -> list[tuple[str, str]]:
+    """The deployments that are first, or not told apart from the first, as often as the chosen one."""
+    return [key for key, found in wins.items() if key != chosen and len(found) == len(wins[chosen])]
+
+
 def _name(key: tuple[str, str]) -> str:
     return f"{quoted(key[0])} with {quoted(key[1])}"
 
 
-def _pick_cost(rows: list[Row]) -> str:
+def _pick_cheapest(panels: list[Panel], keys: list[tuple[str, str]]) -> str:
+    """Of several deployments that are equally fast as far as is known, the one that takes least memory."""
+    needs = {}
+    for key in keys:
+        rows = [row for panel in panels if (row := _ranked(panel, key))]
+        if rows and all(row.memory_total for row in rows):
+            needs[key] = max(row.memory_total.median for row in rows)
+    if len(needs) < 2:
+        return ""
+    least = min(needs, key=needs.__getitem__)
+    return f"Of these {_name(least)} takes least memory: {mebibytes(needs[least])} MiB at the peak."
+
+
+def _pick_cost(rows: list[Row], who: str) -> str:
     memory = [row.memory_total.median for row in rows if row.memory_total]
     cpu = [row.cpu_total.median for row in rows if row.cpu_total]
     parts = []
@@ -260,7 +301,7 @@ def _pick_cost(rows: list[Row]) -> str:
         parts.append(f"{_between([value / MIB for value in memory])} MiB of memory at the peak")
     if cpu:
         parts.append(f"{_between(cpu)} CPU seconds for 1,000 requests")
-    return f"It costs {joined(parts)}." if parts else "What it costs was not measured."
+    return f"{who} costs {joined(parts)}." if parts else "What it costs was not measured."
 
 
 def _between(values: list[float]) -> str:
@@ -342,7 +383,19 @@ def timespan(report: Report) -> str:
 
 def caveats(report: Report) -> list[str]:
     """What a reader must know before trusting a figure, most important first."""
-    run, plan = report.run, report.run.info.plan
+    return [*_conditions(report), rounds_note([report]), *lost([report]), *_notes(report)]
+
+
+def joint_caveats(reports: Sequence[Report]) -> list[str]:
+    """The caveats of several runs as one: what holds for all is said once, what counts trials is added up."""
+    conditions = [note for report in reports for note in _conditions(report)]
+    notes = [note for report in reports for note in _notes(report)]
+    return list(dict.fromkeys([*conditions, rounds_note(reports), *lost(reports), *notes]))
+
+
+def _conditions(report: Report) -> list[str]:
+    """Under which conditions the figures came about."""
+    run = report.run
     environment = run.environment
     tool, notes = environment.load_tool, []
     if run.info.finished_at is None:
@@ -358,23 +411,30 @@ def caveats(report: Report) -> list[str]:
             f"Load tool, servers and services share {plural(environment.cores, 'core')}: figures are relative. "
             "Compare them with each other, not with figures from other machines."
         )
-    rounds = max((row.rate.count for row in report.rows if row.rate), default=plan.rounds)
-    notes.append(_rounds_note(rounds, plan.margin))
-    wrong = [key for key, checks in report.checks.items() if any(not check.ok for check in checks)]
+    return notes
+
+
+def lost(reports: Sequence[Report]) -> list[str]:
+    """What has no figures that count: wrong answers, failed and voided trials, of all runs together."""
+    notes = []
+    wrong = {key: 0 for report in reports for key, checks in report.checks.items() if any(not c.ok for c in checks)}
     if wrong:
         names = [f"{quoted(stack)} with {quoted(layer)}" for stack, layer in wrong]
         who = joined(names) if len(names) <= MOST_NAMES else f"{len(names)} stacks with layers"
         notes.append(f"Checks found wrong answers from {who}: not ranked, see the checks.")
-    if report.failures:
-        failed = sum(len(failure.rounds) for failure in report.failures)
+    if failed := sum(len(failure.rounds) for report in reports for failure in report.failures):
         notes.append(f"{plural(failed, 'trial')} failed; a failed trial has a reason and no figures.")
-    if report.voided:
-        voided = sum(len(failure.rounds) for failure in report.voided)
+    if voided := sum(len(failure.rounds) for report in reports for failure in report.voided):
         notes.append(f"Guards voided {plural(voided, 'trial')}: their figures are kept and count nowhere.")
-    if again := len(run.trials) - len({trial.trial_id for trial in run.trials}):
+    if again := sum(len(report.run.trials) - len({t.trial_id for t in report.run.trials}) for report in reports):
         notes.append(f"Trials made again because other processes disturbed them: {again}.")
-    notes += [one_line(note) for note in run.info.notes]
     return notes
+
+
+def _notes(report: Report) -> list[str]:
+    """What the run itself said, as sentences."""
+    notes = [one_line(note) for note in report.run.info.notes]
+    return [note if note.endswith((".", "!", "?")) else f"{note}." for note in notes]
 
 
 def _told(notes: tuple[str, ...], word: str) -> bool:
@@ -382,13 +442,28 @@ def _told(notes: tuple[str, ...], word: str) -> bool:
     return any(word in note for note in notes)
 
 
-def _rounds_note(rounds: int, margin: float) -> str:
+def rounds_note(reports: Sequence[Report]) -> str:
+    """Of how many rounds the figures are, and what their intervals are worth."""
+    margin = max(report.run.info.plan.margin for report in reports)
+    most = [
+        max((row.rate.count for row in report.rows if row.rate), default=report.run.info.plan.rounds)
+        for report in reports
+    ]
+    rounds, fewest = max(most), min(most)
     if rounds == 1:
         return "One round only: every figure is a single reading, and no difference is proved by it."
+    count = f"{rounds}" if fewest == rounds else f"{fewest} to {rounds}"
+    few = ""
+    if 1 < fewest < FEW_ROUNDS:
+        share = 100 * (1 - 2 ** (1 - fewest))
+        few = (
+            f" Of {fewest} rounds that interval is no more than their range, "
+            f"which holds the true median {share:.0f} times in 100."
+        )
     return (
-        f"Figures are medians of {rounds} rounds with their bootstrap 95 % interval. One thing is called faster than "
-        f"another only where the 95 % interval of their ratio, paired by round, leaves out 1 and the ratio exceeds "
-        f"{margin * 100:g} %; all else is inconclusive."
+        f"Figures are medians of {count} rounds with their bootstrap 95 % interval.{few} One thing is called faster "
+        f"than another only where the 95 % interval of their ratio, paired by round, leaves out 1 and the ratio "
+        f"exceeds {margin * 100:g} %; all else is inconclusive."
     )
 
 

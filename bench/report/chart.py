@@ -24,6 +24,7 @@ PATTERNS = 5
 
 _LABEL, _LONGEST_LABEL, _COLUMN = 190, 330, 100  # widths of the label column and of a value column in a wide chart
 _NOTE = 18.0  # height of a note of a narrow chart
+_BEYOND = {LINEAR: 2.5, LOG: 20.0}  # how many times the outermost point an axis of ratios follows an interval
 _CHARACTER = 6.9  # average width of a 13 px character
 _LABEL_CHARACTER = 7.3  # of a label, which must not reach beyond the chart
 _BOLD_CHARACTER = 7.6  # of a bold 12 px one
@@ -178,8 +179,18 @@ def pairs(groups: Groups, heads: Sequence[str], *, title: str, unit: str, width:
         if first:
             yield _marker(1, line.at(first.median), y, "hollow")
 
-    values = [value for entry in _entries(groups) for value in _extent(entry.figures)]
+    values = _within([figure for entry in _entries(groups) for figure in entry.figures if figure], scale)
     return _rows(groups, heads, values, draw, title=title, unit=unit, width=width, scale=scale)
+
+
+def _within(figures: Sequence[Spread], scale: str) -> list[float]:
+    """What the axis of ratios must hold: every point, and of the intervals what does not press the points together."""
+    points = [figure.median for figure in figures if figure.median > 0]
+    if not points:
+        return []
+    factor = _BEYOND[scale]
+    least, most = min(points) / factor, max(points) * factor
+    return [min(max(value, least), most) for value in _extent(figures)]
 
 
 def _entries(groups: Groups) -> Iterable[Entry]:
@@ -348,9 +359,11 @@ def _whisker(figure: Spread, line: Axis, y: float) -> Iterable[Markup]:
     if figure.count < 2:
         return
     low, high = line.at(figure.low), line.at(figure.high)
-    path = f"M{low:.1f} {y - 4:.1f}v8M{low:.1f} {y:.1f}H{high:.1f}M{high:.1f} {y - 4:.1f}v8"
+    left = f"M{low + 5:.1f} {y - 4:.1f}l-5 4l5 4" if figure.low < line.low else f"M{low:.1f} {y - 4:.1f}v8"
+    right = f"M{high - 5:.1f} {y - 4:.1f}l5 4l-5 4" if figure.high > line.high else f"M{high:.1f} {y - 4:.1f}v8"
+    path = f"{left}M{low:.1f} {y:.1f}H{high:.1f}{right}"
     yield tag("path", d=path, cls="halo")
-    yield tag("path", d=path, cls="whisker")
+    yield tag("path", d=path, cls="whisker beyond" if "l" in path else "whisker")
 
 
 def _marker(shape: int, x: float, y: float, cls: str) -> Markup:
@@ -405,12 +418,13 @@ def lines(
     labels: Sequence[str] = (),
     x_values: Sequence[float] = (),
     x_scale: str = LINEAR,
+    y_unit: str = "",
 ) -> Markup:
     """A small chart of lines over a shared scale: `y_values` and `labels` are those of all its siblings.
 
     The horizontal axis goes from 0 to `x_high`; or it holds all `x_values`, on a scale of its own with labels.
     """
-    width, height, left, top, bottom = 320, 160, 34, 8, 22
+    width, height, left, top, bottom = 320, 160, 34, 20 if y_unit else 8, 22
     right = 14 + min(max(map(len, labels), default=0) * _BOLD_CHARACTER, 116.0)
     across = Axis(0.0, x_high or 1.0, left, width - right, LINEAR, ())
     if x_values:
@@ -421,6 +435,8 @@ def lines(
         y = up.at(tick)
         parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, cls="grid"))
         parts.append(tag("text", tick_label(tick), x=left - 5, y=y + 4, cls="tick end"))
+    if y_unit:
+        parts.append(tag("text", y_unit, x=left, y=top - 8, cls="tick"))
     for tick in across.ticks:
         x = across.at(tick)
         parts.append(tag("line", x1=x, x2=x, y1=top, y2=height - bottom, cls="grid"))

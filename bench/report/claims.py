@@ -6,11 +6,12 @@ outside, and is inconclusive between the two, or with one round. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from bench import stability
 from bench.report.numbers import as_published, joined, number, plural
 from bench.report.reading import Place, Reading, name_of
 from bench.stats import Spread
@@ -40,20 +41,28 @@ class Finding:
     published: float | None = None
     measured: Spread | None = None
     bounds: str = ""
+    is_open: bool = False  # a question that the publication left open, and no conclusion of it
 
 
 def findings(data: Mapping[str, Any], reading: Reading) -> list[Finding]:
     """One finding for each claim of a benchmark, in their order."""
     here = data.get("here", {})
-    return [_finding(claim, here, reading) for claim in data["claims"]]
+    return [replace(_finding(claim, here, reading), is_open=bool(claim.get("left_open"))) for claim in data["claims"]]
 
 
 def summary(found: list[Finding]) -> str:
-    """`5 of 8 published conclusions hold here, 1 does not, 2 are inconclusive.`"""
+    """`5 of 8 published conclusions hold here, 1 does not, 2 are inconclusive.`, and what was left open there."""
+    published, left_open = ([item for item in found if item.is_open is kind] for kind in (False, True))
+    sentences = [_counted(published, "published conclusion", "published conclusions", "here")] if published else []
+    sentences += [_counted(left_open, "question left open there", "questions left open there", "as put here")] if left_open else []
+    return " ".join(sentences)
+
+
+def _counted(found: list[Finding], one: str, many: str, where: str) -> str:
     counts = {verdict: sum(item.verdict == verdict for item in found) for verdict in VERDICTS}
     holds, wrong, open_, unknown = (counts[verdict] for verdict in VERDICTS)
     verb = "holds" if holds == 1 else "hold"
-    parts = [f"{holds} of {plural(len(found), 'published conclusion')} {verb} here"]
+    parts = [f"{holds} of {plural(len(found), one, many)} {verb} {where}"]
     parts += [f"{wrong} {'does' if wrong == 1 else 'do'} not"] if wrong else []
     parts += [f"{open_} {'is' if open_ == 1 else 'are'} inconclusive"] if open_ else []
     parts += [f"{unknown} {'was' if unknown == 1 else 'were'} not measured"] if unknown else []
@@ -76,7 +85,7 @@ def _ratio(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
     metric = claim.get("metric", "requests_per_second")
     left, right = ({**here, **claim[side]} for side in ("left", "right"))
     ratio, why = reading.ratio(left, right, metric)
-    names = name_of(_told(left, right)), name_of(_told(right, left))
+    names = _named(left, right, metric, reading), _named(right, left, metric, reading)
     published = claim.get("published")
     if ratio is None:
         return Finding(claim["claim"], NOT_MEASURED, f"Not measured: {why}.", published, None, _bounds(claim))
@@ -120,10 +129,30 @@ def _rating(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
     name = name_of(claim["left"])
     if rating is None:
         return Finding(claim["claim"], NOT_MEASURED, f"Not measured: {name}: {why}.")
-    verdict = HOLDS if rating.rating == claim["rating"] else NOT
+    verdict, doubt = judge_rating(rating, claim["rating"], claim.get("because", ()))
     reasons = f": {'; '.join(rating.reasons)}" if rating.reasons else ""
-    sentence = f"The stability of {name} is {rating.rating} here{reasons}; published {claim['rating']}."
+    published = "" if claim.get("left_open") else f"; published {claim['rating']}"
+    sentence = f"The stability of {name} is {rating.rating} here{reasons}{published}.{doubt}"
     return Finding(claim["claim"], verdict, sentence)
+
+
+def judge_rating(rating: stability.Rating, wanted: str, because: Collection[str] = ()) -> tuple[str, str]:
+    """Whether a rating bears a claim out, and a sentence of doubt where it is inconclusive.
+
+    Rounds may lie apart because of the machine, so a verdict must be the same without that part of the formula; and
+    where the claim says why, the parts that say so must be among those that count.
+    """
+    verdict = HOLDS if rating.rating == wanted else NOT
+    others = [part.rating for part in rating.parts if part.rating is not None and part.name != "spread"]
+    steady = max(others, key=stability.ORDER.index, default=None)
+    if "spread" in rating.unknown:
+        return INCONCLUSIVE, " One round has no spread, which is part of the rating."
+    if (steady == wanted) is not (rating.rating == wanted):
+        other = f"it would be {steady}" if steady else "there is no rating"
+        return INCONCLUSIVE, f" Without the spread between the rounds, which may be the machine's, {other}."
+    if verdict == HOLDS and because and not any(part.name in because for part in rating.parts if part.rating == wanted):
+        return INCONCLUSIVE, " That is not for the reason that was published."
+    return verdict, ""
 
 
 def _fails(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
@@ -142,6 +171,12 @@ def _fails(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
         f"and gave {plural(errors, 'error')} in {plural(row.requests, 'answer')}."
     )
     return Finding(claim["claim"], verdict, sentence)
+
+
+def _named(place: Place, other: Place, metric: str, reading: Reading) -> str:
+    """A place in words; of several stacks, that it is their median, and of how many."""
+    name = name_of(_told(place, other))
+    return f"the median of {name}, {reading.figure(place, metric).of} measured" if "stacks" in place else name
 
 
 def _told(place: Place, other: Place) -> Place:

@@ -45,6 +45,11 @@ class View:
     wide: Markup
     narrow: Markup
 
+    @property
+    def goes_beyond(self) -> bool:
+        """Whether an interval ends outside the chart, which an arrow shows."""
+        return "whisker beyond" in self.wide
+
 
 @dataclass(frozen=True)
 class Small:
@@ -178,9 +183,12 @@ def published(report: Report, caching: Caching) -> list[View]:
     return [_view(draw, LOG)]
 
 
-def reproduced(found: Reproduced, column: Column, index: int, name: Callable[[Line], str]) -> list[View]:
+def reproduced(
+    found: Reproduced, column: Column, index: int, name: Callable[[Line], str], against: Callable[[Line], str]
+) -> list[View]:
     """One column of a reproduction: published and measured ratios, or figures where nothing was published."""
-    draw = _ratios(found, column, index, name) if column.is_published else _figures(found, column, index, name)
+    published = column.is_published
+    draw = _ratios(found, column, index, name, against) if published else _figures(found, column, index, name)
     values = [
         value
         for line in found.lines
@@ -193,8 +201,10 @@ def reproduced(found: Reproduced, column: Column, index: int, name: Callable[[Li
     return [_view(draw, scale_for(values))]
 
 
-def _ratios(found: Reproduced, column: Column, index: int, name: Callable[[Line], str]) -> Callable[..., Markup]:
-    entries = []
+def _ratios(
+    found: Reproduced, column: Column, index: int, name: Callable[[Line], str], against: Callable[[Line], str]
+) -> Callable[..., Markup]:
+    groups: dict[str, list[chart.Entry]] = {}
     for line in found.lines:
         cell = line.cells[index]
         if line.baseline or not (cell.ratio or cell.published_ratio):
@@ -202,13 +212,14 @@ def _ratios(found: Reproduced, column: Column, index: int, name: Callable[[Line]
         known = _exactly(cell.published_ratio) if cell.published_ratio else None
         texts = (times(cell.published_ratio) if known else DASH, median(cell.ratio, times) if cell.ratio else DASH)
         title = f"{name(line)}: published {texts[0]}, measured {texts[1]}"
-        entries.append(chart.Entry(name(line), 1, (known, cell.ratio), texts, title=title))
+        entry = chart.Entry(name(line), 1, (known, cell.ratio), texts, title=title)
+        groups.setdefault(f"against {against(line)}", []).append(entry)
     return partial(
         chart.pairs,
-        [("times the baseline", entries)],
+        list(groups.items()),
         ("published", "measured"),
         title=f"Published and measured ratios, {column.title}",
-        unit="times the baseline",
+        unit="ratio",
     )
 
 
@@ -229,7 +240,7 @@ def _figures(found: Reproduced, column: Column, index: int, name: Callable[[Line
         for line in found.lines
     ]
     return partial(
-        chart.bars, [(column.title, entries)], ("measured",), title=f"Measured, {column.title}", unit=column.title
+        chart.bars, [("measured", entries)], ("median",), title=f"Measured, {column.title}", unit=column.title
     )
 
 
@@ -249,9 +260,10 @@ def memory_over_time(report: Report, panel: Panel) -> list[Small]:
             x_high=max(x for x, _ in points),
             y_values=[y for _, y in points],
             labels=report.servers,
+            y_unit="MiB",
         )
         remark = f"peak {median(row.memory_total, mebibytes)} MiB" if row.memory_total else ""
-        return Small(row.stack, row.layer, drawing if series else None, remark)
+        return Small(row.stack, row.layer if len(report.layers) > 1 else "", drawing if series else None, remark)
 
     return [small(row) for row in rows]
 
@@ -271,7 +283,7 @@ def growth(report: Report, panel: Panel) -> list[Small]:
             "",
             chart.lines(
                 [
-                    chart.Series(layer, _colour(report, layer), (points[stack, layer],))
+                    chart.Series(_line_name(report, layer), _colour(report, layer), (points[stack, layer],))
                     for layer in report.layers
                     if points[stack, layer]
                 ],
@@ -281,7 +293,7 @@ def growth(report: Report, panel: Panel) -> list[Small]:
                 y_values=values,
                 scale=scale_for(values),
                 points=True,
-                labels=report.layers,
+                labels=[_line_name(report, layer) for layer in report.layers],
             ),
             "",
         )
@@ -304,7 +316,7 @@ def tradeoff(report: Report, panel: Panel) -> list[Small]:
     def draw(stack: str) -> Markup:
         return chart.lines(
             [
-                chart.Series(layer, _colour(report, layer), (points[stack, layer],))
+                chart.Series(_line_name(report, layer), _colour(report, layer), (points[stack, layer],))
                 for layer in report.layers
                 if points[stack, layer]
             ],
@@ -314,7 +326,7 @@ def tradeoff(report: Report, panel: Panel) -> list[Small]:
             y_values=latencies,
             scale=scale_for(latencies),
             points=True,
-            labels=report.layers,
+            labels=[_line_name(report, layer) for layer in report.layers],
             x_values=rates,
             x_scale=scale_for(rates),
         )
@@ -324,6 +336,11 @@ def tradeoff(report: Report, panel: Panel) -> list[Small]:
         for stack in report.stacks
         if any(points[stack, layer] for layer in report.layers)
     ]
+
+
+def untraded(report: Report, panel: Panel) -> bool:
+    """Whether a level has requests/s but no p99, so that it has no point in `tradeoff`."""
+    return any(row.rate and row.figure("latency_p99_ms") is None for row in levels(report, panel))
 
 
 def levels(report: Report, panel: Panel) -> list[Row]:
@@ -356,6 +373,11 @@ def memory_cost(report: Report, panel: Panel) -> list[View]:
 
 
 # ---------------------------------------------------------------------------------------------- helpers
+
+
+def _line_name(report: Report, layer: str) -> str:
+    """What stands at the end of a layer's line; nothing where there is one layer only."""
+    return layer if len(report.layers) > 1 else ""
 
 
 def _traded(panels: list[Panel], stack: str, layer: str) -> tuple[tuple[float, float], ...]:

@@ -29,6 +29,7 @@ class Figure:
     rounds: Rounds = field(default_factory=dict)
     run: int | None = None
     why: str = ""
+    of: str = ""  # of several stacks: how many of them it is the median of
 
     @property
     def spread(self) -> Spread | None:
@@ -90,7 +91,8 @@ class Reading:
             return Figure(why=each[0].why)
         numbers = [number for number in known[0].rounds if all(number in figure.rounds for figure in known)]
         found = {number: statistics.median(figure.rounds[number] for figure in known) for number in numbers}
-        return Figure(found, known[0].run)
+        of = f"{len(known)} of {len(each)}" if len(known) < len(each) else f"all {len(each)}"
+        return Figure(found, known[0].run, of=of)
 
     def _why_absent(self, place: Place) -> str:
         """Why no run has this case: its part could not run, or the stack cannot run here."""

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from bench.report import answers, claims, drawings, glossary, html, markdown, numbers
 from bench.report.claims import HOLDS, NOT
 from bench.report.csvfile import cell as csv_cell
-from bench.report.numbers import DASH, NOT_MEASURED, TIMES, as_published, range_of, times
+from bench.report.model import BASELINE, MEASURED
+from bench.report.numbers import DASH, NOT_MEASURED, as_published, range_of, times
 from bench.report.sidebyside import Cell, Column, Line, Reproduced
 from bench.stats import Spread
 
+INTERVAL = "95 % interval"
 SIGNS = {HOLDS: "\N{CHECK MARK}", NOT: "\N{BALLOT X}", claims.INCONCLUSIVE: "?", claims.NOT_MEASURED: DASH}
 
 
@@ -47,8 +49,7 @@ def caveats(found: Reproduced) -> list[str]:
         if part.reason:
             notes.append(f"Part `{part.name}` is left out: {part.reason}.")
         notes += [f"Part `{part.name}`: {note}." for note in part.notes]
-    seen = {note: None for report in found.reports for note in answers.caveats(report)}
-    return notes + [note for note in seen if note not in notes]
+    return notes + [note for note in answers.joint_caveats(found.reports) if note not in notes]
 
 
 def machine(found: Reproduced) -> list[tuple[str, str]]:
@@ -66,14 +67,62 @@ def left_out(found: Reproduced) -> list[tuple[str, str, str]]:
         if not part.report:
             continue
         for skip in part.report.run.info.skips:
-            said.append((f"{skip.stack} with {skip.layer}", "skipped", skip.reason))
+            said.append((plain_name(found, skip.stack, skip.layer), "skipped", skip.reason))
         for word, failures in (("failed", part.report.failures), ("voided", part.report.voided)):
             for failure in failures:
-                rounds = ", ".join(map(str, failure.rounds))
+                rounds = numbers.joined(list(map(str, failure.rounds)))
                 setting = failure.setting
-                name = f"{failure.stack} with {failure.layer}, {setting.workload}, {setting.load}"
-                said.append((name, f"{word} in round {rounds}", failure.reason))
+                size = f", size {setting.size}" if setting.size != "unlimited" else ""
+                name = f"{plain_name(found, failure.stack, failure.layer)}, {setting.workload}{size}, {setting.load}"
+                said.append((name, f"{word} in round{'s'[: len(failure.rounds) > 1]} {rounds}", failure.reason))
     return said
+
+
+def has_layers(found: Reproduced) -> bool:
+    """Whether any run has a layer other than `none`, so that layers must be named."""
+    return any(layer != BASELINE for report in found.reports for layer in report.layers)
+
+
+def plain_name(found: Reproduced, stack: str, layer: str) -> str:
+    """A deployment, with its layer where the reproduction has layers."""
+    return f"{stack} with {layer}" if has_layers(found) else stack
+
+
+def said(found: Reproduced, sentence: str) -> str:
+    """A sentence about deployments, without the layer where there is none but `none`."""
+    return sentence if has_layers(found) else sentence.replace(f" with `{BASELINE}`", "")
+
+
+def pick(found: Reproduced) -> list[str]:
+    """The answer of the run that repeats the publication's main part: which to pick, and what it costs."""
+    report = found.reports[0]
+    if sum(len(panel.ranked) > 1 for panel in report.main_panels) == 0:
+        return []
+    return [said(found, sentence) for sentence in answers.pick(report, short=True)]
+
+
+def without_graph(found: Reproduced) -> list[str]:
+    """The deployments that have no memory over time at the highest level, each with its outcome."""
+    return [
+        f"{plain_name(found, row.stack, row.layer)} ({row.outcome})"
+        for report in found.reports
+        for panel in report.main_panels
+        for row in panel.rows
+        if row.outcome != MEASURED
+    ]
+
+
+def without_ratio(found: Reproduced, column: Column) -> list[str]:
+    """Why rows with a figure have no ratio: each baseline that was not measured."""
+    index = found.columns.index(column)
+    if column.is_rating:
+        return []
+    return [
+        f"The baseline {where(line, found)} has no figure here ({line.cells[index].why}): "
+        "nothing can be set against it."
+        for line in found.lines
+        if line.baseline and line.cells[index].measured is None
+    ]
 
 
 def shown(cell: Cell, column: Column) -> str:
@@ -91,13 +140,15 @@ def published(cell: Cell) -> str:
 
 
 def ratio(line: Line, cell: Cell) -> str:
-    """The measured ratio to the baseline, with its range."""
+    """The measured ratio to the baseline."""
     if line.baseline:
         return "1" if cell.measured else DASH
-    if cell.ratio is None:
-        return DASH
-    spread = "" if cell.ratio.count < 2 else f" ({range_of(cell.ratio)})"
-    return f"{times(cell.ratio.median)}{spread}"
+    return times(cell.ratio.median) if cell.ratio else DASH
+
+
+def ratio_range(line: Line, cell: Cell) -> str:
+    """The 95 % interval of that ratio; empty where there is none."""
+    return "" if line.baseline or cell.ratio is None or cell.ratio.count < 2 else range_of(cell.ratio)
 
 
 def published_ratio(line: Line, cell: Cell) -> str:
@@ -113,10 +164,27 @@ def baselines(found: Reproduced) -> str:
     return numbers.joined(names)
 
 
+def ratios_note(found: Reproduced) -> str:
+    """What the ratios are, and why one need not be the quotient of the figures beside it."""
+    return (
+        f"Ratios are against {baselines(found)}, the published ones against the published baseline and the measured "
+        "ones against the measured one. A measured ratio is the median of its rounds' ratios, round by round, so it "
+        "need not be the quotient of the two medians; two runs' rounds are no pairs, there it is that quotient."
+    )
+
+
 def where(line: Line, found: Reproduced) -> str:
     """A line's title, with its size where sizes differ."""
-    sizes = {other.size for other in found.lines}
-    return f"{line.title} ({line.size})" if len(sizes) > 1 else line.title
+    return f"{line.title} ({line.size})" if _sizes_differ(found) else line.title
+
+
+def against(line: Line, found: Reproduced) -> str:
+    """The baseline of a line, named as `where` names it."""
+    return f"{line.against} ({line.against_size})" if _sizes_differ(found) else line.against
+
+
+def _sizes_differ(found: Reproduced) -> bool:
+    return len({line.size for line in found.lines}) > 1
 
 
 # ------------------------------------------------------------------------------------------------- HTML
@@ -144,12 +212,20 @@ class _Texts:
 
     def __init__(self, found: Reproduced):
         self.found = found
-        self.opening, self.caveats, self.baselines = opening(found), caveats(found), baselines(found)
+        self.opening, self.caveats, self.ratios_note = opening(found), caveats(found), ratios_note(found)
         self.summary = claims.summary(list(found.findings))
         self.signs = SIGNS
         self.gaps = left_out(found)
         self.shown, self.published = shown, published
-        self.ratio, self.published_ratio = ratio, published_ratio
+        self.ratio, self.ratio_range, self.published_ratio = ratio, ratio_range, published_ratio
+        self.pick = pick(found)
+        self.without_graph = without_graph(found)
+
+    def said(self, sentence: str) -> str:
+        return said(self.found, sentence)
+
+    def without_ratio(self, column: Column) -> list[str]:
+        return without_ratio(self.found, column)
 
     def where(self, line: Line) -> str:
         return where(line, self.found)
@@ -157,7 +233,7 @@ class _Texts:
     def drawing(self, column: Column) -> list[drawings.View]:
         """Published and measured ratios of a column, or measured figures where nothing was published."""
         index = self.found.columns.index(column)
-        return drawings.reproduced(self.found, column, index, self.where)
+        return drawings.reproduced(self.found, column, index, self.where, lambda line: against(line, self.found))
 
     def drawn(self, column: Column) -> bool:
         """Whether the column has a figure to draw."""
@@ -174,6 +250,7 @@ def as_markdown(found: Reproduced) -> str:
         f"# {markdown.plain(heading(found))}",
         markdown.sentence(opening(found)),
         f"**{claims.summary(list(found.findings))}**",
+        *([" ".join(map(markdown.sentence, pick(found)))] if pick(found) else []),
         markdown.table(
             ("conclusion", "today", "figures"),
             [
@@ -184,15 +261,16 @@ def as_markdown(found: Reproduced) -> str:
         ),
         "\n".join(f"- {markdown.sentence(note)}" for note in caveats(found)),
         "## Published and measured",
-        f"Ratios are against {markdown.plain(baselines(found))}, each on its own side.",
+        markdown.sentence(ratios_note(found)),
     ]
     for index, column in enumerate(found.columns):
         blocks += [f"### {markdown.plain(column.title)}", _markdown_table(found, column, index)]
+        blocks += map(markdown.sentence, without_ratio(found, column))
     blocks += ["## Which to pick on this machine"]
     for report in found.reports:
         for answer in answers.answers(report):
             title = f"{answers.setting_title(report, answer.panel)} at {answer.panel.setting.load}"
-            blocks.append(f"**{markdown.sentence(title)}.** " + " ".join(map(markdown.sentence, answer.sentences)))
+            blocks.append(f"**{markdown.sentence(title)}.** " + " ".join(_sentences(found, answer)))
     if gaps := left_out(found):
         rows = [[markdown.plain(name), outcome, markdown.code(reason)] for name, outcome, reason in gaps]
         blocks += ["## Left out", markdown.table(("what", "outcome", "reason"), rows, left=3)]
@@ -206,14 +284,30 @@ def as_markdown(found: Reproduced) -> str:
 
 
 def _markdown_table(found: Reproduced, column: Column, index: int) -> str:
-    heads = ["row", "here", "published", f"published {TIMES}", "measured", f"measured {TIMES}"]
+    heads = ["row", "here"] + (["published"] if column.is_published else [])
+    if column.is_rating:
+        heads += ["measured", "why"]
+    else:
+        heads += ["published ratio"] if column.is_published else []
+        heads += ["measured", INTERVAL, "measured ratio", INTERVAL]
     rows = []
     for line in found.lines:
         cell = line.cells[index]
-        here = f"{markdown.code(line.stack)} with {markdown.code(line.layer)}"
-        figures = [published(cell), published_ratio(line, cell), shown(cell, column), ratio(line, cell)]
+        here = markdown.code(line.stack) + (f" with {markdown.code(line.layer)}" if has_layers(found) else "")
+        figures = [published(cell)] if column.is_published else []
+        if column.is_rating:
+            figures += [shown(cell, column), markdown.plain("; ".join(cell.reasons) or cell.why or DASH)]
+        else:
+            figures += [published_ratio(line, cell)] if column.is_published else []
+            why = f": {markdown.plain(cell.why)}" if cell.why and cell.why != NOT_MEASURED else ""
+            spread = range_of(cell.measured, column.show) if cell.measured else DASH
+            figures += [shown(cell, column) + why, spread, ratio(line, cell), ratio_range(line, cell) or DASH]
         rows.append([markdown.plain(where(line, found)), here, *figures])
     return markdown.table(heads, rows, left=2)
+
+
+def _sentences(found: Reproduced, answer: answers.Answer) -> list[str]:
+    return [markdown.sentence(said(found, sentence)) for sentence in answer.sentences]
 
 
 # -------------------------------------------------------------------------------------------------- CSV

@@ -52,6 +52,7 @@ class Cell:
     measured: Spread | str | None
     ratio: Spread | None
     why: str  # why nothing was measured; empty where something was
+    reasons: tuple[str, ...] = ()  # what made a rating less than HIGH
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Line:
     size: str
     added: bool
     baseline: bool
+    against: str  # title of the baseline that its ratios are against
+    against_size: str
     cells: tuple[Cell, ...]
 
 
@@ -148,6 +151,8 @@ def _line(row: Mapping[str, Any], data: Mapping[str, Any], columns: Sequence[Col
         size=place.get("size", "unlimited"),
         added=bool(row.get("added")),
         baseline=row is base,
+        against=base["title"],
+        against_size=base.get("size", "unlimited"),
         cells=tuple(_cell(row, base, column, data, reading) for column in columns),
     )
 
@@ -181,7 +186,8 @@ def _cell(
     place = _at(row, column, data)
     if column.is_rating:
         rating, why = reading.stability(place)
-        return Cell(published, None, rating.rating if rating else None, None, why)
+        reasons = rating.reasons if rating else ()
+        return Cell(published, None, rating.rating if rating else None, None, why, reasons)
     figure = reading.figure(place, column.metric)
     if row is base:
         return Cell(published, 1.0 if published else None, figure.spread, None, figure.why)

@@ -298,7 +298,7 @@ def test_reports_hold_no_path_of_the_machine(tmp_path):
         said = report.write(folder, form).read_text("utf-8")
         assert "/srv/me" not in said
         assert str(tmp_path) not in said
-    assert "kept in $RUN/raw" in Page(text).texts("li")
+    assert "kept in $RUN/raw." in Page(text).texts("li")
     assert "python -m bench run --to $RUN" in Page(text).texts("code")
 
 
