@@ -53,20 +53,24 @@ def findings(data: Mapping[str, Any], reading: Reading) -> list[Finding]:
 def summary(found: list[Finding]) -> str:
     """`5 of 8 published conclusions hold here, 1 does not, 2 are inconclusive.`, and what was left open there."""
     published, left_open = ([item for item in found if item.is_open is kind] for kind in (False, True))
-    sentences = [_counted(published, "published conclusion", "published conclusions", "here")] if published else []
-    sentences += [_counted(left_open, "question left open there", "questions left open there", "as put here")] if left_open else []
-    return " ".join(sentences)
-
-
-def _counted(found: list[Finding], one: str, many: str, where: str) -> str:
-    counts = {verdict: sum(item.verdict == verdict for item in found) for verdict in VERDICTS}
-    holds, wrong, open_, unknown = (counts[verdict] for verdict in VERDICTS)
+    holds = sum(item.verdict == HOLDS for item in published)
     verb = "holds" if holds == 1 else "hold"
-    parts = [f"{holds} of {plural(len(found), one, many)} {verb} {where}"]
-    parts += [f"{wrong} {'does' if wrong == 1 else 'do'} not"] if wrong else []
+    text = joined([f"{holds} of {plural(len(published), 'published conclusion')} {verb} here", *_rest(published)]) + "."
+    if left_open:
+        holds = sum(item.verdict == HOLDS for item in left_open)
+        answered = [f"{holds} {'holds' if holds == 1 else 'hold'}"] if holds else []
+        what = plural(len(left_open), "question left open there", "questions left open there")
+        text += f" Of {what}, put as conclusions here, {joined([*answered, *_rest(left_open)])}."
+    return text
+
+
+def _rest(found: list[Finding]) -> list[str]:
+    """How many do not hold, are inconclusive and were not measured, as far as there are any."""
+    wrong, open_, unknown = (sum(item.verdict == verdict for item in found) for verdict in VERDICTS[1:])
+    parts = [f"{wrong} {'does' if wrong == 1 else 'do'} not"] if wrong else []
     parts += [f"{open_} {'is' if open_ == 1 else 'are'} inconclusive"] if open_ else []
     parts += [f"{unknown} {'was' if unknown == 1 else 'were'} not measured"] if unknown else []
-    return joined(parts) + "."
+    return parts
 
 
 def _finding(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
@@ -90,7 +94,9 @@ def _ratio(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
     if ratio is None:
         return Finding(claim["claim"], NOT_MEASURED, f"Not measured: {why}.", published, None, _bounds(claim))
     verb, what = OF[metric]
-    sentence = f"{_upper(names[0])} {verb} {number(ratio.median)} times the {what} of {names[1]}{_range(ratio)}"
+    sentence = (
+        f"{_upper(names[0])} {verb} {number(ratio.median)} times the {what} of {names[1]}{_both(claim)}{_range(ratio)}"
+    )
     sentence += f"; published {as_published(published)}." if published is not None else "."
     verdict = judge(ratio, claim.get("at_least"), claim.get("at_most"))
     return Finding(claim["claim"], verdict, sentence, published, ratio, _bounds(claim))
@@ -177,6 +183,13 @@ def _named(place: Place, other: Place, metric: str, reading: Reading) -> str:
     """A place in words; of several stacks, that it is their median, and of how many."""
     name = name_of(_told(place, other))
     return f"the median of {name}, {reading.figure(place, metric).of} measured" if "stacks" in place else name
+
+
+def _both(claim: Mapping[str, Any]) -> str:
+    """The stack of both sides, where the claim names one that their names leave out."""
+    stacks = {claim[side].get("stack") for side in ("left", "right")}
+    same = claim["left"].get("stack") if len(stacks) == 1 else None
+    return f", both with `{same}`" if same else ""
 
 
 def _told(place: Place, other: Place) -> Place:

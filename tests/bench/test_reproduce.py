@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import cli, compose, guards, report, reproduce, reproduction, results, run, sizes, workload
+from bench import cli, compose, guards, report, reproduce, reproduction, results, run, sizes, stability, workload
 from bench.errors import BenchError
-from bench.report import claims, reading, sidebyside
+from bench.report import claims, reading, reproduced, sidebyside
 from bench.report.model import arrange
 from bench.report.reading import Figure, Reading, name_of, quotient
 from bench.results import Trial
@@ -138,6 +138,54 @@ def test_without_a_figure_every_claim_is_not_measured(benchmark):
 )
 def test_the_whole_interval_decides(low, high, at_least, at_most, verdict):
     assert claims.judge(Spread((low + high) / 2, low, high, 5), at_least, at_most) == verdict
+
+
+def rating(**found: str | None) -> stability.Rating:
+    known = {name: found.get(name, "HIGH") for name in stability.BOUNDS}
+    parts = tuple(stability.Part(name, None if word is None else 0.0, word) for name, word in known.items())
+    words = [word for word in known.values() if word]
+    return stability.Rating(max(words, key=stability.ORDER.index), parts)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "because", "verdict"),
+    [
+        ({}, "HIGH", (), claims.HOLDS),
+        ({"errors": "LOW"}, "HIGH", (), claims.NOT),
+        ({"spread": "LOW"}, "HIGH", (), claims.INCONCLUSIVE),  # the machine may have done that
+        ({"spread": "LOW"}, "LOW", (), claims.INCONCLUSIVE),
+        ({"spread": "LOW", "errors": "LOW"}, "HIGH", (), claims.NOT),
+        ({"spread": "MEDIUM", "errors": "LOW"}, "LOW", (), claims.HOLDS),
+        ({"spread": None}, "HIGH", (), claims.INCONCLUSIVE),  # one round
+        ({"kills": "LOW"}, "LOW", ("kills", "absence"), claims.HOLDS),
+        ({"errors": "LOW"}, "LOW", ("kills", "absence"), claims.INCONCLUSIVE),  # LOW, but not because of that
+        ({}, "LOW", ("kills", "absence"), claims.NOT),
+    ],
+)
+def test_a_rating_by_the_spread_of_rounds_alone_proves_nothing(found, wanted, because, verdict):
+    made, doubt = claims.judge_rating(rating(**found), wanted, because)
+    assert made == verdict
+    assert bool(doubt) is (verdict == claims.INCONCLUSIVE)
+
+
+def test_reasons_of_a_rating_are_parts_of_its_formula():
+    named = [claim for data in reproduction.benchmarks().values() for claim in data["claims"] if "because" in claim]
+    assert named
+    for claim in named:
+        assert set(claim["because"]) <= set(stability.BOUNDS)
+
+
+def test_questions_left_open_are_no_published_conclusions():
+    found = [
+        claims.Finding("a", claims.HOLDS, ""),
+        claims.Finding("b", claims.NOT, ""),
+        claims.Finding("c", claims.HOLDS, "", is_open=True),
+        claims.Finding("d", claims.NOT_MEASURED, "", is_open=True),
+    ]
+    assert claims.summary(found) == (
+        "1 of 2 published conclusions holds here and 1 does not. "
+        "Of 2 questions left open there, put as conclusions here, 1 holds and 1 was not measured."
+    )
 
 
 def test_one_round_proves_nothing():
@@ -266,7 +314,7 @@ def test_conclusions_are_computed(folder):
     assert verdicts == [holds, wrong, holds, holds, holds, unknown, unknown]
     files = found["Files are a hundred times faster."]
     assert files.sentence.startswith("`staticgenerator` serves ")
-    assert f"{files.measured.median:.0f} times the requests/s of `none` (" in files.sentence
+    assert f"{files.measured.median:.0f} times the requests/s of `none`, both with `nginx-uwsgi` (" in files.sentence
     assert files.sentence.endswith(" over 5 rounds); published 200.")
     assert found["The lost one is slow."].sentence == "Not measured: `two` on `home`: two is not installed."
     assert found["Nobody tries it."].sentence == "Not measured: it is gone."
@@ -274,6 +322,27 @@ def test_conclusions_are_computed(folder):
     assert claims.summary(list(found.values())) == (
         "4 of 7 published conclusions hold here, 1 does not and 2 were not measured."
     )
+
+
+def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
+    made = tmp_path / "again"
+    for name in ("first", "second"):
+        report_folder.make(made / name, workloads=("home",), levels=(10,), rounds=2)
+    reproduction.write(made, record(parts=(reproduction.Part("first"), reproduction.Part("second"))))
+    found = sidebyside.read(made)
+    one, two = (sum(len(failure.rounds) for failure in part.failures) for part in found.reports)
+    assert one and two
+    notes = reproduced.caveats(found)
+    assert [note for note in notes if "failed" in note] == [
+        f"{one + two} trials failed; a failed trial has a reason and no figures."
+    ]
+    (rounds,) = [note for note in notes if note.startswith("Figures are medians of 2 rounds")]
+    assert "holds the true median 50 times in 100" in rounds
+
+
+def test_a_median_of_stacks_says_of_how_many(folder):
+    found = {item.claim: item for item in sidebyside.read(folder).findings}
+    assert " of the median of all of them, all 3 measured (" in found["The middle one is slow."].sentence
 
 
 def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
