@@ -1,8 +1,8 @@
 """What the load tool can do at most, measured once in a run, so that no trial takes the tool for the server.
 
 The tool loads a small plain file of the fastest static server there is. On shared cores the two get in each other's
-way, so the rate itself says little; what the tool costs a request does: the ceiling is the rate at which that cost
-would fill all the processor time the tool may use.
+way, so the rate itself says little; what a request costs the tool does: the ceiling is the rate at which that cost
+would fill one core, and a trial's as many of them as the tool can keep busy with its connections.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def stacks(path: Path = STACKS) -> list[str]:
 
 
 def ceilings(running: Running, name: str, load: Load, kinds: set[bool], directory: Path) -> dict[bool, float]:
-    """Requests a second at most, with connections reused (True) or not (False), as far as they could be measured.
+    """Requests a second at most with all of one core, connections reused (True) or not (False), as far as measured.
 
     `name` is the collected name of the file; what the tool printed is kept in `directory`.
     """
@@ -41,7 +41,7 @@ def ceilings(running: Running, name: str, load: Load, kinds: set[bool], director
         except TrialError:
             continue
         if seconds > 0 and not figures.failure():
-            found[job.keep_alive] = round(figures.requests_total / seconds * load.tool_cores(job), 1)
+            found[job.keep_alive] = round(figures.requests_total / seconds, 1)
     return found
 
 

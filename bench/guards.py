@@ -41,6 +41,7 @@ class Observed:
     connections   of a closed loop, None in an open one
     rate          requests due a second of an open loop, None in a closed one
     mean_is_own   whether the tool measured its mean, rather than computing it from the rate
+    mean_step_ms  the steps in which it tells the mean
     connecting    whether time went into connecting that the tool leaves out of the latency
     body_bytes    mean size of the bodies visited before the load
     bytes_whole   whether the tool counts all bytes received
@@ -55,6 +56,7 @@ class Observed:
     connections: int | None = None
     rate: int | None = None
     mean_is_own: bool = True
+    mean_step_ms: float = 0.001
     connecting: bool = False
     body_bytes: float | None = None
     bytes_whole: bool = True
@@ -120,9 +122,14 @@ def _little(seen: Observed, bound: float) -> str | None:
         return _not("the load tool's latency leaves out connecting")
     if figures.requests_total < FEWEST_EACH * seen.connections:
         return _not(f"fewer than {FEWEST_EACH} requests a connection")
+    rounding = seen.mean_step_ms / 2 / figures.latency_mean_ms
+    if rounding > BOUNDS["little"]:
+        return _not(
+            f"the load tool tells a mean of {figures.latency_mean_ms:g} ms in steps of {seen.mean_step_ms:g} ms"
+        )
     busy = figures.requests_per_second * figures.latency_mean_ms / 1000
     # The request under way at the end is not counted; on average half its latency is missing, on every connection.
-    bound += figures.latency_mean_ms / 1000 / figures.duration_s
+    bound += figures.latency_mean_ms / 1000 / figures.duration_s + rounding
     if abs(busy / seen.connections - 1) <= bound:
         return None
     return f"rate x mean makes {busy:.1f} busy connections, not {seen.connections}"

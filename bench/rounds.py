@@ -234,7 +234,7 @@ class Run:
                 f"{ceiling:,.0f} requests/s {'on kept' if kept else 'on new'} connections"
                 for kept, ceiling in found.items()
             )
-            say(f"{self.load.tool.name} could make {most} at most")
+            say(f"{self.load.tool.name} could make {most} at most with each core it keeps busy")
 
     def _up(self, stack: str, layer: str, size: str, directory: Path) -> AbstractContextManager[Running]:
         """The deployment as this run wants it."""

@@ -39,6 +39,8 @@ SPARE_FILES = 100
 LOOKS = 10
 # Connections that an open loop may open, at most: as many as requests can be waiting for an answer.
 MOST_CONNECTIONS = 10_000
+# What is taken for those it has while all is well.
+FEW_CONNECTIONS = 16
 # What a line of a load tool's errors begins with when it tells seconds and requests so far, and whose.
 PROGRESS = b"progress "
 
@@ -65,7 +67,8 @@ class Load:
     threads   processor cores the load tool may keep busy
     mode      closed: the level is connections; open: it is requests a second
     bounds    of the guards that are in force (bench.guards)
-    ceilings  requests a second the tool can make, with connections reused or not; empty when it was not calibrated
+    ceilings  requests a second the tool can make with all of one core, with connections reused or not; empty when it
+              was not calibrated
     live      called with seconds since the start and requests so far, where the load tool tells while it works
     """
 
@@ -90,6 +93,15 @@ class Load:
     def tool_cores(self, job: Job) -> int:
         """How many cores the load tool can keep busy with a job: those it is told, or all."""
         return self.tool.threads(job) or machine.cores()
+
+    def ceiling(self, job: Job) -> float | None:
+        """Requests a second that would fill the cores the tool can keep busy with a job; None if not calibrated."""
+        of_one = self.ceilings.get(job.keep_alive)
+        return None if of_one is None else round(of_one * self.tool_cores(job), 1)
+
+    def visitors(self, job: Job) -> int:
+        """How many connections a job has at once; an open loop has few of those it may have while all is well."""
+        return job.connections if job.rate is None else min(job.rate, FEW_CONNECTIONS)
 
 
 class TrialError(Exception):
@@ -119,7 +131,9 @@ def measure(
     workers = None
     try:
         before = _visit("before the load", running, paths)
-        workers = spread(running.url, job.connections, job.keep_alive)
+        # One that came while a task runs would end that task and nothing else: asyncio keeps exceptions of tasks.
+        with _signals_later():
+            workers = spread(running.url, load.visitors(job), job.keep_alive)
         if load.warmup_s:
             _warm_up(job, load, directory)
         started_at = now()
@@ -134,7 +148,7 @@ def measure(
         counts |= observer.costs.aftermath | {"requests_per_worker": workers}
         return replace(record, **counts, time_to_ready_s=round(running.ready_s, 3), keep_alive=job.keep_alive)
     wrong = seen.wrong or next(filter(None, (unlike(path, before[path], after[path]) for path in before)), "")
-    ceiling = load.ceilings.get(job.keep_alive)
+    ceiling = load.ceiling(job)
     body_bytes = sum(len(before[path]) for path in paths) / len(paths)
     said = guards.look(
         guards.Observed(
@@ -142,6 +156,7 @@ def measure(
             connections=job.connections if job.rate is None else None,
             rate=job.rate,
             mean_is_own=load.tool.own_mean,
+            mean_step_ms=load.tool.latency_step_ms,
             connecting=load.tool.connects_aside and not (job.keep_alive and seen.stays_open),
             body_bytes=body_bytes,
             bytes_whole=load.tool.counts_bytes,
@@ -395,7 +410,7 @@ def _run(
 
 @contextlib.contextmanager
 def _signals_later() -> Iterator[None]:
-    """Let signals wait until the block is over: a program just started must not be lost sight of."""
+    """Let signals wait until the block is over, where one would be lost, or a program just started lost sight of."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -89,6 +89,7 @@ def test_what_is_not_to_be_trusted_is_void(guard, seen, found):
         ("little", replace(CLOSED, mean_is_own=False)),
         ("little", replace(CLOSED, connections=2001)),
         ("little", replace(CLOSED, connecting=True)),
+        ("little", replace(of_figures(CLOSED, latency_mean_ms=20.0), mean_step_ms=10.0)),
         ("counts", replace(CLOSED, served="no access log")),
         ("ceiling", replace(CLOSED, ceiling=None)),
         ("tool-cpu", replace(CLOSED, tool_cpu=None)),
@@ -115,6 +116,14 @@ def test_few_slow_requests_are_no_drift_and_break_no_law():
     )
     said = look(slow, BOUNDS)
     assert (said["little"], said["drift"]) == (OK, OK)
+
+
+def test_a_mean_told_in_steps_may_be_off_by_half_of_one():
+    # 16 connections at 1,000 requests/s: 16 ms, which a tool with steps of 3 ms tells as 18.
+    told = of_figures(CLOSED, latency_mean_ms=18.0)
+    assert look(told, BOUNDS)["little"] == "rate x mean makes 18.0 busy connections, not 16"
+    assert look(replace(told, mean_step_ms=3.0), BOUNDS)["little"] == OK
+    assert look(replace(of_figures(CLOSED, latency_mean_ms=24.0), mean_step_ms=3.0), BOUNDS)["little"] != OK
 
 
 def test_a_late_request_is_lost_in_a_long_wait():

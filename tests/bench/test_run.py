@@ -349,7 +349,7 @@ def test_the_load_tool_is_calibrated_once_in_a_run(go, host, capsys, monkeypatch
     assert len(ceilings) == 1 and ceilings.pop() > 100
     assert {trial.guards["ceiling"][:2] for trial in recorded.trials} == {"ok"}
     assert host.log.count("up one none") == 2, "once for the calibration and once for the trial"
-    assert " requests/s on kept connections at most" in capsys.readouterr().out
+    assert " requests/s on kept connections at most with each core it keeps busy" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------- cores

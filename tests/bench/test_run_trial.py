@@ -13,8 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench import costs, histogram, load, programs, results, trial
+from bench import costs, histogram, load, programs, results, spread, trial
 from bench.errors import GlobalFault
+from bench.interrupt import Interrupts, Stopped
 from bench.load import Command
 from bench.results import Case, Folder
 from bench.trial import Load, TrialError, measure
@@ -171,6 +172,34 @@ def test_a_load_tool_that_is_gone_would_fail_every_trial(running, folder):
 
 def python(code, **how):
     return Command((sys.executable, "-c", code), **how)
+
+
+@pytest.mark.parametrize("mode, connections", [("closed", 3), ("open", 5)])
+def test_as_many_ask_for_the_worker_as_the_load_has_connections(running, folder, monkeypatch, mode, connections):
+    asked = []
+    monkeypatch.setattr(trial, "spread", lambda url, connections, keep_alive: asked.append(connections))
+    tool, program = load.choose([("/",)], programs.find, mode=mode)
+    how = Load(tool, str(program), 1, 0.0, threads=1, mode=mode)
+    assert measure(CASE, 3 if mode == "closed" else 5, 1, ("/",), running, how, folder).status == "ok"
+    assert asked == [connections]
+
+
+def test_a_signal_while_workers_are_looked_for_stops_the_trial(running, folder, monkeypatch):
+    async def ask(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        return False, None
+
+    monkeypatch.setattr(spread, "_ask", ask)
+    with pytest.raises(Stopped), Interrupts():
+        made(running, folder)
+
+
+def test_a_tool_that_keeps_one_core_busy_has_the_ceiling_of_one():
+    wrk = load.TOOLS[0]
+    how = Load(wrk, "wrk", 1, 0.0, threads=2, ceilings={True: 100.0})
+    # wrk shares connections evenly among its threads: an odd number leaves it with one.
+    assert [how.ceiling(how.job("http://127.0.0.1:1", ("/",), level, True)) for level in (16, 25)] == [200.0, 100.0]
+    assert how.ceiling(how.job("http://127.0.0.1:1", ("/",), 16, False)) is None
 
 
 def test_files_and_environment_are_the_commands_own(tmp_path, monkeypatch):
