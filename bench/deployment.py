@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -101,6 +103,15 @@ class Running:
         finally:
             self._parts.start_service(name)
             self.pids = self._parts.pids()
+
+    @contextmanager
+    def hung_service(self, name: str) -> Iterator[None]:
+        """Have a service of the deployment hang: it takes connections and answers nothing until the block ends."""
+        self._parts.signal_service(name, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._parts.signal_service(name, signal.SIGCONT)
 
     @contextmanager
     def again(self, changes: dict[str, Any]) -> Iterator[Running]:
@@ -292,6 +303,10 @@ class _Parts:
         item = self._service(name)
         self.services.remove(item)
         self._launch_service(*item[1:])
+
+    def signal_service(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to all processes of the service."""
+        os.killpg(self._service(name)[0].pid, number)
 
     def _service(self, name: str) -> tuple[Process, Service, dict[str, Any]]:
         return next(item for item in self.services if item[1].name == name)

@@ -159,7 +159,7 @@ MEMCACHED_OPTIONS = {
     "connect_timeout": 1,  # seconds, as the others
     "timeout": 1,
     "retry_timeout": 1,
-    "dead_timeout": 5,
+    "dead_timeout": 1,
     "no_delay": True,
 }
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from hashlib import md5
 
 from django.conf import settings
-from django.core.cache import caches
 from django.http import HttpRequest, HttpResponse
 from django.middleware.cache import FetchFromCacheMiddleware, UpdateCacheMiddleware
 
@@ -86,7 +85,7 @@ def connect() -> None:
 
 def _forget(stale: Stale, **kwargs: object) -> None:
     if settings.BENCHAPP_SITE_MIDDLEWARE or settings.BENCHAPP_VIEW_CACHE:
-        renew(caches[settings.CACHE_MIDDLEWARE_ALIAS], stale)
+        renew(settings.CACHE_MIDDLEWARE_ALIAS, stale)
 
 
 def _look(middleware: object, request: HttpRequest, prefix: str) -> Callable[[], HttpResponse | None]:

@@ -1,7 +1,7 @@
 """Django's caches where one of its own would break a page or cost it much.
 
-A Redis that is down breaks no page; a table that is not there yet is made; connections to memcached outlive a request;
-of several that add the same entry as a file, one does.
+A Redis that is down or hangs breaks no page; a table that is not there yet is made; connections to memcached outlive a
+request; of several that add the same entry as a file, one does.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from django.core.cache.backends.redis import RedisCache
 from django.core.files import locks
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connections, router
+
+from benchapp.caching.silence import Silence
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +100,14 @@ class OneNode:
         return self.nodes[0] if self.nodes else None
 
 
+_silences: dict[tuple, Silence] = {}
+
+
+def _silence(cache: RedisCache) -> Silence:
+    """The one of this process for these servers: each thread has a cache of its own."""
+    return _silences.setdefault((os.getpid(), *cache._servers), Silence())
+
+
 def _forgiving(name: str, instead: Callable[[tuple], Any]) -> Callable[..., Any]:
     """The method of that name, with an answer of its own when Redis cannot be reached."""
     method = getattr(RedisCache, name)
@@ -106,9 +116,15 @@ def _forgiving(name: str, instead: Callable[[tuple], Any]) -> Callable[..., Any]
     def tried(self: RedisCache, *args: Any, **kwargs: Any) -> Any:
         import redis  # a package that only this cache needs
 
+        silence = _silence(self)
+        if silence.lasts:
+            return instead(args)
         try:
             return method(self, *args, **kwargs)
         except redis.RedisError as error:
+            # It hangs: a page that asks many times would wait each time.
+            if isinstance(error, redis.TimeoutError):
+                silence.begin()
             logger.warning("redis: %s", error)
             return instead(args)
 
@@ -116,7 +132,7 @@ def _forgiving(name: str, instead: Callable[[tuple], Any]) -> Callable[..., Any]
 
 
 class _RedisCache(RedisCache):
-    """A Redis that is down makes pages slower, not broken: nothing is found and nothing is kept."""
+    """A Redis that is down or hangs makes pages slower, not broken: nothing is found and nothing is kept."""
 
     get = _forgiving("get", lambda args: args[1] if len(args) > 1 else None)
     get_many = _forgiving("get_many", lambda args: {})

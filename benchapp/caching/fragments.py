@@ -69,7 +69,7 @@ def connect() -> None:
 
 def _forget(stale: Stale, **kwargs: object) -> None:
     if settings.BENCHAPP_FRAGMENTS:
-        renew(caches[ALIAS], stale)
+        renew(ALIAS, stale)
 
 
 def _key(name: str, word: str) -> str:

@@ -11,37 +11,93 @@ that a new comment leaves the pages of other posts where they are.
 from __future__ import annotations
 
 import secrets
+import threading
+import time
+from collections.abc import Iterable
 from hashlib import md5
+from typing import ClassVar
 
 from django.conf import settings
+from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
 
 from benchapp.caching.staleness import Stale
 
 # A word is forgotten when nothing that was kept before it can be there: two times to live, and the longest rendering.
 SLOWEST_RENDERING_S = 120
+# How soon a cache that could not be told of a write is tried again.
+AGAIN_S = 0.25
 
 
 def generation(cache: BaseCache, path: str) -> str:
-    """The current generation of a page, for its keys: hexadecimal, the same until a write concerns the page."""
+    """The current generation of a page, for its keys: hexadecimal, the same until a write concerns the page.
+
+    Of a cache that cannot be reached it is another one each time: what is kept under it, when the cache is back
+    meanwhile, is found by nobody.
+    """
     names = _names(path)
     words = cache.get_many(names)
     if names[0] not in words:
-        words[names[0]] = _begin(cache, names[0])
+        # A word for the whole site where there is none: what was begun before a cache was emptied is not found in it.
+        # Of several that begin at once, the first one's word stays for all.
+        cache.add(names[0], secrets.token_hex(8), _lasting_s())
+        words = cache.get_many(names)
+    if names[0] not in words:
+        return secrets.token_hex(16)
     return _digest(".".join(words.get(name, "") for name in names))
 
 
-def renew(cache: BaseCache, stale: Stale) -> None:
-    """Give new generations to all that a write made stale."""
+def renew(alias: str, stale: Stale) -> None:
+    """Give new generations to all that a write made stale, in the cache of that alias."""
     names = {_below(prefix) for prefix in stale.prefixes} | {_names(path)[-1] for path in stale.paths}
-    cache.set_many({name: secrets.token_hex(8) for name in names}, _lasting_s())
+    if untold := _tell(alias, names):
+        # It may only hang, and come back with all that it held.
+        _Later.of(alias).tell(untold)
 
 
-def _begin(cache: BaseCache, name: str) -> str:
-    """A word for the whole site where there is none: what was begun before a cache was emptied is not found in it."""
-    cache.add(name, secrets.token_hex(8), _lasting_s())
-    # Of several that begin at once, the first one's word stays for all; empty where nothing can be kept.
-    return cache.get(name, "")
+def _tell(alias: str, names: Iterable[str]) -> set[str]:
+    """Renew these words; returns those that could not be."""
+    return set(caches[alias].set_many({name: secrets.token_hex(8) for name in names}, _lasting_s()))
+
+
+class _Later:
+    """Words of one cache that could not be renewed: tried again until what they stand for is too old to be there."""
+
+    _all: ClassVar[dict[str, _Later]] = {}
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+        self._until: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    @classmethod
+    def of(cls, alias: str) -> _Later:
+        return cls._all.setdefault(alias, cls(alias))
+
+    def tell(self, names: Iterable[str]) -> None:
+        """Renew these words as soon as the cache can be reached."""
+        until = time.monotonic() + settings.BENCHAPP_CACHE_SECONDS
+        with self._lock:
+            self._until |= dict.fromkeys(names, until)
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._timer is None:
+            self._timer = threading.Timer(AGAIN_S, self._again)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _again(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            tried, self._until = {name: until for name, until in self._until.items() if until > now}, {}
+        untold = _tell(self.alias, tried) if tried else set()
+        with self._lock:
+            self._timer = None
+            self._until = {name: tried[name] for name in untold} | self._until
+            if self._until:
+                self._begin()
 
 
 def _lasting_s() -> int:

@@ -21,6 +21,7 @@ from pymemcache.client.base import PooledClient
 from pymemcache.exceptions import MemcacheError
 
 from benchapp.caching.finishedpages import KeepFinishedPages, Store, has_key
+from benchapp.caching.silence import Silence
 from benchapp.caching.staleness import Stale, pages_stale
 
 GENERATION = "pages:generation"
@@ -39,14 +40,16 @@ class MemcachedPages:
         self.seconds = seconds
         # A connection a thread: a pool with a limit would raise when more of them wait.
         self.client = PooledClient(address, connect_timeout=1, timeout=1, no_delay=not address.startswith("unix:"))
-        self.marks = MemcachedMarks(self.client)
+        # Purges are always tried; all else leaves a memcached that hangs alone for a moment.
+        self.brief = BriefClient(self.client)
+        self.marks = MemcachedMarks(self.brief)
 
     def generation(self) -> str | None:
         try:
-            if (current := self.client.get(GENERATION)) is None:
+            if (current := self.brief.get(GENERATION)) is None:
                 # Of several that begin at once, the first one's word stays for all.
-                self.client.add(GENERATION, secrets.token_hex(16), noreply=False)
-                current = self.client.get(GENERATION)
+                self.brief.add(GENERATION, secrets.token_hex(16), noreply=False)
+                current = self.brief.get(GENERATION)
         except (OSError, MemcacheError) as error:
             logger.warning("memcached: %s", error)
             return None
@@ -54,16 +57,14 @@ class MemcachedPages:
 
     def get(self, path: str) -> bytes | None:
         try:
-            return self.client.get(_key(path))
+            return self.brief.get(_key(path))
         except (OSError, MemcacheError):
             return None
 
     def put(self, path: str, body: bytes, generation: str) -> bool:
         try:
             self._note(path)
-            if self.generation() == generation and self.client.set(
-                _key(path), body, expire=self.seconds, noreply=False
-            ):
+            if self.generation() == generation and self.brief.set(_key(path), body, expire=self.seconds, noreply=False):
                 if self.generation() == generation:
                     return True
                 # A purge between the lines above has not seen the page.
@@ -103,11 +104,11 @@ class MemcachedPages:
         line = f"{path}\n".encode("ascii")
         for directory in _directories(path):
             key = _index(directory, self._slot())
-            if not self.client.append(key, line, noreply=False):
+            if not self.brief.append(key, line, noreply=False):
                 # Three slots: none is gone while a page that it names can be there.
-                added = self.client.add(key, line, expire=3 * self.seconds, noreply=False)
+                added = self.brief.add(key, line, expire=3 * self.seconds, noreply=False)
                 if not added:
-                    self.client.append(key, line, noreply=False)
+                    self.brief.append(key, line, noreply=False)
 
     def _below(self, prefix: str) -> Iterator[str]:
         slot = self._slot()
@@ -118,10 +119,32 @@ class MemcachedPages:
         return int(time.time()) // self.seconds
 
 
+class BriefClient:
+    """The commands of a client; after one that was not answered in time, each raises TimeoutError for a moment."""
+
+    def __init__(self, client: PooledClient) -> None:
+        self._client = client
+        self._silence = Silence()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        command = getattr(self._client, name)
+
+        def tried(*args: Any, **kwargs: Any) -> Any:
+            if self._silence.lasts:
+                raise TimeoutError("it has not answered in time a moment ago")
+            try:
+                return command(*args, **kwargs)
+            except TimeoutError:
+                self._silence.begin()
+                raise
+
+        return tried
+
+
 class MemcachedMarks:
     """The marks of who renders what, in the same memcached."""
 
-    def __init__(self, client: PooledClient) -> None:
+    def __init__(self, client: BriefClient) -> None:
         self.client = client
 
     def add(self, key: str, value: str, seconds: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ Site = Callable[..., AbstractContextManager[None]]
 
 
 @contextmanager
-def redis(socket: Path) -> Iterator[None]:  # noqa: F811
+def redis(socket: Path) -> Iterator[subprocess.Popen]:  # noqa: F811
     """A Redis on a Unix socket, ready when the block begins and gone after it."""
     command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(socket.parent)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
@@ -35,7 +36,7 @@ def redis(socket: Path) -> Iterator[None]:  # noqa: F811
             deadline = time.monotonic() + 10
             while not socket.exists() and time.monotonic() < deadline:
                 time.sleep(0.01)
-            yield
+            yield process
         finally:
             process.terminate()
 
@@ -115,3 +116,45 @@ def test_of_many_who_add_the_same_file_at_once_one_does(tmp_path: Path, monkeypa
         added = list(pool.map(lambda number: cache.add("turn", number), range(6)))
     assert added.count(True) == 1
     assert cache.get("turn") == added.index(True)
+
+
+@contextmanager
+def hanging(process: subprocess.Popen) -> Iterator[None]:
+    """A service that takes connections and answers nothing while the block lasts."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("kind", ["memcached", "redis"])
+@pytest.mark.parametrize("layer", ["BENCHAPP_FRAGMENTS", "BENCHAPP_SITE_MIDDLEWARE"])
+@pytest.mark.django_db(transaction=True)
+def test_a_cache_that_hangs_delays_a_page_once_and_comes_back_without_what_was_written_over(
+    rows: Rows,
+    site_with: Site,
+    socket: Path,  # noqa: F811
+    kind: str,
+    layer: str,
+):
+    if not shutil.which(program := {"redis": "redis-server"}.get(kind, kind)):
+        pytest.skip(f"{program} is not installed")
+    url = f"{'redis' if kind == 'redis' else 'memcache'}://{socket}"
+    with site_with(**{layer: "1", "CACHE_URL": url}), (redis if kind == "redis" else memcached)(socket) as process:
+        assert [queries_of_rows() for _ in range(2)] == [14, 0]
+        with hanging(process):
+            begun = time.monotonic()
+            assert queries_of_rows() == 14
+            # Each of its many questions would wait a second for an answer; a page waits for one or two of them.
+            assert time.monotonic() - begun < 5
+            Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
+            assert b"61 comments" in Client().get("/").content
+        deadline = time.monotonic() + 20
+        # A hit is of the cache itself, which shows the write as soon as it is told of it.
+        while queries_of_rows() or b"61 comments" not in Client().get("/").content:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert b"61 comments" in Client().get("/").content
+        for name in ("default", "template_fragments"):
+            caches[name].close()

@@ -207,7 +207,7 @@ def test_a_write_gives_new_generations_to_what_it_concerns(stale: Stale, concern
     cache.clear()
     paths = ["/", "/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/6/", "/authors/"]
     before = {path: generations.generation(cache, path) for path in paths}
-    generations.renew(cache, stale)
+    generations.renew("default", stale)
     assert {path for path in paths if generations.generation(cache, path) != before[path]} == concerns
     cache.clear()
 
@@ -217,7 +217,7 @@ def test_what_was_begun_before_a_cache_was_emptied_is_not_found_after_it():
     cache.clear()
     before = generations.generation(cache, "/posts/5/")
     assert generations.generation(cache, "/posts/5/") == before
-    generations.renew(cache, Stale(prefixes=frozenset({"/posts/5/"})))
+    generations.renew("default", Stale(prefixes=frozenset({"/posts/5/"})))
     # A service that is started again; another layer that empties the memcached they share.
     cache.clear()
     assert generations.generation(cache, "/posts/5/") != before

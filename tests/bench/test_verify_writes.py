@@ -33,6 +33,7 @@ MISTAKES = {
     "whole-pages": ["tears", "hoards"],
     "killed-while-writing": ["tears", "leaves-halves", "hoards"],
     "service-stops": ["breaks-without-service", "no-hits-after"],
+    "service-hangs": ["breaks-without-service", "no-hits-after", "waits-for-service", "forgets-what-it-was-not-told"],
     "cve-2014-0473": ["keeps-cookies"],
     "cve-2014-1418": ["strips-for-old", "keeps-private keeps-sessions"],
     "cve-2020-13254": ["cuts-keys"],
@@ -76,6 +77,7 @@ def quick(monkeypatch):
         (freshness, {"TOLD_S": 0.3, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
         (files, {"READERS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
         (service, {"CLIENTS": 2, "BEFORE_S": 0.1, "WITHOUT_S": 0.2, "BACK_S": 0.3, "TOLD_S": 0.3}),
+        (service, {"HUNG_S": 0.4, "PAGE_S": 2.0}),
     ):
         for name, value in values.items():
             monkeypatch.setattr(module, name, value)
@@ -133,12 +135,13 @@ def test_a_layer_that_cannot_be_told_is_right_when_the_time_to_live_is_up(stub, 
 
 def test_what_cannot_be_asked_of_a_running_site_is_not_tried(stub, url):
     stub.reset("no-rows")
-    names = ["told-of-writes", "time-to-live", "whole-pages", "service-stops", "cve-2020-24584"]
+    names = ["told-of-writes", "time-to-live", "whole-pages", "service-stops", "service-hangs", "cve-2020-24584"]
     found = verify_url(url, stub.site(), stack="target", layer="varnish", only=names)
     assert all(item.ok and item.not_tried for item in found)
 
 
 def test_a_deployment_without_a_service_is_not_tried_without_one(stub, url):
     stub.reset()
-    found = verified(stub, url, ["service-stops"], deployment(stub, url, services=()))["service-stops"]
-    assert found.not_tried == "no layer here uses a service"
+    for name in ("service-stops", "service-hangs"):
+        found = verified(stub, url, [name], deployment(stub, url, services=()))[name]
+        assert found.not_tried == "no layer here uses a service"

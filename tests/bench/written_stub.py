@@ -19,6 +19,8 @@ from tests.bench.layer_stub import HTML, LayerHandler, LayerStub
 
 LARGE = 40_000
 GATE_S = 2.0
+# How long a page takes that waits for a service that hangs.
+LONG_S = 2.2
 
 
 class WrittenStub(LayerStub):
@@ -36,6 +38,7 @@ class WrittenStub(LayerStub):
         shutil.rmtree(self.files, ignore_errors=True)
         self.files.mkdir()
         self.service_up = self.hits_return = True
+        self.hangs = False
         self.kept_at: dict[str, float] = {}
 
     def totals(self) -> str:
@@ -138,6 +141,8 @@ class WrittenHandler(LayerHandler):
         if not stub.service_up and "breaks-without-service" in wrong and self.command == "GET":
             self.html(500, stub.not_found())
             return
+        if stub.hangs and "waits-for-service" in wrong and self.command == "GET":
+            time.sleep(LONG_S)
         self.generation = stub.generation
         if self.command == "GET" and self.may_be_answered() and "each-renders" not in wrong and "/slow/" in path:
             # Of many at once one renders, the others find what it kept.
@@ -330,3 +335,13 @@ class FakeRunning:
         finally:
             self.stub.service_up = True
             self.stub.hits_return = "no-hits-after" not in self.stub.wrong
+
+    @contextlib.contextmanager
+    def hung_service(self, name: str):
+        held = self.stub.store
+        with self.without_service(name):
+            self.stub.hangs = True
+            yield
+        self.stub.hangs = False
+        if "forgets-what-it-was-not-told" in self.stub.wrong:
+            self.stub.store = held
