@@ -179,9 +179,8 @@ def _stacks(report: Report, panel: Panel) -> str:
     if len(bare) == len(panel.ranked):  # what leads was said already
         if _inconclusive(report, first, last):
             return f"Not even the slowest, {quoted(last.stack)}, is told apart from it."
-        return (
-            f"The slowest is {quoted(last.stack)}, {number(last.rate.median)} requests/s: it is {ratio} times as fast."
-        )
+        rate = f"{number(last.rate.median)} requests/s"
+        return f"The slowest is {quoted(last.stack)}, {rate}: round by round, the fastest serves {ratio} times that."
     sentence = f"Without a layer ({quoted(BASELINE)}), "
     if _inconclusive(report, first, last):
         return (

@@ -18,6 +18,7 @@ from bench.stats import Spread
 
 HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED = "holds", "does not hold", "inconclusive", "not measured"
 VERDICTS = (HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED)
+ALONE = {HOLDS: HOLDS, NOT: NOT, INCONCLUSIVE: "is inconclusive", NOT_MEASURED: "was not measured"}
 
 # What a ratio is of, with its verb.
 OF = {
@@ -56,11 +57,13 @@ def summary(found: list[Finding]) -> str:
     holds = sum(item.verdict == HOLDS for item in published)
     verb = "holds" if holds == 1 else "hold"
     text = joined([f"{holds} of {plural(len(published), 'published conclusion')} {verb} here", *_rest(published)]) + "."
-    if left_open:
+    if len(left_open) == 1:
+        text += f" The question left open there, put as a conclusion here, {ALONE[left_open[0].verdict]}."
+    elif left_open:
         holds = sum(item.verdict == HOLDS for item in left_open)
         answered = [f"{holds} {'holds' if holds == 1 else 'hold'}"] if holds else []
-        what = plural(len(left_open), "question left open there", "questions left open there")
-        text += f" Of {what}, put as conclusions here, {joined([*answered, *_rest(left_open)])}."
+        told = joined([*answered, *_rest(left_open)])
+        text += f" Of {len(left_open)} questions left open there, put as conclusions here, {told}."
     return text
 
 
@@ -136,6 +139,12 @@ def _rating(claim: Mapping[str, Any], here: Place, reading: Reading) -> Finding:
     if rating is None:
         return Finding(claim["claim"], NOT_MEASURED, f"Not measured: {name}: {why}.")
     verdict, doubt = judge_rating(rating, claim["rating"], claim.get("because", ()))
+    most, began = reading.most_requests({**here, **claim["left"]}), claim.get("began_at_request")
+    if verdict == NOT and began and most < began:
+        verdict = INCONCLUSIVE
+        doubt = (
+            f" Its longest trial made {plural(most, 'request')}; there the trouble began at about request {began:,}."
+        )
     reasons = f": {'; '.join(rating.reasons)}" if rating.reasons else ""
     published = "" if claim.get("left_open") else f"; published {claim['rating']}"
     sentence = f"The stability of {name} is {rating.rating} here{reasons}{published}.{doubt}"

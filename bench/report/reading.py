@@ -114,6 +114,11 @@ class Reading:
         found = stability.rate(trial for row in rows for trial in row.trials)
         return (found, "") if found.rating else (None, _why_not(rows))
 
+    def most_requests(self, place: Place) -> int:
+        """How many requests the trial of a place with most of them made."""
+        _, rows = self.rows(place)
+        return max((trial.requests_total or 0 for row in rows for trial in row.trials), default=0)
+
     def ratio(self, left: Place, right: Place, metric: str) -> tuple[Spread | None, str]:
         """Left divided by right, and why there is none.
 

@@ -252,12 +252,17 @@ def as_markdown(found: Reproduced) -> str:
         f"**{claims.summary(list(found.findings))}**",
         *([" ".join(map(markdown.sentence, pick(found)))] if pick(found) else []),
         markdown.table(
-            ("conclusion", "today", "figures"),
+            ("conclusion", "today", "holds for", "figures"),
             [
-                [markdown.plain(item.claim), f"{SIGNS[item.verdict]} {item.verdict}", markdown.sentence(item.sentence)]
+                [
+                    markdown.plain(item.claim),
+                    f"{SIGNS[item.verdict]} {item.verdict}",
+                    item.bounds or DASH,
+                    markdown.sentence(item.sentence),
+                ]
                 for item in found.findings
             ],
-            left=3,
+            left=4,
         ),
         "\n".join(f"- {markdown.sentence(note)}" for note in caveats(found)),
         "## Published and measured",

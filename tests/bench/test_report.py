@@ -375,6 +375,15 @@ def test_overlapping_ranges_have_no_winner(tmp_path):
     )
 
 
+def test_stacks_without_layers_are_compared_in_one_sentence(tmp_path):
+    fast, slow = ("uwsgi", "none"), ("gunicorn", "none")
+    said = sentences(tmp_path, {fast: [200.0, 202.0, 204.0], slow: [100.0, 101.0, 102.0]})
+    assert said[-1] == "The slowest is `gunicorn`, 101 requests/s: round by round, the fastest serves 2.00 times that."
+    said = sentences(tmp_path / "near", {fast: [100.0, 150.0, 90.0], slow: [110.0, 95.0, 108.0]})
+    assert [sentence for sentence in said if sentence.startswith("Not even the slowest, ")]
+    assert not [sentence for sentence in said if "leads with" in sentence]
+
+
 def test_one_round_is_called_a_single_one(tmp_path):
     said = sentences(tmp_path, {("uwsgi", "none"): [80.0], ("gunicorn", "none"): [70.0]}, rounds=1)
     assert said[0] == "`uwsgi` with `none` was fastest in the only round: 80.0 requests/s."

@@ -12,7 +12,7 @@ import pytest
 
 from bench import cli, compose, guards, report, reproduce, reproduction, results, run, sizes, stability, workload
 from bench.errors import BenchError
-from bench.report import claims, reading, reproduced, sidebyside
+from bench.report import claims, numbers, reading, reproduced, sidebyside
 from bench.report.model import arrange
 from bench.report.reading import Figure, Reading, name_of, quotient
 from bench.results import Trial
@@ -186,6 +186,9 @@ def test_questions_left_open_are_no_published_conclusions():
         "1 of 2 published conclusions holds here and 1 does not. "
         "Of 2 questions left open there, put as conclusions here, 1 holds and 1 was not measured."
     )
+    assert claims.summary([*found[:2], found[3]]).endswith(
+        " The question left open there, put as a conclusion here, was not measured."
+    )
 
 
 def test_one_round_proves_nothing():
@@ -338,6 +341,35 @@ def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
     ]
     (rounds,) = [note for note in notes if note.startswith("Figures are medians of 2 rounds")]
     assert "holds the true median 50 times in 100" in rounds
+
+
+def test_too_few_requests_do_not_disprove_what_began_later(folder, monkeypatch):
+    place = {"stack": "nginx-uwsgi", "layer": "none", "workload": "home"}
+    asked = Reading(sidebyside.read(folder).reports)
+    steady = rating()
+    monkeypatch.setattr(Reading, "stability", lambda self, at: (steady, ""))
+    most = asked.most_requests(place)
+    assert most == max(
+        trial.requests_total
+        for trial in asked.reports[0].run.trials
+        if trial.stack == "nginx-uwsgi" and trial.layer == "none" and trial.requests_total
+    )
+    claim = {"claim": "It falls over.", "left": place, "rating": "LOW"}
+    (enough,) = claims.findings({"claims": [{**claim, "began_at_request": most}]}, asked)
+    (few,) = claims.findings({"claims": [{**claim, "began_at_request": most + 1}]}, asked)
+    assert (enough.verdict, few.verdict) == (claims.NOT, claims.INCONCLUSIVE)
+    assert few.sentence.endswith(f"there the trouble began at about request {most + 1:,}.")
+
+
+def test_a_column_of_ratings_has_reasons_and_no_ratios(folder, monkeypatch):
+    column = {"key": "stability", "title": "stability", "metric": "stability"}
+    rows = [{**row, "stability": "HIGH"} for row in TINY["rows"]]
+    monkeypatch.setitem(TINY, "columns", [*TINY["columns"], column])
+    monkeypatch.setitem(TINY, "rows", rows)
+    found = sidebyside.read(folder)
+    (cells,) = [line.cells for line in found.lines if line.title == "Gunicorn"]
+    (row,) = [row for row in cells_of(reproduced.as_markdown(found)) if row[0] == "Gunicorn" and row[2] == "HIGH"]
+    assert row[3:] == [cells[-1].measured, "; ".join(cells[-1].reasons) or numbers.DASH]
 
 
 def test_a_median_of_stacks_says_of_how_many(folder):
