@@ -75,12 +75,14 @@ _clients: dict[tuple, Any] = {}
 
 def _client(cache: KeptMemcachedCache) -> Any:
     """The client of this process for these servers."""
+    from benchapp.caching.sharedclient import SharedClient  # of a package that only this cache needs
+
     options = dict(cache._options)
     if len(cache.client_servers) == 1:
         options["hasher"] = OneNode
     key = (os.getpid(), *cache.client_servers, repr(sorted(options.items())))
     if key not in _clients:
-        _clients[key] = cache._class(cache.client_servers, use_pooling=True, **options)
+        _clients[key] = SharedClient(cache.client_servers, use_pooling=True, **options)
     return _clients[key]
 
 

@@ -20,6 +20,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from benchapp.caching.backends import AddingFileCache
+from benchapp.caching.sharedclient import SharedClient
 from benchapp.models import Comment
 from tests.app.conftest import Rows
 from tests.app.test_memcached import memcached, socket  # noqa: F401
@@ -158,3 +159,19 @@ def test_a_cache_that_hangs_delays_a_page_once_and_comes_back_without_what_was_w
         assert b"61 comments" in Client().get("/").content
         for name in ("default", "template_fragments"):
             caches[name].close()
+
+
+def test_threads_that_find_at_once_that_memcached_may_be_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    adds = SharedClient.add_server
+
+    def slowly(self: SharedClient, server: str) -> None:
+        time.sleep(0.1)
+        adds(self, server)
+
+    nowhere = str(tmp_path / "m.sock")
+    client = SharedClient([nowhere], use_pooling=True, ignore_exc=True, dead_timeout=0)
+    client._mark_failed_server(nowhere)
+    client.remove_server(nowhere)
+    monkeypatch.setattr(SharedClient, "add_server", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(client.get, ["key"] * 4)) == [None] * 4
