@@ -213,7 +213,7 @@ def _errors(best: Row) -> str:
 def pick(report: Report, *, short: bool = False) -> list[str]:
     """Which deployment to pick and what it costs, over all workloads of the run, in plain sentences.
 
-    `short`: these two things alone, without its safety, its stability and what else there is to say.
+    `short`: these two things and what was not compared, without safety, stability and what else there is to say.
     """
     panels = [panel for panel in report.main_panels if panel.ranked]
     if not panels:
@@ -232,16 +232,13 @@ def pick(report: Report, *, short: bool = False) -> list[str]:
         _pick_cheapest(panels, [chosen, *tied]),
         _pick_cost(rows, _name(chosen) if tied else "It"),
     ]
-    sentences += (
-        []
-        if short
-        else [
+    if not short:
+        sentences += [
             told(report, *chosen),
             _pick_stability(report, chosen),
             _pick_bare(report, panels, chosen),
-            _not_compared(panels),
         ]
-    )
+    sentences.append(_not_compared(panels))
     return [sentence for sentence in sentences if sentence]
 
 

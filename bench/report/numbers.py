@@ -47,6 +47,8 @@ def number(value: float | None) -> str:
         return NOT_MEASURED
     if value == 0:
         return "0"
+    if 0 < value < 5e-7:
+        return "under 0.000001"  # never 0.000000, which would be none
     # Rounding first keeps 99.96 from being shown as 100.0 and 9.996 as 10.00.
     digits = 2 - math.floor(math.log10(abs(value)))
     digits = 2 - math.floor(math.log10(abs(round(value, digits)))) if round(value, digits) else digits

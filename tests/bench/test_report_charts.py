@@ -163,6 +163,8 @@ def test_tick_labels_are_short():
         (float("nan"), "not measured"),
         (float("inf"), "not measured"),
         (0, "0"),
+        (7.3e-7, "0.000001"),
+        (2e-7, "under 0.000001"),
         (0.01234, "0.0123"),
         (1.234, "1.23"),
         (9.996, "10.0"),

@@ -12,7 +12,7 @@ import pytest
 
 from bench import cli, compose, guards, report, reproduce, reproduction, results, run, sizes, stability, workload
 from bench.errors import BenchError
-from bench.report import claims, numbers, reading, reproduced, sidebyside
+from bench.report import answers, claims, numbers, reading, reproduced, sidebyside
 from bench.report.model import arrange
 from bench.report.reading import Figure, Reading, name_of, quotient
 from bench.results import Trial
@@ -370,6 +370,22 @@ def test_a_column_of_ratings_has_reasons_and_no_ratios(folder, monkeypatch):
     (cells,) = [line.cells for line in found.lines if line.title == "Gunicorn"]
     (row,) = [row for row in cells_of(reproduced.as_markdown(found)) if row[0] == "Gunicorn" and row[2] == "HIGH"]
     assert row[3:] == [cells[-1].measured, "; ".join(cells[-1].reasons) or numbers.DASH]
+
+
+def test_the_first_screen_names_what_was_not_compared(folder):
+    path = folder / "first" / results.TRIALS_FILE
+    trials = [json.loads(line) for line in path.read_text().splitlines()]
+    for trial in trials:
+        if (trial["stack"], trial["layer"]) == ("gunicorn", "none"):
+            trial.update(status="voided", reason="little: 40 connections, 50 asked")
+    path.write_text("".join(f"{json.dumps(trial)}\n" for trial in trials))
+    found = sidebyside.read(folder)
+    said = reproduced.pick(found)
+    whole = answers.pick(found.reports[0])
+    assert said[0] == whole[0]
+    assert said[-1] == whole[-1]
+    assert said[-1] == ("Not compared, for want of a sound figure on every workload: `gunicorn` with `none` (voided).")
+    assert len(said) < len(whole)
 
 
 def test_a_median_of_stacks_says_of_how_many(folder):
