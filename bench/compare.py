@@ -18,7 +18,7 @@ from bench.report import read_measured
 from bench.report.model import arrange
 from bench.report.numbers import number, one_line, plural, range_of, size, times
 from bench.report.redact import redacted
-from bench.results import Environment, Run
+from bench.results import Environment, Run, folder
 from bench.stats import FASTER, INCONCLUSIVE, SLOWER, Spread, spread, unpaired
 from bench.stats import Comparison as Ratio
 
@@ -63,8 +63,8 @@ class Comparison:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("before", metavar="DIR_A", type=Path, help="folder of a run")
-    parser.add_argument("after", metavar="DIR_B", type=Path, help="folder of the run to compare with it")
+    parser.add_argument("before", metavar="DIR_A", type=folder, help="folder of a run")
+    parser.add_argument("after", metavar="DIR_B", type=folder, help="folder of the run to compare with it")
     parser.add_argument("--unlike", action="store_true", help="compare runs of unlike environments all the same")
 
 
@@ -157,6 +157,7 @@ def warnings(before: Run, after: Run) -> Iterable[str]:
     yield from _unlike("databases", before.info.plan.database, after.info.plan.database)
     yield from _unlike("rows in the database", before.info.plan.rows_total, after.info.plan.rows_total)
     yield from _unlike("seconds of load", before.info.plan.duration_s, after.info.plan.duration_s)
+    yield from _unlike("seconds of warm-up", before.info.plan.warmup_s, after.info.plan.warmup_s)
     yield from _unlike("changed values", _words(before.info.plan.changes), _words(after.info.plan.changes))
     yield from _unlike("site's environments", _words(before.info.plan.env), _words(after.info.plan.env))
     yield from _versions("packages", first.packages, second.packages)

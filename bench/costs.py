@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench import machine
+import psutil
+
 from bench.sample import Sampler, Usage, members
 
 # How long a site may take to answer again after a load, and connections to be closed.
@@ -80,7 +81,7 @@ class Observer:
                 # A database begins and ends processes as it is asked; a server's workers are there to stay.
                 "restarts": _sum(used.replaced for name, used in usage.items() if name in self._running.servers),
                 "observer_cpu_seconds": round(own, 3),
-                "observer_share": round(own / (lasted * machine.cores()), 5),
+                "observer_share": round(own / (lasted * (psutil.cpu_count() or 1)), 5),
             },
         )
 

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Iterable
 
-from bench.results import Trial
+from bench.results import Case, Trial
+from bench.sizes import UNLIMITED
 
 # To the beginning of the terminal's line, and empty it.
 CLEAR = "\r\x1b[K"
@@ -44,8 +45,7 @@ class Progress:
         self._remaining -= 1
         say(
             f"round {trial.round} of {self._rounds}, case {self._number(trial)} of {self._cases}: "
-            f"{trial.stack}, layer {trial.layer}, {trial.workload}, {level_words(trial.level, trial.mode)}: "
-            f"{outcome(trial)}; {self._left()}"
+            f"{case_words(trial)}, {level_words(trial.level, trial.mode)}: {outcome(trial)}; {self._left()}"
         )
 
     def _number(self, trial: Trial) -> int:
@@ -58,6 +58,12 @@ class Progress:
             return "done"
         seconds = (time.monotonic() - self._began) / self._made * self._remaining
         return f"time left ~{duration(seconds)}"
+
+
+def case_words(case: Case | Trial) -> str:
+    """A case, or that of a trial, as people say it; a size only where there is one."""
+    size = "" if case.size == UNLIMITED else f", {case.size}"
+    return f"{case.stack}, layer {case.layer}, {case.workload}{size}"
 
 
 def level_words(level: int, mode: str) -> str:

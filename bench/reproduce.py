@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import compose, manifest, report, reproduction, results, run
+from bench import compose, database, guards, manifest, report, reproduction, results, run
 from bench.errors import BenchError
 from bench.progress import say
 from bench.reproduction import Part, Reproduction
@@ -46,8 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=BOUND",
         help="as of `run`: when a trial is void, or off (repeatable)",
     )
-    parser.add_argument("--to", type=Path, metavar="DIR", help="folder of the results (default: results/DATE-TIME)")
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the reproduction in that folder")
+    parser.add_argument(
+        "--to", type=results.folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
+    )
+    parser.add_argument(
+        "--resume", type=results.folder, metavar="DIR", help="go on with the reproduction in that folder"
+    )
 
 
 def main(args: argparse.Namespace, host: Host | None = None) -> int:
@@ -83,6 +87,8 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
         raise BenchError(f"{directory}: already holds a reproduction; go on with it: --resume {directory}")
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise BenchError(f"{directory}: not an empty directory; give --to a new one")
+    guards.bounds(args.guard or [])
+    database.parse(args.database, manifest.services())
     parts = reproduction.benchmarks()[args.benchmark]["parts"]
     try:
         directory.mkdir(parents=True, exist_ok=True)

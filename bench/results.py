@@ -11,11 +11,14 @@ and the reason why they are not to be trusted: no median, interval or ratio may 
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import fcntl
 import json
 import os
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +39,18 @@ RAW_DIRECTORY = "raw"
 
 
 Record = typing.TypeVar("Record")
+
+
+def folder(text: str) -> Path:
+    """A folder of results as a command line names it, there or not; raises ArgumentTypeError for what never can be."""
+    path = Path(text)
+    try:
+        (path / RUN_FILE).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
+    return path
 
 
 class ResultsError(BenchError):
@@ -473,6 +488,18 @@ class Folder:
             self.raw.mkdir(exist_ok=True)
         except OSError as error:
             raise ResultsError(f"{self.directory}: cannot be made: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """The folder for this process alone, as long as the context lasts. Raises ResultsError when another has it."""
+        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise ResultsError(f"{self.directory}: a run is under way in it; wait until it ends, or stop it") from None
+        finally:
+            os.close(handle)
 
     def relative(self, path: Path | None) -> str | None:
         """The path as records name it: relative to the folder when it is inside, the file's name when not."""

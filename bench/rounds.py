@@ -25,7 +25,6 @@ from bench import (
     plan,
     results,
     site,
-    sizes,
     stability,
     values,
     workload,
@@ -36,7 +35,7 @@ from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.identity import worker
 from bench.interrupt import Interrupts
 from bench.plan import Deployment, Measurement
-from bench.progress import Progress, level_words, say
+from bench.progress import Progress, case_words, level_words, say
 from bench.queries import QueryCounter
 from bench.results import Case, Check, Environment, Folder, RunInfo, Trial
 from bench.trial import Load, failed, measure, newest_log, now
@@ -188,8 +187,7 @@ class Run:
             rated = stability.rate(trial for trial in trials if trial.case_id == case.case_id)
             if rated.rating:
                 why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
-                size = "" if case.size == sizes.UNLIMITED else f", {case.size}"
-                say(f"stability of {case.stack}, layer {case.layer}, {case.workload}{size}: {rated.rating}{why}")
+                say(f"stability of {case_words(case)}: {rated.rating}{why}")
 
     def _announce(self) -> None:
         trials = sum(len(item.measurements) for item in self.schedule)
@@ -363,10 +361,7 @@ class Run:
         """Make the measurements one by one, taking each off the list; returns early when the deployment dies."""
         while left:
             item = left[0]
-            self.progress.began(
-                f"{item.case.stack}, layer {item.case.layer}, {item.case.workload}, "
-                f"{level_words(item.level, self.load.mode)}"
-            )
+            self.progress.began(f"{case_words(item.case)}, {level_words(item.level, self.load.mode)}")
             with pin.on(self.pinned, pin.LOAD):
                 trial = self._undisturbed(item, running)
             if trial.status == "failed":

@@ -33,6 +33,8 @@ DURATION_S = 10
 LONGEST_WARMUP_S = 2.0
 MOST_CONNECTIONS = 10_000
 MOST_RATE = 100_000
+MOST_ROUNDS = 10_000
+MOST_SECONDS = 86_400
 # Arguments that a run keeps and --resume may not change.
 PLAN_ARGUMENTS = [
     "stack",
@@ -96,8 +98,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--database", metavar="D", help="sqlite (default), postgresql (a private cluster) or a URL")
     parser.add_argument("--tool", metavar="T", help="the load tool: " + ", ".join(tool.name for tool in load.TOOLS))
-    parser.add_argument("--to", type=Path, metavar="DIR", help="folder of the results (default: results/DATE-TIME)")
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in that folder")
+    parser.add_argument(
+        "--to", type=results.folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
+    )
+    parser.add_argument("--resume", type=results.folder, metavar="DIR", help="go on with the run in that folder")
     parser.add_argument(
         "--env", action="append", metavar="K=V", help="a variable of the site's environment (kept with the results)"
     )
@@ -133,7 +137,7 @@ def main(args: argparse.Namespace, host: Host | None = None) -> int:
     """Measure; returns 0, 1 when a case failed, 130 or 143 when stopped by Ctrl-C or SIGTERM."""
     host = host or Host(thorough=args.verify == "full")
     run = _resumed(args, host) if args.resume else _begun(args, host)
-    with Interrupts() as interrupts:
+    with run.folder.held(), Interrupts() as interrupts:
         try:
             return run.go(interrupts)
         except Stopped as stopped:
@@ -154,6 +158,7 @@ def _again(run: Run) -> str:
 def _begun(args: argparse.Namespace, host: Host) -> Run:
     """A new run of what the arguments ask for, its folder made. Raises BenchError for what does not exist."""
     asked = database.parse(args.database, manifest.services())
+    _check_lengths(args)
     duration_s = args.duration or DURATION_S
     mode, levels = _mode(args)
     for name in args.size or ():
@@ -182,14 +187,21 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
     pinned = pin.cores(machine.affinity(), args.pin)
     tool = _load(plan, args.tool, pinned)
     cases, skips = planning.cases(plan, host.compose, sizes.problem)
+    about = _environment(cases, plan, tool, host, pinned)
     folder = Folder(args.to or new_folder())
     folder.create()
-    about = _environment(cases, plan, tool, host, pinned)
     folder.write_environment(about)
     command = tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
     info = RunInfo(results.FORMAT, command, now(), None, plan, cases, skips, _notes(tool, pinned))
     folder.write_info(info)
     return Run(folder, info, tool, host, args.database, about)
+
+
+def _check_lengths(args: argparse.Namespace) -> None:
+    """Raise BenchError for a plan that could not be carried out."""
+    for name, most in (("rounds", MOST_ROUNDS), ("duration", MOST_SECONDS), ("warmup", MOST_SECONDS)):
+        if (getattr(args, name) or 0) > most:
+            raise BenchError(f"--{name} {getattr(args, name)}: too many; use at most {most}")
 
 
 def _mode(args: argparse.Namespace) -> tuple[str, tuple[int, ...]]:
@@ -219,7 +231,8 @@ def _resumed(args: argparse.Namespace, host: Host) -> Run:
         raise BenchError(f"--resume {args.resume}: it was kept on processor cores that are not here; begin a new run")
     tool = _load(run.info.plan, run.environment.load_tool.name, pinned)
     folder = Folder(args.resume)
-    folder.repair()
+    with folder.held():
+        folder.repair()
     here = _environment(run.info.cases, run.info.plan, tool, host, pinned)
     here = replace(here, configs=run.environment.configs, rows_seed=run.environment.rows_seed)
     notes = (*run.info.notes, *_changes(run.environment, here))

@@ -11,6 +11,7 @@ import math
 import os
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
@@ -376,10 +377,14 @@ def _run(
     out, err = directory / f"{name}.out", directory / f"{name}.err"
     env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C", "HOME": str(directory), **command.env}
     process = drain = None
+    # Killed by a signal that nobody can catch, the instrument takes its load with it.
+    setpriv = shutil.which("setpriv")
+    guard = (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
     try:
+        Path(command.argv[0]).stat()
         with out.open("wb") as stdout, _open_files(connections + SPARE_FILES), _signals_later():
             process = subprocess.Popen(
-                command.argv,
+                (*guard, *command.argv),
                 cwd=directory,
                 env=env,
                 stdin=subprocess.DEVNULL,

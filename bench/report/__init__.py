@@ -14,7 +14,7 @@ from bench import reproduction
 from bench.errors import BenchError
 from bench.report import configs, csvfile, html, markdown, redact, reproduced, sidebyside
 from bench.report.model import Report, arrange
-from bench.results import Run, read_run
+from bench.results import Run, folder, read_run
 
 FORMATS = ("html", "md", "csv")
 PICTURE = "throughput.svg"
@@ -24,7 +24,7 @@ SUMMARY = "write a run's report: HTML (with its throughput chart as SVG), Markdo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="folder of a run or a reproduction")
+    parser.add_argument("directory", metavar="DIR", type=folder, help="folder of a run or a reproduction")
     parser.add_argument("--format", choices=FORMATS, default="html", help="html (default), md or csv")
 
 

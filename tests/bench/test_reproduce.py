@@ -553,6 +553,13 @@ def test_a_wrong_database_is_one_line_and_leaves_no_folder(tmp_path, tiny):
     assert not (tmp_path / "again").exists()
 
 
+def test_a_wrong_guard_is_told_before_anything_begins(tmp_path, tiny, capsys):
+    with pytest.raises(BenchError, match="--guard litle=1: write it as"):
+        reproduce.main(arguments("tiny", "--guard", "litle=1", "--to", str(tmp_path / "again")), FakeHost())
+    assert capsys.readouterr().out == ""
+    assert not (tmp_path / "again").exists()
+
+
 def test_a_folder_in_use_is_refused(folder):
     with pytest.raises(BenchError, match="already holds a reproduction; go on with it: --resume"):
         reproduce.main(arguments("tiny", "--to", str(folder)), FakeHost())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import io
 import json
 import os
@@ -425,6 +426,13 @@ def test_a_terminal_shows_the_rate_of_the_trial_under_way(monkeypatch):
     )
 
 
+def test_a_size_is_told_apart_and_none_is_not_mentioned():
+    unlimited = case("one")
+    bronze = dataclasses.replace(unlimited, size="bronze")
+    said = [progress.case_words(each) for each in (unlimited, bronze)]
+    assert said == ["one, layer none, home", "one, layer none, home, bronze"]
+
+
 def test_elsewhere_there_are_plain_lines_alone(capsys):
     under_way = progress.Progress(1, 1, 1)
     under_way.live(2.0, 5000)
@@ -555,6 +563,9 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
         (["--rate", "5", "--level", "6"], "--rate is --mode open with a --level; leave out --level"),
         (["--rate", "5", "--mode", "closed"], "--rate is --mode open with a --level; leave out --mode closed"),
         (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
+        (["--rounds", "10001"], "--rounds 10001: too many; use at most 10000"),
+        (["--duration", "86401"], "--duration 86401: too many; use at most 86400"),
+        (["--warmup", "1e9"], "--warmup 1000000000.0: too many; use at most 86400"),
         (["--guard", "litle=1"], "--guard litle=1: write it as NAME=BOUND or NAME=off; there are: little, percentiles"),
         (["--guard", "little=x"], "--guard little=x: 'x' is no bound; write a number from 0, or off"),
     ],
@@ -570,6 +581,8 @@ def test_what_does_not_exist_is_told_in_one_line_and_leaves_no_folder(go, tmp_pa
 @pytest.mark.parametrize(
     "words, message",
     [
+        (["--to", "x" * 300], "argument --to: " + "x" * 300 + ": File name too long"),
+        (["--resume", "x" * 300], "argument --resume: " + "x" * 300 + ": File name too long"),
         (["--level", "0"], "argument --level: '0' is not a whole number from 1"),
         (["--rate", "1.5"], "argument --rate: '1.5' is not a whole number from 1"),
         (["--mode", "half"], "argument --mode: invalid choice: 'half'"),
@@ -596,6 +609,24 @@ def test_a_folder_that_holds_a_run_is_not_written_over(go, tmp_path):
 
 def resume(folder, *words):
     return run.main(arguments(["--resume", str(folder), *words]), FakeHost())
+
+
+def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monkeypatch):
+    def programs(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeHost, "programs", programs)
+    with pytest.raises(KeyboardInterrupt):
+        go("--stack", "one")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.servers
+def test_a_run_under_way_is_left_alone(unfinished):
+    folder = unfinished()
+    with results.Folder(folder).held(), pytest.raises(BenchError, match="a run is under way in it") as error:
+        resume(folder)
+    assert "\n" not in str(error.value)
 
 
 def test_resume_of_what_is_no_run(tmp_path):

@@ -11,9 +11,10 @@ import threading
 import time
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
-from bench import costs, histogram, load, programs, results, spread, trial
+from bench import costs, histogram, load, paths, programs, results, spread, trial
 from bench.errors import GlobalFault
 from bench.interrupt import Interrupts, Stopped
 from bench.load import Command
@@ -240,6 +241,24 @@ def test_a_load_tool_may_open_a_file_for_each_connection_and_nobody_else(tmp_pat
     )
     assert int(out) >= wanted
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+
+
+def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
+    code = "import sys, pathlib; from bench.trial import Command, _run\n"
+    code += "_run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]), 'load', 400)"
+    instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.PROJECT)
+    try:
+        deadline = time.monotonic() + 20
+        while not (tools := [child for child in instrument.children() if child.name() == "sleep"]):
+            assert time.monotonic() < deadline, "the load tool never began"
+            time.sleep(0.02)
+    finally:
+        instrument.kill()
+        instrument.wait()
+    _, alive = psutil.wait_procs(tools, timeout=20)
+    for process in alive:
+        process.kill()
+    assert not alive
 
 
 def test_no_load_tool_outlives_its_trial(tmp_path):
