@@ -6,6 +6,7 @@ import itertools
 import json
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -142,7 +143,9 @@ class Run:
 
     def __post_init__(self) -> None:
         asked = self.info.plan
-        done = {trial.trial_id for trial in self.made}
+        self.tries = Counter(trial.trial_id for trial in self.made)
+        last = {trial.trial_id: trial for trial in self.made}
+        done = {name: trial for name, trial in last.items() if not self._is_due_again(trial)}
         self.schedule = []
         for item in plan.schedule(self.info.cases, asked.levels, asked.rounds, asked.order_seed or 0):
             if left := tuple(m for m in item.measurements if m.trial_id not in done):
@@ -152,9 +155,8 @@ class Run:
         self.load = replace(self.load, live=self.progress.live)
         self.refused: dict[str, str] = {}
         self.pinned = self.environment.affinity
-        self.failures = sum(trial.status == "failed" for trial in self.made)
-        standing = {trial.trial_id: trial for trial in self.made}  # the last of a trial that was made again
-        self.voided = sum(trial.status == "voided" for trial in standing.values())
+        self.failures = sum(trial.status == "failed" for trial in done.values())
+        self.voided = sum(trial.status == "voided" for trial in done.values())
         self.addresses = self.folder.read_addresses()
         self.verified = {(check.stack, check.layer) for check in self.checks}
         self.wrong: dict[tuple[str, str], list[Check]] = {}
@@ -377,16 +379,18 @@ class Run:
 
     def _undisturbed(self, item: Measurement, running: Running) -> Trial:
         """The trial, made again when other processes disturbed it; what was voided so is recorded before."""
-        trial = self._trial(item, running)
-        for number in range(1, AGAIN + 1):
-            if not guards.disturbed(trial.guards or {}):
-                break
+        while True:
+            trial = self._trial(item, running)
+            self.tries[trial.trial_id] += 1
+            if not self._is_due_again(trial):
+                return trial
             self.folder.append_trial(trial)
             say(f"{trial.reason}: the trial is made again")
             kept = self.folder.raw / trial.trial_id
-            kept.rename(kept.with_name(f"{kept.name}~void{number}"))
-            trial = self._trial(item, running)
-        return trial
+            kept.rename(kept.with_name(f"{kept.name}~void{self.tries[trial.trial_id]}"))
+
+    def _is_due_again(self, trial: Trial) -> bool:
+        return guards.disturbed(trial.guards or {}) and self.tries[trial.trial_id] <= AGAIN
 
     def _trial(self, item: Measurement, running: Running) -> Trial:
         try:

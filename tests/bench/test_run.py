@@ -281,6 +281,23 @@ def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypa
 
 
 @pytest.mark.servers
+def test_killed_before_it_was_made_again_it_is_made_again_all_the_same(go, capsys, monkeypatch, tmp_path):
+    found = iter([0.9, 0.1, 0.8, 0.1])
+    monkeypatch.setattr("bench.trial.Bystanders.share", lambda *_: next(found))
+    go("--stack", "one", "--guard", "others=0.25")
+    folder = tmp_path / "run"
+    path = folder / "trials.jsonl"
+    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    path = folder / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
+    capsys.readouterr()
+    _, recorded = go("--resume", str(folder))
+    assert [trial.status for trial in recorded.trials] == ["voided", "voided", "ok"]
+    assert " voided: guards" not in capsys.readouterr().out
+    assert (folder / "raw" / f"{recorded.trials[0].trial_id}~void2" / "load.out").exists()
+
+
+@pytest.mark.servers
 def test_a_page_that_changes_under_load_voids_its_trial(go, host):
     host.changes.add("one")
     _, recorded = go("--stack", "one", "--guard", "bodies=0.05", "--duration", "3")
