@@ -95,6 +95,7 @@ class Environment:
         "Rendered configuration file, by deployment -> SHA-256 of it with the run's own paths and ports left out.",
     ] = None
     rows_seed: Annotated[int | None, "Seed of the site's rows."] = None
+    rows_total: Annotated[int | None, "Rows in the site's three tables together."] = None
     affinity: Annotated[
         dict[str, tuple[int, ...]] | None, "load, stack, services -> processor cores it was kept on; null: any core."
     ] = None

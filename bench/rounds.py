@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -47,6 +48,8 @@ from bench.visit import get
 # How many failed checks a reason names.
 SHOWN = 3
 CALIBRATION = "calibration"
+# Share of the rows that may have come or gone since a run began: a check that was killed leaves a few behind.
+MOST_OTHER_ROWS = 0.01
 # How often a trial is made again that other processes disturbed.
 AGAIN = 2
 
@@ -119,6 +122,9 @@ class Host:
             chain = chain + [server for name in layer.split("+") for server in survey["layers"][name]["servers"]]
             found |= {server["name"]: server["version"] for server in chain}
             services |= {service.name for service in self.compose(stack, layer).services}
+        if database_label == database.SQLITE:
+            # A part of the very Python that runs the site.
+            found[database.SQLITE] = sqlite3.sqlite_version
         found |= {name: about["version"] for name, about in survey["services"].items() if name in services}
         return {name: version for name, version in found.items() if version}
 
@@ -158,6 +164,7 @@ class Run:
         self.failures = sum(trial.status == "failed" for trial in done.values())
         self.voided = sum(trial.status == "voided" for trial in done.values())
         self.addresses = self.folder.read_addresses()
+        self.counted = False
         self.verified = {(check.stack, check.layer) for check in self.checks}
         self.wrong: dict[tuple[str, str], list[Check]] = {}
         for check in self.checks:
@@ -317,10 +324,21 @@ class Run:
         self.folder.write_environment(self.environment)
 
     def _count_rows(self, running: Running) -> None:
-        """Ask the site how many rows it has, once in a run."""
-        if self.info.plan.rows_total is None:
-            total, seed = self.host.rows(running)
-            self.environment = replace(self.environment, rows_seed=seed)
+        """Ask the site how many rows it has, once in a run; when it goes on they must be those it had."""
+        if self.counted:
+            return
+        total, seed = self.host.rows(running)
+        self.counted = True
+        before = self.info.plan.rows_total
+        if before is not None and (
+            seed != self.environment.rows_seed or abs(total - before) > MOST_OTHER_ROWS * before
+        ):
+            raise GlobalFault(
+                f"this is another database: {total:,} rows from seed {seed}, and the run began with {before:,} from "
+                f"seed {self.environment.rows_seed}"
+            )
+        if before is None:
+            self.environment = replace(self.environment, rows_seed=seed, rows_total=total)
             self.folder.write_environment(self.environment)
             self.info = replace(self.info, plan=replace(self.info.plan, rows_total=total))
             self.folder.write_info(self.info)

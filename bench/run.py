@@ -234,7 +234,8 @@ def _resumed(args: argparse.Namespace, host: Host) -> Run:
     with folder.held():
         folder.repair()
     here = _environment(run.info.cases, run.info.plan, tool, host, pinned)
-    here = replace(here, configs=run.environment.configs, rows_seed=run.environment.rows_seed)
+    began = run.environment
+    here = replace(here, configs=began.configs, rows_seed=began.rows_seed, rows_total=began.rows_total)
     notes = (*run.info.notes, *_changes(run.environment, here))
     info = replace(run.info, notes=notes)
     return Run(folder, info, tool, host, asked, run.environment, run.trials, run.checks)

@@ -102,6 +102,7 @@ def test_a_run_records_what_was_asked_and_what_was_measured(go, host, capsys):
     assert "one is small" not in recorded.info.notes
     assert recorded.info.skips == (results.Skip("two", "files", None, "no server of its chain serves files"),)
     assert (recorded.info.plan.rows_total, recorded.environment.rows_seed) == (1234, 7)
+    assert recorded.environment.rows_total == 1234
     assert recorded.info.plan.order_seed is not None
     assert recorded.info.finished_at
     assert {(check.stack, check.layer) for check in recorded.checks} == {
@@ -683,6 +684,21 @@ def test_resume_needs_the_url_that_is_not_kept(unfinished):
     with pytest.raises(BenchError, match="it measures another database, postgresql; give its URL"):
         resume(folder, "--database", "postgresql")
     assert resume(folder, "--database", "postgresql://me:secret@db/site") == 0
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("rows", "refused"), [((1240, 7), False), ((5000, 7), True), ((1234, 8), True)])
+def test_a_run_does_not_go_on_with_other_rows(unfinished, monkeypatch, rows, refused):
+    folder = unfinished("--rounds", "2")
+    path = folder / "trials.jsonl"
+    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    monkeypatch.setattr(FakeHost, "rows", lambda *_: rows)
+    if refused:
+        with pytest.raises(BenchError, match="this is another database: .* rows from seed .*, and the run began with"):
+            resume(folder)
+    else:
+        assert resume(folder) == 0
+    assert len(results.read_run(folder).trials) == (1 if refused else 2)
 
 
 @pytest.mark.servers
