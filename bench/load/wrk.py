@@ -104,8 +104,12 @@ def as_measured(
     wrk's `stats_correct` takes the mean time of a request on a connection, e, and adds to every sample of 2 e and more
     others shorter by e, 2 e, ... down to e. So, beyond e, what was measured at n is the count at n less that at n + e.
     """
-    if not connections or not requests // connections:
+    if not connections:
         return None
+    if requests < connections:
+        # Too few for wrk to know a pace: it added nothing.
+        measured = [(value, count) for value, count in counts]
+        return measured if sum(count for _, count in measured) == requests else None
     step = duration_us // (requests // connections)
     corrected = dict(counts)
     measured = [(n, count - (corrected.get(n + step, 0) if n > step else 0)) for n, count in corrected.items()]

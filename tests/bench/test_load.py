@@ -124,6 +124,12 @@ def test_wrks_additions_are_undone_exactly():
     assert as_measured(list(corrected.items()), 99, duration_us, connections) is None
 
 
+def test_wrk_adds_nothing_to_fewer_requests_than_connections():
+    counts = [[20_000, 30], [900_000, 20]]
+    assert as_measured(counts, 50, 2_000_000, 200) == [(20_000, 30), (900_000, 20)]
+    assert as_measured(counts, 49, 2_000_000, 200) is None
+
+
 def test_hey_tells_tenths_of_a_millisecond():
     figures = Hey().parse(printed("hey"), "")
     assert (figures.duration_s, figures.requests_total) == (2.0039, 41756)

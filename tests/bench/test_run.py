@@ -694,7 +694,7 @@ def test_a_run_does_not_go_on_with_other_rows(unfinished, monkeypatch, rows, ref
     path.write_text(path.read_text().splitlines(keepends=True)[0])
     monkeypatch.setattr(FakeHost, "rows", lambda *_: rows)
     if refused:
-        with pytest.raises(BenchError, match="this is another database: .* rows from seed .*, and the run began with"):
+        with pytest.raises(BenchError, match="this is another database: "):
             resume(folder)
     else:
         assert resume(folder) == 0
