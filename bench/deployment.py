@@ -151,6 +151,8 @@ def deployed(
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
     composition = compose.must_compose(stack, layer, changes, env)
+    for path in (paths.PROJECT, paths.VENV, run_dir or Path(tempfile.gettempdir())):
+        paths.must_be_plain(path)
     leftovers.clean()
     group = sizes.group(size)
     with contextlib.ExitStack() as cleanup:

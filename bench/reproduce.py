@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import compose, database, guards, manifest, report, reproduction, results, run
+from bench import compose, database, guards, manifest, paths, report, reproduction, results, run
 from bench.errors import BenchError
 from bench.progress import say
 from bench.reproduction import Part, Reproduction
@@ -87,6 +87,7 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
         raise BenchError(f"{directory}: already holds a reproduction; go on with it: --resume {directory}")
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise BenchError(f"{directory}: not an empty directory; give --to a new one")
+    paths.must_be_plain(directory)
     guards.bounds(args.guard or [])
     database.parse(args.database, manifest.services())
     parts = reproduction.benchmarks()[args.benchmark]["parts"]

@@ -187,8 +187,9 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
     pinned = pin.cores(machine.affinity(), args.pin)
     tool = _load(plan, args.tool, pinned)
     cases, skips = planning.cases(plan, host.compose, sizes.problem)
-    about = _environment(cases, plan, tool, host, pinned)
     folder = Folder(args.to or new_folder())
+    paths.must_be_plain(folder.directory)
+    about = _environment(cases, plan, tool, host, pinned)
     folder.create()
     folder.write_environment(about)
     command = tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
@@ -230,6 +231,7 @@ def _resumed(args: argparse.Namespace, host: Host) -> Run:
     if pinned and not set().union(*pinned.values()) <= set(machine.affinity()):
         raise BenchError(f"--resume {args.resume}: it was kept on processor cores that are not here; begin a new run")
     tool = _load(run.info.plan, run.environment.load_tool.name, pinned)
+    paths.must_be_plain(args.resume)
     folder = Folder(args.resume)
     with folder.held():
         folder.repair()

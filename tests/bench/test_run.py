@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import calibrate, guards, machine, pin, plan, ports, progress, results, run
+from bench import calibrate, deployment, guards, machine, pin, plan, ports, progress, results, run
 from bench.errors import BenchError
 from bench.report.model import arrange
 from bench.results import Case
@@ -616,6 +616,24 @@ def test_numbers_that_are_none_are_told_in_one_line(words, message, capsys):
         arguments(words)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "signs"), [("a b", "a blank"), ("50%", "%"), ("a#b:$c", "# : $")])
+def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path, name, signs):
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", to=name)
+    said = f"not every server can work in a folder whose name has {signs}; use another"
+    assert str(error.value) == f"{tmp_path / name}: {said}"
+    assert not (tmp_path / name).exists()
+
+
+def test_nothing_is_brought_up_in_such_a_folder(tmp_path):
+    with (
+        pytest.raises(BenchError, match="has a blank; use another"),
+        deployment.deployed("gunicorn", run_dir=tmp_path / "a b"),
+    ):
+        pass
+    assert not (tmp_path / "a b").exists()
 
 
 def test_a_folder_that_holds_a_run_is_not_written_over(go, tmp_path):
