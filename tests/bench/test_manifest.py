@@ -268,7 +268,12 @@ def test_what_a_layer_declares_holds_where_it_says():
             ("nginx-uwsgi", "fragments+varnish"),
         )
     }
-    assert names["cherokee-uwsgi-roundrobin", "uwsgi-cache"] == {"told-of-writes", "slow-rendering", "stampede"}
+    assert names["cherokee-uwsgi-roundrobin", "uwsgi-cache"] == {
+        "told-of-writes",
+        "told-of-authors",
+        "slow-rendering",
+        "stampede",
+    }
     assert "told-of-writes" in names["cherokee-uwsgi-roundrobin@processes=2", "uwsgi-cache"]
     assert "told-of-writes" not in names["nginx-uwsgi", "uwsgi-cache"]
     assert "keeps-pages" in names["nginx-uwsgi", "fragments"]
