@@ -65,6 +65,8 @@ class LayerHandler(Handler):
             self.probe(path)
         elif "serves-own-files" in wrong and path == "/index.html":
             self.send(200, "an index", HTML)
+        elif "serves-own-keys" in wrong and path == "generation" and self.may_be_answered():
+            self.send(200, secrets.token_hex(16), HTML)
         else:
             super().route(path)
 

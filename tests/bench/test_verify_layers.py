@@ -41,7 +41,7 @@ MISTAKES = {
     "odd-names": ["unquotes-keys", "lower-keys", "odd-names-break"],
     "long-names": ["short-keys"],
     "raw-names": ["cuts-raw", "raw-names-break"],
-    "other-files": ["serves-own-files", "soft-404"],
+    "other-files": ["serves-own-files", "serves-own-keys", "soft-404"],
 }
 
 

@@ -119,6 +119,8 @@ OWN_FILES = (
     "/purged",
     "/microcache/",
 )
+# What it writes beside them in a cache, by its key, which is no path: no browser asks for it so, but anybody can.
+OWN_KEYS = (b"generation", b"pages:generation")
 ESCAPES = (
     "/..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
     "/probe/page/..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
@@ -177,6 +179,8 @@ def other_files(context: Context) -> Iterator[Finding]:
             yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
         elif answer.status >= 500:
             yield Mismatch(f"GET {path}: status below 500", f"status {answer.status}")
+    # Servers take such a request for different things, or refuse it: so they do past the layer too.
+    yield from _own_pages(context, OWN_KEYS)
 
 
 def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Mismatch]:
