@@ -14,7 +14,7 @@ from django.test import Client, RequestFactory
 
 from benchapp import views
 from benchapp.caching import purge
-from benchapp.caching.staleness import Stale
+from benchapp.caching.staleness import Stale, pages_stale
 from tests.app.conftest import Rows
 
 STALE = Stale(frozenset({"/", "/posts/"}), frozenset({"/posts/5/"}))
@@ -82,3 +82,26 @@ def test_a_page_in_pieces_is_marked(settings: object, tmp_path: Path):
     for response, marked in ((HttpResponse("whole"), False), (StreamingHttpResponse(["in ", "pieces"]), True)):
         answer = purge.MarkOutdated(lambda request, response=response: response)(RequestFactory().get("/"))
         assert answer.has_header("X-Outdated") is marked
+
+
+def test_what_reaches_the_cache_late_is_purged_a_moment_later(
+    told: tuple[str, list[tuple[str, str]]],
+    site_with: Callable[..., AbstractContextManager[None]],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    later: list[Callable[[], None]] = []
+
+    class Timer:
+        """Calls when the test says so."""
+
+        def __init__(self, seconds: float, call: Callable[..., None], args: list[object]) -> None:
+            self.start = lambda: later.append(lambda: call(*args))
+
+    monkeypatch.setattr(purge.threading, "Timer", Timer)
+    url, heard = told
+    with site_with(BENCHAPP_PURGE_URL=url):
+        pages_stale.send(sender=Stale, stale=STALE)
+        once = list(heard)
+        assert len(later) == 1
+        later[0]()
+    assert once and heard == [*once, *once]
