@@ -111,7 +111,8 @@ PARENTS = {Post: "author_id", Comment: "post_id"}
 def _remember_parent(sender: type[models.Model], instance: models.Model, using: str, **kwargs: object) -> None:
     """Note whose child the stored row is before it is overwritten: it may be moved to another parent."""
     column = PARENTS.get(sender)
-    if column and instance.pk is not None and not instance._state.adding:
+    # Also one that was just made, with the key of a row that is there: `loaddata` writes so.
+    if column and instance.pk is not None:
         rows = sender._default_manager.using(using).filter(pk=instance.pk)
         instance._parent_before_save = rows.values_list(column, flat=True).first()
 
@@ -121,5 +122,10 @@ def _saved(instance: models.Model, created: bool, using: str, **kwargs: object) 
     announce(stale_after_write(instance, created, old_parent), using)
 
 
-def _deleted(instance: models.Model, using: str, **kwargs: object) -> None:
-    announce(stale_after_write(instance, created=False, old_parent=None), using)
+def _deleted(
+    sender: type[models.Model], instance: models.Model, using: str, origin: object = None, **kwargs: object
+) -> None:
+    # What is deleted along with its author or post is told of with that: it may be thousands of rows.
+    asked_for = getattr(origin, "model", type(origin))
+    if asked_for is sender or asked_for not in (Author, Post):
+        announce(stale_after_write(instance, created=False, old_parent=None) | _list("comments"), using)

@@ -98,17 +98,35 @@ def test_moved_rows_touch_the_old_parent_too(rows: Rows, stale_after: Callable):
     stale = stale_after(post.save)
     assert stale.covers(f"/authors/{rows.author.pk}/page/2/")
     assert stale.covers(f"/authors/{other.pk}/")
-    comment = Comment.objects.filter(post=rows.post).latest("id")
-    comment.post = post
-    stale = stale_after(comment.save)
-    assert stale.covers(f"/posts/{rows.post.pk}/")
-    assert stale.covers(f"/posts/{post.pk}/")
+    for moved in (Comment.objects.filter(post=rows.post).latest("id"), Comment(name="N", body="B", rating=5)):
+        # One that was read, and one that is written over another of which only the key is known.
+        moved.pk = moved.pk or Comment.objects.filter(post=rows.post).latest("id").pk
+        moved.post = post
+        stale = stale_after(moved.save)
+        assert stale.covers(f"/posts/{rows.post.pk}/")
+        assert stale.covers(f"/posts/{post.pk}/")
 
 
 def test_deleting_many_rows_at_once_tells_of_each(rows: Rows, stale_after: Callable):
     doomed = list(Post.objects.order_by("-id").values_list("id", flat=True)[:3])
     stale = stale_after(lambda: Post.objects.filter(pk__in=doomed).delete())
     assert all(stale.covers(f"/posts/{pk}/") for pk in doomed)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_deleted_along_with_a_row_is_told_of_with_it(told: list[Stale]):
+    with transaction.atomic():
+        author = Author.objects.create(name="A", city="B")
+        posts = [Post.objects.create(author=author, title="T", body="B") for _ in range(2)]
+        for post in posts:
+            Comment.objects.create(post=post, name="N", body="B", rating=5)
+    pages = ("/", "/comments/page/2/", f"/posts/{posts[0].pk}/")
+    for doomed in (posts[0], Author.objects.filter(pk=author.pk)):
+        told.clear()
+        doomed.delete()
+        assert len(told) == 1
+        assert all(map(told[0].covers, pages))
+    assert not Post.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
