@@ -29,6 +29,8 @@ GENERATION = "pages:generation"
 NARROW = 2
 # How soon a memcached that could not be told of a write is tried again.
 AGAIN_S = 0.5
+# What is longer is a date to memcached, which is long past.
+LONGEST_S = 30 * 24 * 3600
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +66,8 @@ class MemcachedPages:
     def put(self, path: str, body: bytes, generation: str) -> bool:
         try:
             self._note(path)
-            if self.generation() == generation and self.brief.set(_key(path), body, expire=self.seconds, noreply=False):
+            expire = _expiry(self.seconds)
+            if self.generation() == generation and self.brief.set(_key(path), body, expire=expire, noreply=False):
                 if self.generation() == generation:
                     return True
                 # A purge between the lines above has not seen the page.
@@ -106,7 +109,7 @@ class MemcachedPages:
             key = _index(directory, self._slot())
             if not self.brief.append(key, line, noreply=False):
                 # Three slots: none is gone while a page that it names can be there.
-                added = self.brief.add(key, line, expire=3 * self.seconds, noreply=False)
+                added = self.brief.add(key, line, expire=_expiry(3 * self.seconds), noreply=False)
                 if not added:
                     self.brief.append(key, line, noreply=False)
 
@@ -195,6 +198,11 @@ def _directories(path: str) -> list[str]:
     """The directories above a page, itself among them, from two segments on: `/posts/5/page/2/` has three."""
     segments = path.split("/")[1:-1]
     return ["/" + "".join(f"{segment}/" for segment in segments[:count]) for count in range(2, len(segments) + 1)]
+
+
+def _expiry(seconds: int) -> int:
+    """A time to live as memcached understands it."""
+    return seconds if seconds <= LONGEST_S else int(time.time()) + seconds
 
 
 def _key(path: str) -> str:

@@ -130,3 +130,16 @@ def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socke
             if isinstance(thread, threading.Timer):
                 thread.join()
         pages.client.close()
+
+
+@pytest.mark.parametrize("days", [11, 365])
+def test_a_long_time_to_live_is_no_date_long_past(socket: Path, days: int):
+    path = "/posts/5/page/2/"
+    with memcached(socket):
+        pages = MemcachedPages(f"unix:{socket}", seconds=days * 24 * 3600)
+        assert pages.put(path, b"kept", pages.generation())
+        assert pages.get(path) == b"kept"
+        # It is found by the index of what is below a directory, which lasts longer.
+        pages.purge(Stale(prefixes=frozenset({"/posts/5/"})))
+        assert pages.get(path) is None
+        pages.client.close()
