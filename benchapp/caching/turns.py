@@ -72,7 +72,9 @@ def wait_or_take(marks: Marks, key: str, kept_page: Callable[[], Page | None]) -
         if (page := kept_page()) is not None:
             return page, None
         without_mark += mark is None
-        # Neither added nor there, again and again: the marks cannot be reached.
+        # Neither added nor there, again and again: the marks cannot be reached, or there is no room for them.
         if without_mark > MARKS_MISSED or time.monotonic() > deadline:
             return None, None
-        time.sleep(LOOK_AGAIN_S)
+        # A mark that has just gone can be had now.
+        if mark is not None:
+            time.sleep(LOOK_AGAIN_S)

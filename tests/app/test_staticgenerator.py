@@ -20,6 +20,7 @@ from django.test import Client, RequestFactory, override_settings
 
 from benchapp.caching.staleness import Stale
 from benchapp.caching.staticgenerator import GENERATION, MARKS, Pages, StaticGenerator
+from benchapp.management.commands import expirepages
 from benchapp.models import Comment, Post
 from tests.app.conftest import Rows, account
 
@@ -438,6 +439,25 @@ def test_expirepages_keeps_pages_within_the_time_to_live_and_stops_when_told(roo
         process.terminate()
         assert process.wait(timeout=20) == 0
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(("seconds", "interval"), [(60, 6), (86_400, 30)])
+def test_expirepages_looks_after_the_room_also_when_the_time_to_live_is_long(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch, seconds: int, interval: int
+):
+    waited: list[float] = []
+
+    class Stop:
+        """Set when somebody has waited."""
+
+        def wait(self, seconds: float) -> bool:
+            waited.append(seconds)
+            return True
+
+    monkeypatch.setattr(expirepages.threading, "Event", Stop)
+    monkeypatch.setattr(expirepages.signal, "signal", lambda *_: None)
+    expirepages.expire_until_told(pages, seconds)
+    assert waited == [interval]
 
 
 def test_the_oldest_pages_go_when_all_take_more_room_than_they_may(pages: Pages, root: Path):

@@ -243,3 +243,17 @@ def test_marks_in_files_are_out_of_date_by_themselves(tmp_path: Path):
     marks.set("turn:a", "alone", -1)
     assert marks.get("turn:a") is None
     assert [marks.add("turn:a", "busy", 60) for _ in range(2)] == [False, True]
+
+
+def test_nobody_waits_for_marks_that_cannot_be_kept(monkeypatch: pytest.MonkeyPatch):
+    class Full:
+        """No room for another mark, as in uWSGI's cache when pages fill it."""
+
+        def add(self, key: str, value: str, seconds: int) -> bool:
+            return False
+
+        def get(self, key: str) -> None:
+            return None
+
+    monkeypatch.setattr(turns.time, "sleep", lambda seconds: pytest.fail("waited for nothing"))
+    assert turns.wait_or_take(Full(), "turn", lambda: None) == (None, None)
