@@ -151,6 +151,7 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     for cookie in (
         f"{SESSION_COOKIE}={session}",
         f"_ga=1;{SESSION_COOKIE}={session}",
+        f"{SESSION_COOKIE}=; {SESSION_COOKIE}={session}",
         f"_ga=1; {SESSION_COOKIE}={session}; _gid=2",
         f'a="x y"; {SESSION_COOKIE}={session}',
     ):
