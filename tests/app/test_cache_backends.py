@@ -129,6 +129,21 @@ def hanging(process: subprocess.Popen) -> Iterator[None]:
         process.send_signal(signal.SIGCONT)
 
 
+def test_what_a_hanging_memcached_did_not_take_is_told(socket: Path):  # noqa: F811
+    if not shutil.which("memcached"):
+        pytest.skip("memcached is not installed")
+    options = {"use_pooling": True, "default_noreply": False, "connect_timeout": 1, "timeout": 0.2, "retry_timeout": 0}
+    client = SharedClient([f"unix:{socket}"], ignore_exc=True, **options)
+    with memcached(socket) as process:
+        assert client.set_many({"a": "1", "b": "1"}) == []
+        with hanging(process):
+            assert sorted(client.set_many({"a": "2", "b": "2"})) == ["a", "b"]
+        assert client.set_many({"a": "3"}) == []
+        assert client.get("a") == b"3"
+    assert client.set_many({"a": "4"}) == ["a"]
+    client.close()
+
+
 @pytest.mark.parametrize("kind", ["memcached", "redis"])
 @pytest.mark.parametrize("layer", ["BENCHAPP_FRAGMENTS", "BENCHAPP_SITE_MIDDLEWARE"])
 @pytest.mark.django_db(transaction=True)
