@@ -45,7 +45,8 @@ function request()
    began = began or time
    local since = time - began
    local third = since * 3 / seconds
-   if third < 1 then sent1 = sent1 + 1 elseif third < 2 then sent2 = sent2 + 1 else sent3 = sent3 + 1 end
+   -- wrk looks every 100 ms whether the time is up: what it sends after the end is in no third.
+   if third < 1 then sent1 = sent1 + 1 elseif third < 2 then sent2 = sent2 + 1 elseif third < 3 then sent3 = sent3 + 1 end
    if since >= told + 1 then
       told = told + 1
       io.stderr:write(string.format("progress %.1f %d %d\n", since, sent1 + sent2 + sent3, number))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-from bench import run
+from bench import paths, run
 from bench.compose import Composition, Skip
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.results import Check
@@ -69,6 +69,7 @@ class FakeHost(Host):
 
     @contextmanager
     def deployed(self, stack: str, layer: str, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
+        paths.must_be_plain(run_dir)
         logs = run_dir / "logs"
         logs.mkdir(parents=True)
         for folder in ("conf", "store"):

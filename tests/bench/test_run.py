@@ -129,6 +129,13 @@ def test_a_deployment_is_verified_once_and_always_taken_down(go, host):
 
 
 @pytest.mark.servers
+def test_a_variant_of_two_values_is_brought_up_where_every_server_can_work(go):
+    _, recorded = go("--stack", "one@processes=2,threads=3")
+    assert [(trial.stack, trial.status) for trial in recorded.trials] == [("one@processes=2,threads=3", "ok")]
+    assert (recorded.directory / "raw" / "one@processes=2+threads=3~none~r1" / "logs" / "server.log").exists()
+
+
+@pytest.mark.servers
 def test_what_servers_wrote_is_kept_and_what_they_stored_is_not(go):
     _, recorded = go("--stack", "one")
     assert (recorded.directory / "configs" / "one~none" / "file").read_text() == "one none"
