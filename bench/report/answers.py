@@ -263,8 +263,9 @@ def _pick(report: Report, panels: list[Panel], wins: dict, chosen: tuple[str, st
         return f"Pick {name}: the highest figure {where}, of one round only, which proves no difference."
     if not others:
         return f"Pick {name}: it serves most {where}."
-    named = joined(others[:MOST_NAMES] + ([f"{len(others) - MOST_NAMES} more"] if len(others) > MOST_NAMES else []))
-    return f"Pick {name} or {named}: the rounds do not tell them apart {where}, so choose by cost and safety."
+    more = [f"{len(others) - MOST_NAMES} more"] if len(others) > MOST_NAMES else []
+    named = joined([name, *others[:MOST_NAMES], *more], "or")
+    return f"Pick {named}: the rounds do not tell them apart {where}, so choose by cost and safety."
 
 
 def _tied(wins: dict, chosen: tuple[str, str]) -> list[tuple[str, str]]:
