@@ -39,6 +39,7 @@ class Observed:
 
     figures       of the load tool
     connections   of a closed loop, None in an open one
+    rush          requests that each of them may have answered at once, files mostly, before a page first holds it
     rate          requests due a second of an open loop, None in a closed one
     mean_is_own   whether the tool measured its mean, rather than computing it from the rate
     mean_step_ms  the steps in which it tells the mean
@@ -54,6 +55,7 @@ class Observed:
 
     figures: Figures
     connections: int | None = None
+    rush: int = 1
     rate: int | None = None
     mean_is_own: bool = True
     mean_step_ms: float = 0.001
@@ -195,8 +197,8 @@ def _drift(seen: Observed, bound: float) -> str | None:
     if thirds is None:
         return _not("the load tool tells no course of the load")
     first, last = thirds[0], thirds[2]
-    # Answers come in batches of up to one a connection.
-    slack = bound * first + 3 * math.sqrt(first + last) + (seen.connections or 0)
+    # Answers come in batches of up to one a connection; at first, before pages hold them, of as many as rush by.
+    slack = bound * first + 3 * math.sqrt(first + last) + seen.rush * (seen.connections or 0)
     if abs(last - first) <= slack:
         return None
     return f"{first:,} requests in the first third, {last:,} in the last"

@@ -287,7 +287,7 @@ class Run:
 
     def _new_directory(self, item: Deployment) -> Path:
         """Where the deployment keeps its files; each time it is brought up it gets a directory of its own."""
-        # The comma of a variant such as nginx-uwsgi@processes=5,listener=tls is a sign that not every server takes.
+        # The comma in a variant of two values is a sign that not every server takes.
         first = f"{item.name}~r{item.round}".replace(",", "+")
         names = itertools.chain([first], (f"{first}~{number}" for number in itertools.count(2)))
         return next(path for name in names if not (path := self.folder.raw / name).exists())

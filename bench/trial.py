@@ -7,6 +7,7 @@ figures; one that a guard (bench.guards) does not trust is voided, with the reas
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import resource
@@ -15,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from bench.costs import Observer
 from bench.errors import GlobalFault
 from bench.interrupt import SIGNALS
 from bench.load import Command, Figures, Job, LoadError, Tool
+from bench.queries import STATIC
 from bench.results import Case, Folder, Trial
 from bench.spread import spread
 from bench.watch import AccessLog, Bodies, Bystanders, unlike
@@ -155,6 +157,7 @@ def measure(
         guards.Observed(
             figures=figures,
             connections=job.connections if job.rate is None else None,
+            rush=rush(paths),
             rate=job.rate,
             mean_is_own=load.tool.own_mean,
             mean_step_ms=load.tool.latency_step_ms,
@@ -203,6 +206,16 @@ def measure(
         tool_cpu_share=seen.tool_cpu,
         other_cpu_share=seen.others,
     )
+
+
+def rush(paths: Sequence[str]) -> int:
+    """How many requests of these, asked for in turn and again from the first, end with a page after files alone."""
+    runs = [len(list(run)) for files, run in itertools.groupby((*paths, *paths), _is_file) if files]
+    return 1 + min(max(runs, default=0), len(paths) - 1)
+
+
+def _is_file(path: str) -> bool:
+    return path.startswith(STATIC)
 
 
 def failed(

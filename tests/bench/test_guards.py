@@ -10,6 +10,7 @@ from bench import guards
 from bench.errors import BenchError
 from bench.guards import BOUNDS, OK, Observed, look, voids
 from bench.load import Figures
+from bench.trial import rush
 from bench.watch import AccessLog, Bystanders, unlike
 
 FIGURES = Figures(
@@ -116,6 +117,27 @@ def test_few_slow_requests_are_no_drift_and_break_no_law():
     )
     said = look(slow, BOUNDS)
     assert (said["little"], said["drift"]) == (OK, OK)
+
+
+def test_files_that_rush_by_before_pages_hold_the_connections_are_no_drift():
+    # As measured: 250 connections, each page of the session followed by its three files, one process.
+    busy = of_figures(replace(CLOSED, connections=250), requests_total=5428, thirds=(2591, 1595, 1492))
+    assert look(busy, BOUNDS)["drift"] == "2,591 requests in the first third, 1,492 in the last"
+    assert look(replace(busy, rush=4), BOUNDS)["drift"] == OK
+
+
+@pytest.mark.parametrize(
+    ("paths", "requests"),
+    [
+        (["/"], 1),
+        (["/", "/posts/"], 1),
+        (["/static/a.css"], 1),
+        (["/", "/static/a.css", "/static/b.js", "/posts/", "/static/a.css"], 3),
+        (["/static/a.css", "/", "/static/b.js"], 3),
+    ],
+)
+def test_how_many_requests_a_session_lets_rush_by(paths, requests):
+    assert rush(paths) == requests
 
 
 def test_a_mean_told_in_steps_may_be_off_by_half_of_one():
