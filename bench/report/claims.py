@@ -160,7 +160,7 @@ def judge_rating(rating: stability.Rating, wanted: str, because: Collection[str]
     verdict = HOLDS if rating.rating == wanted else NOT
     others = [part.rating for part in rating.parts if part.rating is not None and part.name != "spread"]
     steady = max(others, key=stability.ORDER.index, default=None)
-    if "spread" in rating.unknown:
+    if "spread" in rating.unknown and rating.rating != stability.ORDER[-1]:  # nothing makes it worse than that
         return INCONCLUSIVE, " One round has no spread, which is part of the rating."
     if (steady == wanted) is not (rating.rating == wanted):
         other = f"it would be {steady}" if steady else "there is no rating"

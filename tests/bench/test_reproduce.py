@@ -157,6 +157,8 @@ def rating(**found: str | None) -> stability.Rating:
         ({"spread": "LOW", "errors": "LOW"}, "HIGH", (), claims.NOT),
         ({"spread": "MEDIUM", "errors": "LOW"}, "LOW", (), claims.HOLDS),
         ({"spread": None}, "HIGH", (), claims.INCONCLUSIVE),  # one round
+        ({"spread": None, "errors": "MEDIUM"}, "MEDIUM", (), claims.INCONCLUSIVE),
+        ({"spread": None, "kills": "LOW"}, "LOW", ("kills",), claims.HOLDS),  # whatever the spread
         ({"kills": "LOW"}, "LOW", ("kills", "absence"), claims.HOLDS),
         ({"errors": "LOW"}, "LOW", ("kills", "absence"), claims.INCONCLUSIVE),  # LOW, but not because of that
         ({}, "LOW", ("kills", "absence"), claims.NOT),
