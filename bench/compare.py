@@ -1,7 +1,7 @@
 """Print requests/s of every case that two runs measured: medians of A and B, their ratio and a verdict on B.
 
-B is faster or slower where the 95 % interval of the ratio leaves out 1 and the ratio differs by more than the margin;
-else it is inconclusive. Runs of unlike environments are refused, with what differs, unless --unlike is given.
+B is faster or slower where the whole 95 % interval of the ratio differs from 1 by more than the margin; else it is
+inconclusive. Runs of unlike environments are refused, with what differs, unless --unlike is given.
 """
 
 from __future__ import annotations

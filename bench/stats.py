@@ -108,15 +108,15 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """`faster` or `slower` when the interval leaves out 1 and the ratio differs by more than the margin.
+        """`faster` or `slower` when the whole interval differs from 1 by more than the margin.
 
         Of a figure of which more is better, such as requests/s; otherwise `inconclusive`.
         """
         if self.rounds < 2:
             return INCONCLUSIVE
-        if self.low > 1 and self.ratio > 1 + self.margin:
+        if self.low > 1 + self.margin:
             return FASTER
-        if self.high < 1 and self.ratio < 1 / (1 + self.margin):
+        if self.high < 1 / (1 + self.margin):
             return SLOWER
         return INCONCLUSIVE
 

@@ -459,8 +459,8 @@ def rounds_note(reports: Sequence[Report]) -> str:
         )
     return (
         f"Figures are medians of {count} rounds with their bootstrap 95 % interval.{few} One thing is called faster "
-        f"than another only where the 95 % interval of their ratio, paired by round, leaves out 1 and the ratio "
-        f"exceeds {margin * 100:g} %; all else is inconclusive."
+        f"than another only where the whole 95 % interval of their ratio, paired by round, lies more than "
+        f"{margin * 100:g} % from 1; all else is inconclusive."
     )
 
 

@@ -109,6 +109,14 @@ def test_a_verdict_of_paired_rounds(before, after, expected):
     assert stats.paired(before, after).verdict == expected
 
 
+def test_the_whole_interval_must_lie_beyond_the_margin():
+    # As measured: a stack against itself, 1.084 (1.036 to 1.175) and 0.947 (0.915 to 0.996).
+    assert stats.Comparison(1.084, 1.036, 1.175, 5, 0.05).verdict == "inconclusive"
+    assert stats.Comparison(0.947, 0.915, 0.996, 5, 0.05).verdict == "inconclusive"
+    assert stats.Comparison(1.084, 1.051, 1.175, 5, 0.05).verdict == "faster"
+    assert stats.Comparison(0.92, 0.88, 0.95, 5, 0.05).verdict == "slower"
+
+
 def test_the_margin_is_what_counts_as_a_difference():
     before, after = of_rounds(100, 100, 101), of_rounds(103, 103, 104)
     assert stats.paired(before, after, margin=0.01).verdict == "faster"
@@ -149,11 +157,11 @@ def measured_twice(draw, rounds, noise, factor=1.0):
 def test_the_same_thing_measured_twice_is_no_difference_19_times_in_20(rounds, noise):
     draw = random.Random(f"{rounds} {noise}")
     called = [stats.paired(*measured_twice(draw, rounds, noise)).verdict for _ in range(2000)]
-    assert called.count("inconclusive") >= 0.94 * len(called)
+    assert called.count("inconclusive") >= 0.95 * len(called)
 
 
 def test_a_real_difference_is_found():
     draw = random.Random(5)
-    called = [stats.paired(*measured_twice(draw, 5, 0.03, factor=1.15)).verdict for _ in range(500)]
+    called = [stats.paired(*measured_twice(draw, 5, 0.03, factor=1.2)).verdict for _ in range(500)]
     assert called.count("faster") >= 0.95 * len(called)
     assert "slower" not in called
