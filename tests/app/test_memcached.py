@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -42,12 +43,10 @@ def memcached(socket: Path) -> Iterator[subprocess.Popen]:
 
 
 @pytest.fixture
-def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def socket() -> Iterator[Path]:
     """Where memcached, which runs as nobody, may put its socket."""
-    directory = tmp_path_factory.mktemp("memcached")
-    # The directories that pytest makes are closed to others.
-    short = Path("/tmp") / f"benchapp-{directory.parent.name}-{directory.name}"
-    short.mkdir(mode=0o777)
+    # The directories that pytest makes are closed to others, and their names too long for a socket.
+    short = Path(tempfile.mkdtemp(prefix="benchapp-", dir="/tmp"))
     short.chmod(0o777)
     yield short / "m.sock"
     shutil.rmtree(short)
