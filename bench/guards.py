@@ -96,13 +96,16 @@ def look(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
 
 def voids(said: Mapping[str, str]) -> str | None:
     """The reason why the trial is void, from what the guards said; None when it stands."""
-    found = [f"{name}: {text}" for name, text in said.items() if text != OK and not text.startswith(NOT_MEASURED)]
+    found = [f"{name}: {text}" for name, text in said.items() if _voids(text)]
     return "; ".join(found) or None
 
 
 def disturbed(said: Mapping[str, str]) -> bool:
     """Whether processes outside the trial voided it: a cause that is not of what was measured, and may pass."""
-    text = said.get("others", OK)
+    return _voids(said.get("others", OK))
+
+
+def _voids(text: str) -> bool:
     return text != OK and not text.startswith(NOT_MEASURED)
 
 

@@ -58,10 +58,8 @@ def _services(context: Context) -> list[str]:
 def _stopped(context: Context, name: str) -> Iterator[Finding]:
     assert context.running is not None
     with made(context) as (writer, (row,)):
-        paths = [row.probe_page, row.post_page or "", context.site.url("home")]
-        if _seconds_until_hits(context) is None:  # a write that an earlier check made may be told just now
-            yield Mismatch(f"a HIT before {name} is stopped", "none")
-        with Readers(context, paths, _judge, CLIENTS, pause_s=THINK_S) as readers:
+        yield from _kept_at_first(context, f"{name} is stopped")
+        with _reading(context, row) as readers:
             time.sleep(BEFORE_S)
             with context.running.without_service(name):
                 readers.slowest_s = 0.0
@@ -83,10 +81,8 @@ def _stopped(context: Context, name: str) -> Iterator[Finding]:
 def _hung(context: Context, name: str) -> Iterator[Finding]:
     assert context.running is not None
     with made(context) as (writer, (row,)):
-        paths = [row.probe_page, row.post_page or "", context.site.url("home")]
-        if _seconds_until_hits(context) is None:  # a write that an earlier check made may be told just now
-            yield Mismatch(f"a HIT before {name} hangs", "none")
-        with Readers(context, paths, _judge, CLIENTS, pause_s=THINK_S) as readers:
+        yield from _kept_at_first(context, f"{name} hangs")
+        with _reading(context, row) as readers:
             time.sleep(BEFORE_S)
             with context.running.hung_service(name):
                 readers.slowest_s = 0.0
@@ -105,6 +101,18 @@ def _hung(context: Context, name: str) -> Iterator[Finding]:
         yield Mismatch(f"each page within {PAGE_S:g} s while {name} hangs", f"one took {slowest_s:.1f} s")
     if back_s is None:
         yield Mismatch(f"hits again within {BACK_S:g} s after {name} has hung", "none")
+
+
+def _kept_at_first(context: Context, event: str) -> Iterator[Mismatch]:
+    """What is wrong when nothing is kept before the event; a write that an earlier check made may be told just now."""
+    if _seconds_until_hits(context) is None:
+        yield Mismatch(f"a HIT before {event}", "none")
+
+
+def _reading(context: Context, row: Row) -> Readers:
+    """Clients that ask for the row's pages and the home page until the block ends."""
+    paths = [row.probe_page, row.post_page or "", context.site.url("home")]
+    return Readers(context, paths, _judge, CLIENTS, pause_s=THINK_S)
 
 
 def _shown(context: Context, row: Row, old: Row, what: str) -> Iterator[Mismatch]:
