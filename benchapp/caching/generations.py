@@ -21,6 +21,7 @@ from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
 
+from benchapp.caching.later import later
 from benchapp.caching.staleness import Stale
 
 # A word is forgotten when nothing that was kept before it can be there: two times to live, and the longest rendering.
@@ -84,9 +85,7 @@ class _Later:
 
     def _begin(self) -> None:
         if self._timer is None:
-            self._timer = threading.Timer(AGAIN_S, self._again)
-            self._timer.daemon = True
-            self._timer.start()
+            self._timer = later(AGAIN_S, self._again)
 
     def _again(self) -> None:
         with self._lock:

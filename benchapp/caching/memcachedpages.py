@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -21,6 +20,7 @@ from pymemcache.client.base import PooledClient
 from pymemcache.exceptions import MemcacheError
 
 from benchapp.caching.finishedpages import KeepFinishedPages, Store, has_key
+from benchapp.caching.later import later
 from benchapp.caching.silence import Silence
 from benchapp.caching.staleness import Stale, pages_stale
 
@@ -91,9 +91,7 @@ class MemcachedPages:
 
     def _later(self, until: float) -> None:
         """Remove all pages a moment later; tried again until their time is up anyway."""
-        timer = threading.Timer(AGAIN_S, self._empty, [until])
-        timer.daemon = True
-        timer.start()
+        later(AGAIN_S, self._empty, until)
 
     def _empty(self, until: float) -> None:
         try:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import threading
 from collections.abc import Iterator
 from hashlib import md5
 from pathlib import Path
 
 from django.conf import settings
 
+from benchapp.caching.later import later
 from benchapp.caching.staleness import Stale, pages_stale
 
 KEY_LINE = b"\nKEY: "
@@ -52,9 +52,7 @@ def _purge(stale: Stale, **kwargs: object) -> None:
     if settings.BENCHAPP_NGINX_PAGES:
         root = Path(settings.BENCHAPP_NGINX_PAGES)
         purge(root, stale)
-        again = threading.Timer(LOOK_AGAIN_S, purge, [root, stale])
-        again.daemon = True
-        again.start()
+        later(LOOK_AGAIN_S, purge, root, stale)
 
 
 def _file(root: Path, path: str) -> Path:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
-import threading
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -21,6 +20,7 @@ from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponse
 
+from benchapp.caching.later import later
 from benchapp.caching.staleness import Stale, pages_stale
 
 TIMEOUT_S = 2
@@ -60,9 +60,7 @@ def _purge(stale: Stale, **kwargs: object) -> None:
         _renew(Path(settings.BENCHAPP_PURGE_GENERATION))
     if settings.BENCHAPP_PURGE_URL:
         send(settings.BENCHAPP_PURGE_URL, stale)
-        again = threading.Timer(AGAIN_S, send, [settings.BENCHAPP_PURGE_URL, stale])
-        again.daemon = True
-        again.start()
+        later(AGAIN_S, send, settings.BENCHAPP_PURGE_URL, stale)
 
 
 def send(url: str, stale: Stale) -> None:

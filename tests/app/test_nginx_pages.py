@@ -54,13 +54,10 @@ def test_an_answer_that_was_on_its_way_is_removed_a_moment_later(
 ):
     later: list[Callable[[], None]] = []
 
-    class Timer:
-        """Calls when the test says so."""
+    def when_the_test_says_so(seconds: float, call: Callable[..., None], *args: object) -> None:
+        later.append(lambda: call(*args))
 
-        def __init__(self, seconds: float, call: Callable[..., None], args: list[object]) -> None:
-            self.start = lambda: later.append(lambda: call(*args))
-
-    monkeypatch.setattr(nginxpages.threading, "Timer", Timer)
+    monkeypatch.setattr(nginxpages, "later", when_the_test_says_so)
     with site_with(BENCHAPP_NGINX_PAGES=str(tmp_path)):
         pages_stale.send(sender=Stale, stale=Stale(frozenset({"/posts/"})))
         file = keep(tmp_path, "/posts/")

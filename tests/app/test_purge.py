@@ -91,13 +91,10 @@ def test_what_reaches_the_cache_late_is_purged_a_moment_later(
 ):
     later: list[Callable[[], None]] = []
 
-    class Timer:
-        """Calls when the test says so."""
+    def when_the_test_says_so(seconds: float, call: Callable[..., None], *args: object) -> None:
+        later.append(lambda: call(*args))
 
-        def __init__(self, seconds: float, call: Callable[..., None], args: list[object]) -> None:
-            self.start = lambda: later.append(lambda: call(*args))
-
-    monkeypatch.setattr(purge.threading, "Timer", Timer)
+    monkeypatch.setattr(purge, "later", when_the_test_says_so)
     url, heard = told
     with site_with(BENCHAPP_PURGE_URL=url):
         pages_stale.send(sender=Stale, stale=STALE)
