@@ -18,6 +18,8 @@ from bench.identity import Identity
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 # What `check` was told is right, so that a run of many trials asks once.
 _answered: set[tuple] = set()
+# The instrument's own commands live in an app that the served site does not need to install.
+COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
 STATIC_SOURCE = paths.PROJECT / "static"
 
 
@@ -57,7 +59,7 @@ def manage(
     argv = [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words]
     done = subprocess.run(
         argv,
-        env=env or site_environment(database_url, paths.VAR),
+        env={**(env or site_environment(database_url, paths.VAR)), **COMMANDS_ENV},
         cwd=paths.PROJECT,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr if show else subprocess.PIPE,
@@ -81,7 +83,7 @@ def check(database_url: str, env: dict[str, str], identity: Identity, *, setting
     words = ["sitecheck", *(["--settings-only"] if settings_only else [])]
     done = subprocess.run(
         [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words],
-        env={**site_environment(database_url, paths.VAR), **env},
+        env={**site_environment(database_url, paths.VAR), **env, **COMMANDS_ENV},
         cwd=paths.PROJECT,
         stdin=subprocess.DEVNULL,
         capture_output=True,

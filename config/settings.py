@@ -58,7 +58,7 @@ BENCHAPP_PURGE_GENERATION = environment.file(env, "BENCHAPP_PURGE_GENERATION", b
 BENCHAPP_SHARED_CACHE = environment.flag(env, "BENCHAPP_SHARED_CACHE", default=False)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
-# Views that show the site from inside a worker, to prove a stack right; never on in production.
+# The app `probes`: commands of the instrument, and views that read and write inside a worker. Off in production.
 BENCHAPP_PROBES = environment.flag(env, "BENCHAPP_PROBES", default=False)
 
 ROOT_URLCONF = "config.urls"
@@ -80,6 +80,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "benchapp",
+    *(["probes"] if BENCHAPP_PROBES else []),
 ]
 
 MIDDLEWARE = [

@@ -11,7 +11,7 @@ import pytest
 
 from bench import manifest, paths
 
-SITE = ("benchapp", "config", "fixtures")
+SITE = ("benchapp", "config", "fixtures", "probes")
 BENCH_FILES = sorted((paths.PROJECT / "bench").rglob("*.py"))
 SITE_FILES = sorted(path for folder in SITE for path in (paths.PROJECT / folder).rglob("*.py"))
 
@@ -36,9 +36,15 @@ def test_the_site_never_imports_the_instrument(path):
     assert "bench" not in imported(path)
 
 
+@pytest.mark.parametrize("path", [path for path in SITE_FILES if "probes" not in path.parts], ids=label)
+def test_the_site_never_imports_the_probes(path):
+    # Only config/urls.py and config/settings.py name the app, as a string, under BENCHAPP_PROBES.
+    assert "probes" not in imported(path)
+
+
 @pytest.mark.parametrize("path", BENCH_FILES, ids=label)
 def test_the_instrument_never_imports_the_site(path):
-    assert not imported(path) & {"django", "benchapp", "config", "fixtures"}
+    assert not imported(path) & {"django", *SITE}
 
 
 @pytest.mark.parametrize("path", sorted((paths.PROJECT / "bench" / "load").glob("*.py")), ids=label)

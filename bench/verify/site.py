@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from bench import leftovers
 from bench.errors import BenchError
+from bench.site import COMMANDS_ENV
 
 TIMEOUT_S = 60
 # What a command needs of the caller's environment; all else would change what the site answers.
@@ -175,7 +176,7 @@ def _manage(
     try:
         done = subprocess.run(
             argv,
-            env=dict(env),
+            env={**env, **COMMANDS_ENV},
             cwd=manage_py.parent,
             capture_output=True,
             text=True,

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from urllib.parse import unquote
 
-from benchapp.probes.odd import CONTROLS, VARIES
+from probes.response_variants import CONTROLS, VARIES
 from tests.bench.verify_stub import Handler, Stub
 
 # As in the stub, with a name of its own for each account.

@@ -11,8 +11,8 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from benchapp.probes.rendered import probe_page
 from benchapp.views import page
+from probes.rendered import probe_page
 
 # Above the limit of an item in memcached as it comes, 1 MB.
 LARGE_BYTES = 1_200_000

@@ -13,7 +13,7 @@ from django.urls import clear_url_caches
 
 from benchapp.caching.staleness import pages_stale
 from benchapp.models import Author, Comment, Post
-from benchapp.probes import rows as probes
+from probes import rows as probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
 from benchapp.caching.viewcache import keep_public
-from benchapp.probes.rendered import probe_page
+from probes.rendered import probe_page
 
 COOKIE = "probe"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from benchapp.probes import advisories, inside, odd, pages, rows, slow
+from probes import advisories, inside, pages, response_variants, rows, slow
 
 urlpatterns = [
     path("inside", inside.inside),
@@ -13,7 +13,7 @@ urlpatterns = [
     path("large/<slug:name>/", pages.large),
     path("coded/<slug:name>/", pages.coded),
     path("form/<slug:name>/", pages.form),
-    path("odd/<slug:kind>/<slug:name>/", odd.odd),
+    path("odd/<slug:kind>/<slug:name>/", response_variants.variant),
     path("rows/", rows.make),
     path("rows/<positive:pk>/<slug:what>/", rows.write),
     path("author/<positive:pk>/", rows.title, name="probe_author"),

@@ -1,4 +1,4 @@
-"""The commands that whoever checks a server calls: siteurls, renderpages, verifyaccount."""
+"""The commands of the instrument: siteurls, renderpages, verifyaccount, sitecheck."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=settings.BASE_DIR,
-        env=os.environ | environment,
+        env=os.environ | {"BENCHAPP_PROBES": "1"} | environment,
         capture_output=True,
         text=True,
         timeout=60,
@@ -110,6 +110,7 @@ def test_pages_are_what_an_anonymous_reader_gets(rows: Rows, client: Client):
 def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: Path):
     bare = json.loads(run("renderpages", "/", "/posts/"))
     with site_with(
+        BENCHAPP_PROBES="1",
         BENCHAPP_SITE_MIDDLEWARE="1",
         BENCHAPP_FRAGMENTS="1",
         BENCHAPP_STATICGENERATOR_ROOT=str(tmp_path / "pages"),

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.middleware.csrf import get_token
 
-from benchapp.probes.pages import rendered
 from benchapp.views import page
+from probes.pages import rendered
 
 Change = Callable[[HttpRequest, HttpResponse], HttpResponse]
 
@@ -143,7 +143,7 @@ KINDS: dict[str, Change] = {
 
 
 @page
-def odd(request: HttpRequest, kind: str, name: str) -> HttpResponse:
+def variant(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """A page with one thing about it that no other page of the site has."""
     if kind not in KINDS:
         raise Http404("no such kind")

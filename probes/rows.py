@@ -24,9 +24,9 @@ from benchapp import pagination
 from benchapp.caching import staleness
 from benchapp.caching.staleness import Stale
 from benchapp.models import Author, Comment, Post
-from benchapp.probes import gates
-from benchapp.probes.rendered import probe_page
 from benchapp.views import page
+from probes import render_gate
+from probes.rendered import probe_page
 
 # Names that nobody has: a person's row must never pass for one of these.
 PREFIX = "probe-"
@@ -141,7 +141,7 @@ def _roll_back(author: Author) -> list[str]:
         _edit(author)
         _rename(author)
         written = _state_of(author)
-        gates.wait_at(author.pk)
+        render_gate.wait_at(author.pk)
         _delete(author)
         _remove(author)
         transaction.set_rollback(True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from benchapp.probes import rows
+from probes import rows
 
 
 class Command(BaseCommand):

@@ -10,10 +10,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from benchapp.caching.fragments import lookup, page_generation
-from benchapp.probes import gates
-from benchapp.probes.rendered import probe_page
-from benchapp.probes.rows import made_by_probe, title_of
 from benchapp.views import page
+from probes import render_gate
+from probes.rendered import probe_page
+from probes.rows import made_by_probe, title_of
 
 LONGEST_MS = 3_000
 
@@ -39,7 +39,7 @@ def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 
     def read() -> str:
         title = title_of(pk)
-        gates.wait_at(pk)
+        render_gate.wait_at(pk)
         return title
 
     word = page_generation(request.path)
@@ -52,8 +52,8 @@ def gate(request: HttpRequest, pk: int, what: str) -> JsonResponse:
     """Close an author's gate, open it, or only look; says how many have come to it and are waiting."""
     made_by_probe(pk)
     if what == "close":
-        gates.close(pk)
-    waiting = gates.waiting(pk)
+        render_gate.close(pk)
+    waiting = render_gate.waiting(pk)
     if what == "open":
-        gates.open_again(pk)
+        render_gate.open_again(pk)
     return JsonResponse({"waiting": waiting})

@@ -1,0 +1,15 @@
+"""The app `probes`, installed for its own tests; the site's tests run without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.app.conftest import plain_static_names, reader, rows, settings_from, site_with  # noqa: F401
+
+
+@pytest.fixture(autouse=True)
+def probes_installed(settings: Any) -> None:
+    """Make the commands of `probes` available, as BENCHAPP_PROBES=1 does."""
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "probes"]
