@@ -4,7 +4,7 @@ import sys
 
 if __name__ == "__main__":
     try:
-        from bench.cli import main
+        from bench.cli.main import main
 
         status = main()
     except KeyboardInterrupt:

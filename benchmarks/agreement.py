@@ -17,10 +17,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import deployment, load, programs, site, stats, workload
-from bench.results import Case, Folder
-from bench.trial import Load, measure
-from bench.visit import get
+from bench import load, programs
+from bench.catalog import workload
+from bench.figures import stats
+from bench.measure.http import get
+from bench.measure.trial import Load, measure
+from bench.project import commands
+from bench.results.records import Case, Folder
+from bench.serve import deployment
 
 TOOLS = ("wrk", "ab")
 RATE = {"wrk": r"^Requests/sec:\s+([\d.]+)", "ab": r"^Requests per second:\s+([\d.]+)"}
@@ -48,7 +52,7 @@ def _rates(
     """(instrument or plain, tool) -> round -> requests/s."""
     case = Case("agreement", args.stack, args.layer, args.workload, "unlimited", "default")
     steps = workload.named(args.workload)
-    addresses = workload.resolve(steps, lambda path: get(running.url, path).decode(), site.static_names())
+    addresses = workload.resolve(steps, lambda path: get(running.url, path).decode(), commands.static_names())
     found: dict[tuple[str, str], dict[int, float]] = {
         (who, tool): {} for who in ("instrument", "plain") for tool in TOOLS
     }

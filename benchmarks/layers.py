@@ -29,9 +29,12 @@ from pathlib import Path
 
 import psutil
 
-from bench import compose, deployment, programs, site
-from bench.compose import Skip
+from bench import programs
+from bench.catalog import compose
+from bench.catalog.compose import Skip
 from bench.errors import BenchError
+from bench.project import commands
+from bench.serve import deployment
 
 LIMIT = "limit"
 SERVERS_CORE, LOAD_CORE = 0, 1
@@ -153,7 +156,7 @@ def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: 
         bodies = [get(f"{running.url}/") for _ in range(8)]
         yield Line(layer, stack, f"{running.url}/", len(bodies[-1]), pids)
         if layer == "none":
-            file = site.static_root() / f"layers-limit-{os.getpid()}.html"
+            file = commands.static_root() / f"layers-limit-{os.getpid()}.html"
             file.write_bytes(bodies[-1])
             cleanup.callback(file.unlink, missing_ok=True)
             url = f"{running.url}/static/{file.name}"

@@ -19,10 +19,13 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import deployment, load, programs, sample, stats
-from bench.costs import Observer
-from bench.deployment import Running
+from bench import load, programs
+from bench.figures import stats
+from bench.host import processes
 from bench.load import Job, Tool
+from bench.measure.resource_usage import Observer
+from bench.serve import deployment
+from bench.serve.deployment import Running
 
 LIMIT = 0.02
 
@@ -80,7 +83,7 @@ def measure(running: Running, tool: Tool, program: str, job: Job, rounds: int) -
 
 
 def _cpu_seconds(running: Running) -> float:
-    return sum(sample.cpu_seconds(pid) for pid in running.pids.values())
+    return sum(processes.cpu_seconds(pid) for pid in running.pids.values())
 
 
 def _load(tool: Tool, program: str, job: Job) -> tuple[str, str]:

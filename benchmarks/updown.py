@@ -19,9 +19,11 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from bench import compose, listing, manifest, paths
-from bench.compose import Skip
-from bench.supervise import Address
+from bench import paths
+from bench.catalog import compose, manifest
+from bench.catalog.compose import Skip
+from bench.catalog.survey import survey
+from bench.host.supervise import Address
 
 READY_LIMIT_S, GONE_LIMIT_S = 3.0, 2.0
 PATIENCE_S = 60
@@ -81,13 +83,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def chosen(names: list[str]) -> list[Measurement]:
     """What is to be measured: the stacks named, else all that can run here."""
-    survey = listing.survey()["stacks"]
+    known = survey()["stacks"]
     found = []
-    for name in names or survey:
+    for name in names or known:
         if isinstance(composed := compose.compose(compose.stack(name), compose.layers(manifest.NO_LAYER)), Skip):
             print(f"skipped: {name}: {composed.reason}", file=sys.stderr)
             continue
-        servers = [f"{item['name']} {item['version'] or '?'}" for item in survey[name.partition("@")[0]]["servers"]]
+        servers = [f"{item['name']} {item['version'] or '?'}" for item in known[name.partition("@")[0]]["servers"]]
         found.append(Measurement(name, " <- ".join(servers)))
     return found
 

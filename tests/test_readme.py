@@ -9,7 +9,10 @@ import subprocess
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from bench import cli, compose, manifest, paths, reproduction
+from bench import paths
+from bench.catalog import compose, manifest
+from bench.cli import main
+from bench.results import reproduction
 
 TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
@@ -36,7 +39,7 @@ def test_a_make_command_is_a_target(line):
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("python -m bench")])
 def test_a_bench_command_is_understood(line):
     words = shlex.split(line)[3:]
-    args = cli.parser().parse_args(words)
+    args = main.parser().parse_args(words)
     stacks = args.stack if isinstance(getattr(args, "stack", None), list) else [getattr(args, "stack", None)]
     for stack in [*stacks, *getattr(args, "stacks", [])]:
         assert stack in {None, "mine"} or compose.stack(stack)
@@ -82,7 +85,7 @@ def test_every_published_benchmark_has_its_row():
         assert cells[1].startswith(about["title"])
         assert f"{about['year']})" in cells[1]
         assert cells[2] == about["question"]
-        assert cli.parser().parse_args(shlex.split(cells[0].strip("`"))[3:]).benchmark
+        assert main.parser().parse_args(shlex.split(cells[0].strip("`"))[3:]).benchmark
 
 
 @pytest.mark.parametrize(
@@ -95,7 +98,7 @@ def test_links_lead_somewhere(document):
 
 
 def test_the_options_it_names_exist():
-    known = {option for action in _actions(cli.parser()) for option in action.option_strings}
+    known = {option for action in _actions(main.parser()) for option in action.option_strings}
     manage = load_command_class(get_commands()["loadfixtures"], "loadfixtures").create_parser(
         "manage.py", "loadfixtures"
     )
@@ -107,4 +110,4 @@ def _actions(parser):
     for action in parser._actions:
         yield action
         for child in (getattr(action, "choices", None) or {}).values() if hasattr(action, "_name_parser_map") else ():
-            yield from _actions(child)
+            yield from _actions(child.complete())

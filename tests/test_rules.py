@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import manifest, paths
+from bench import paths
+from bench.catalog import manifest
 
 SITE = ("benchapp", "config", "fixtures", "probes")
 BENCH_FILES = sorted((paths.PROJECT / "bench").rglob("*.py"))
@@ -52,25 +53,64 @@ def test_load_adapters_are_pure(path):
     assert not imported(path) & {"subprocess", "time", "socket", "threading", "os", "httpx"}
 
 
-@pytest.mark.parametrize("path", sorted((paths.PROJECT / "bench" / "report").rglob("*.py")), ids=label)
-def test_reports_depend_only_on_results(path):
-    modules = set(re.findall(r"^(?:from|import) (bench[\w.]*)", path.read_text("utf-8"), re.M))
-    names = set(re.findall(r"^from bench import (.+)$", path.read_text("utf-8"), re.M))
-    names = {name.strip() for line in names for name in line.strip("()").split(",")}
-    forbidden = {"supervise", "deployment", "run", "trial", "load", "sample", "verify"}
-    assert not {module.partition(".")[2].partition(".")[0] for module in modules} & forbidden
-    assert not names & forbidden
-    assert "subprocess" not in imported(path)
+# The packages of bench/ in the order of docs/architecture.md: each imports only those above it.
+ORDER = [
+    "figures",
+    "load",
+    "results",
+    "host",
+    "catalog",
+    "project",
+    "serve",
+    "verify",
+    "measure",
+    "faults",
+    "fleet",
+    "report",
+    "cli",
+]
+ALONE = {"errors", "paths", "interrupt", "programs"}
 
 
-def test_results_depend_on_nothing():
-    tree = ast.parse((paths.PROJECT / "bench" / "results.py").read_text("utf-8"))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-    assert {module for module in modules if module.startswith("bench")} <= {"bench.errors", "bench"}
+def packages_imported(path: Path) -> set[str]:
+    """The packages and modules of bench/ that a module imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "bench":
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench."):
+            names.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("bench.")}
+    return names
+
+
+@pytest.mark.parametrize("path", [path for path in BENCH_FILES if path.name != "__main__.py"], ids=label)
+def test_a_package_imports_only_those_above_it(path):
+    package = path.relative_to(paths.PROJECT / "bench").parts[0]
+    above = set(ORDER[: ORDER.index(package) + 1]) if package in ORDER else set()
+    if package == "report":
+        above = {"figures", "results", "report"}  # a report is made from the files of a run alone
+    assert packages_imported(path) <= above | ALONE
+
+
+def test_only_the_packages_and_four_modules_lie_in_bench():
+    found = {
+        path.stem
+        for path in (paths.PROJECT / "bench").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert found <= {*ORDER, *ALONE, "__init__", "__main__"}
+
+
+@pytest.mark.parametrize("name", ["report", "results"])
+def test_reports_and_results_start_nothing(name):
+    for path in (paths.PROJECT / "bench" / name).rglob("*.py"):
+        assert "subprocess" not in imported(path)
 
 
 def test_rendering_starts_nothing():
-    assert "subprocess" not in imported(paths.PROJECT / "bench" / "render.py")
+    assert "subprocess" not in imported(paths.PROJECT / "bench" / "serve" / "render.py")
 
 
 # A load tool's adapter may say which project its tool comes from.

@@ -12,9 +12,9 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.load.ab import Ab
 from bench.load.base import Command, Figures, Job, LoadError, Tool
+from bench.load.engine import OpenLoop
 from bench.load.hey import Hey
 from bench.load.k6 import K6
-from bench.load.openloop import OpenLoop
 from bench.load.siege import Siege
 from bench.load.wrk import Wrk
 

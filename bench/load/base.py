@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
 
-from bench import histogram
 from bench.errors import BenchError
+from bench.figures import histogram
 
 # Files of the adapters that are the tools' own scripts and settings.
 HERE = Path(__file__).resolve().parent

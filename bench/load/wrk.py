@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 
-from bench import histogram
+from bench.figures import histogram
 from bench.load.base import HERE, Command, Figures, Job, Tool, latencies
 
 

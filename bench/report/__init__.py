@@ -6,32 +6,18 @@ alone, on its own card, for a README.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import reproduction
 from bench.errors import BenchError
-from bench.report import configs, csvfile, html, markdown, redact, reproduced, sidebyside
+from bench.report import configs, csv, html, markdown, redact
 from bench.report.model import Report, arrange
-from bench.results import Run, folder, read_run
+from bench.report.reproduction import compared, side_by_side
+from bench.results import reproduction
+from bench.results.records import Run, read_run
 
 FORMATS = ("html", "md", "csv")
 PICTURE = "throughput.svg"
-
-SUMMARY = "write a run's report: HTML (with its throughput chart as SVG), Markdown or CSV"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("directory", metavar="DIR", type=folder, help="folder of a run or a reproduction")
-    parser.add_argument("--format", choices=FORMATS, default="html", help="html (default), md or csv")
-
-
-def main(args: argparse.Namespace) -> int:
-    """Write the report and print its path. Raises BenchError, in one line, when it cannot."""
-    print(write(args.directory, args.format))
-    return 0
 
 
 def write(directory: Path, form: str = "html") -> Path:
@@ -50,17 +36,17 @@ def write(directory: Path, form: str = "html") -> Path:
         if (picture := html.picture(report)) is not None:
             _write(directory / PICTURE, picture, places)
     else:
-        _write(path, markdown.render(report) if form == "md" else csvfile.render(report), places)
+        _write(path, markdown.render(report) if form == "md" else csv.render(report), places)
     return path
 
 
 def _write_reproduction(directory: Path, form: str) -> Path:
-    found = sidebyside.read(directory)
+    found = side_by_side.read(directory)
     for part in found.parts:
         if part.report:
             write(directory / part.name, form)
     path = directory / f"report.{form}"
-    _write(path, reproduced.FORMS[form](found), redact.places(directory))
+    _write(path, compared.FORMS[form](found), redact.places(directory))
     return path
 
 
@@ -84,4 +70,4 @@ def _write(path: Path, text: str, places: Mapping[str, str]) -> None:
         raise BenchError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-__all__ = ["FORMATS", "PICTURE", "Report", "add_arguments", "arrange", "main", "read_measured", "write"]
+__all__ = ["FORMATS", "PICTURE", "Report", "arrange", "read_measured", "write"]

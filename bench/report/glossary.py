@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.report.numbers import TIMES
-from bench.results import Trial, describe
+from bench.results.records import Trial, describe
 
 # Field of a trial -> its name in the report.
 METRICS = {

@@ -12,22 +12,11 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from bench import reproduction
-from bench.report import (
-    answers,
-    chart,
-    configs,
-    costs,
-    drawings,
-    glossary,
-    numbers,
-    published,
-    ratings,
-    redact,
-    safety,
-)
+from bench.report import charts, configs, costs, findings, glossary, numbers, ratings, redact, safety, svg
 from bench.report.model import BASELINE, MEASURED, NOT_RUN, Panel, Report, Row
 from bench.report.numbers import plural, printable
+from bench.report.reproduction import published
+from bench.results import reproduction
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -38,20 +27,20 @@ def render(report: Report, files: Mapping[str, list[configs.ConfigFile]]) -> str
     """The whole document. `files` are the rendered configurations to embed."""
     return document(
         "report.html.j2",
-        title=answers.summary(report),
+        title=findings.summary(report),
         report=report,
         run=report.run,
         plan=report.run.info.plan,
-        answers=answers.answers(report),
-        summary=answers.summary(report),
-        measured=answers.measured(report),
-        timespan=answers.timespan(report),
-        caveats=answers.caveats(report),
-        machine=answers.machine(report),
+        answers=findings.answers(report),
+        summary=findings.summary(report),
+        measured=findings.measured(report),
+        timespan=findings.timespan(report),
+        caveats=findings.caveats(report),
+        machine=findings.machine(report),
         caching=published.caching(report),
-        pick=answers.pick(report),
-        inconclusive=answers.inconclusive(report),
-        facts=answers.facts(report),
+        pick=findings.pick(report),
+        inconclusive=findings.inconclusive(report),
+        facts=findings.facts(report),
         several_levels=len({panel.setting.level for panel in report.panels}) > 1,
         costs=costs,
         safety=safety.safety(report),
@@ -67,7 +56,7 @@ def render(report: Report, files: Mapping[str, list[configs.ConfigFile]]) -> str
         skips=report.run.info.skips,
         not_run=[row for row in report.rows if row.outcome == NOT_RUN],
         keep_alive=_keep_alive(report),
-        command=answers.command(report),
+        command=findings.command(report),
         files=files,
         metrics=glossary.metrics(),
         words=glossary.WORDS,
@@ -103,10 +92,10 @@ def picture(report: Report) -> str | None:
     tool = environment.load_tool
     spread = f", {plural(plan.rounds, 'round')}: median and range" if plan.rounds > 1 else ", one round"
     fallback = " (fallback)" if tool.fallback else ""
-    return chart.standalone(
-        drawings.picture(report, panel),
+    return svg.standalone(
+        charts.picture(report, panel),
         style=_source("chart.css"),
-        heading=f"Requests/s by stack and layer: {answers.setting_title(report, panel).replace('`', '')}",
+        heading=f"Requests/s by stack and layer: {findings.setting_title(report, panel).replace('`', '')}",
         subheading=f"{panel.setting.level:,} connections{spread}; load by {tool.name} {tool.version or ''}".strip()
         + fallback,
         foot=f"{environment.cpu_model or 'CPU not known'}, {plural(environment.cores, 'core')}, "
@@ -169,15 +158,15 @@ def _environment() -> Environment:
         "cell": cell,
     }
     environment.globals |= {
-        "chart": chart,
-        "drawings": drawings,
+        "chart": svg,
+        "drawings": charts,
         "marks": marks,
         "redact": redact,
         "numbers": numbers,
-        "panel_title": answers.setting_title,
-        "answers_of": answers.answers,
-        "measured_of": answers.measured,
-        "command_of": answers.command,
+        "panel_title": findings.setting_title,
+        "answers_of": findings.answers,
+        "measured_of": findings.measured,
+        "command_of": findings.command,
         "BASELINE": BASELINE,
         "MEASURED": MEASURED,
         "NOT_MEASURED": numbers.NOT_MEASURED,

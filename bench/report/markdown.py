@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from bench.report import answers, costs, published, ratings, safety
+from bench.report import costs, findings, ratings, safety
 from bench.report.model import BASELINE, MEASURED, Panel, Report, Row
 from bench.report.numbers import (
     DASH,
@@ -19,6 +19,7 @@ from bench.report.numbers import (
     times,
     whole,
 )
+from bench.report.reproduction import published
 
 HEADS = (
     "stack",
@@ -42,12 +43,12 @@ HEADS = (
 def render(report: Report) -> str:
     """The whole document as text."""
     blocks = [
-        f"# {answers.summary(report)}",
-        f"{answers.measured(report)}. {answers.timespan(report)}.",
-        _list(f"{name}: {plain(value)}" for name, value in answers.machine(report)),
-        " ".join(map(sentence, answers.pick(report))),
+        f"# {findings.summary(report)}",
+        f"{findings.measured(report)}. {findings.timespan(report)}.",
+        _list(f"{name}: {plain(value)}" for name, value in findings.machine(report)),
+        " ".join(map(sentence, findings.pick(report))),
         *_answers(report),
-        _list(sentence(note) for note in answers.caveats(report)),
+        _list(sentence(note) for note in findings.caveats(report)),
         "## Figures",
         "Medians of the rounds with their bootstrap 95 % interval; percentiles of all rounds' requests together.",
     ]
@@ -55,16 +56,16 @@ def render(report: Report) -> str:
         blocks += [f"### {_panel_title(report, panel)}", _figures(panel)]
     blocks += _memory(report) + _costs(report) + _safety(report) + _stability(report) + _gaps(report)
     blocks += _published(report)
-    blocks += ["## How it was measured", f"Made by {code(answers.command(report))}.", _list(answers.facts(report))]
+    blocks += ["## How it was measured", f"Made by {code(findings.command(report))}.", _list(findings.facts(report))]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _panel_title(report: Report, panel: Panel) -> str:
-    return f"{sentence(answers.setting_title(report, panel))}, {panel.setting.load}"
+    return f"{sentence(findings.setting_title(report, panel))}, {panel.setting.load}"
 
 
 def _answers(report: Report) -> Iterable[str]:
-    for answer in answers.answers(report):
+    for answer in findings.answers(report):
         yield f"**{_panel_title(report, answer.panel)}.** " + " ".join(map(sentence, answer.sentences))
 
 
@@ -242,7 +243,7 @@ def _gaps(report: Report) -> list[str]:
         if rows:
             heads = ("stack", "layer", "workload", "level", "rounds", "reason", "log")
             blocks += [f"## {title}", table(heads, rows, left=3)]
-    if doubtful := answers.inconclusive(report):
+    if doubtful := findings.inconclusive(report):
         blocks += ["## Inconclusive", _list(map(sentence, doubtful))]
     if report.run.info.skips:
         rows = [

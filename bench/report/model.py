@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from bench import histogram
-from bench.results import Check, Run, Trial
-from bench.stats import Comparison, Spread, paired, paired_ratio, spread
+from bench.figures import histogram
+from bench.figures.stats import Comparison, Spread, paired, paired_ratio, spread
+from bench.results.records import Check, Run, Trial
 
 BASELINE = "none"  # the layer that every other layer is compared with
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from bench.stats import Spread
+from bench.figures.stats import Spread
 
 NOT_MEASURED = "not measured"
 DASH = "\N{EN DASH}"  # where a figure has no place, as in the row of a failed case

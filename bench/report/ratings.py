@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench import stability
 from bench.report.model import Report, Row
-from bench.stability import BOUNDS, ORDER, Rating
+from bench.results import stability
+from bench.results.stability import BOUNDS, ORDER, Rating
 
 # What each part of the formula looks at; its bounds come from the formula itself.
 PARTS = {

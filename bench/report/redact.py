@@ -8,7 +8,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from bench import paths, reproduction
+from bench import paths
+from bench.results import reproduction
 
 _SECRET = re.compile(
     r"(?im)^(?P<name>.*?\b[\w.-]*(?:secret|password|passwd|token|api_?key)[\w.-]*[\"']?\s*[=:]\s*)(?P<value>\S.*)$"

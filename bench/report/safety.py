@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench.report.model import BASELINE, Report
 from bench.report.numbers import number
-from bench.results import Check
+from bench.results.records import Check
 
 PASS, DECLARED, FAIL, NOT_TRIED = "pass", "declared", "fail", "not tried"
 GRAVEST = (FAIL, DECLARED, PASS, NOT_TRIED)

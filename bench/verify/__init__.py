@@ -4,14 +4,13 @@ The answers expected are the site's own, rendered in process. What is compared a
 small function a check.
 """
 
-from bench.verify.command import SUMMARY, Verifier, add_arguments, main
 from bench.verify.outcome import GROUPS, Figure, Mismatch, NotAsked, NotTried, Outcome
 from bench.verify.site import Account, Site, prepare
 from bench.verify.suite import Check, Context, all_checks, check, verify_url
+from bench.verify.verifier import Verifier
 
 __all__ = [
     "GROUPS",
-    "SUMMARY",
     "Account",
     "Check",
     "Context",
@@ -22,10 +21,8 @@ __all__ = [
     "Outcome",
     "Site",
     "Verifier",
-    "add_arguments",
     "all_checks",
     "check",
-    "main",
     "prepare",
     "verify_url",
 ]

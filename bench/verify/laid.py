@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bench import compose
-from bench.manifest import Layer
+from bench.catalog import compose
+from bench.catalog.manifest import Layer
 from bench.verify.outcome import NotAsked
 from bench.verify.suite import Context
 from bench.verify.wire import Target

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench import leftovers
 from bench.errors import BenchError
-from bench.site import COMMANDS_ENV
+from bench.host import orphans
+from bench.project.commands import COMMANDS_ENV
 
 TIMEOUT_S = 60
 # What a command needs of the caller's environment; all else would change what the site answers.
@@ -101,8 +101,8 @@ class Site:
 
     def create_account(self, env: Mapping[str, str] | None = None) -> Account:
         """Make an account, and remove those of instruments that were killed; raises BenchError when that fails."""
-        made = self._command(["verifyaccount", "create", "--owner", leftovers.owner()], env)
-        left = [other["username"] for other in made.get("others", []) if leftovers.is_gone(other["owner"])]
+        made = self._command(["verifyaccount", "create", "--owner", orphans.owner()], env)
+        left = [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]
         if left:
             self._command(["verifyaccount", "prune", *left], env, reads=False)
         return Account(made["username"], made["password"])

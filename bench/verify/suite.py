@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from bench.deployment import Running
 from bench.errors import BenchError
+from bench.serve.deployment import Running
 from bench.verify import wire
 from bench.verify.browser import Browser, log_in
 from bench.verify.outcome import BEHAVIOUR, GROUPS, Figure, Finding, Mismatch, NotAsked, NotTried, Outcome

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.identity import worker
+from bench.host.identity import worker
 
 ROWS = 3000
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
-from bench import manifest, paths, production, render, values
+from bench import paths
+from bench.catalog import manifest, values
+from bench.serve import export, render
 
 TEXT = (paths.PROJECT / "docs" / "adding-a-stack.md").read_text("utf-8")
 
 
 def test_the_names_of_the_document_are_the_names_of_the_templates():
     chosen = values.read("production")
-    composition = production.composed_for_files("nginx-uwsgi", "none")
-    places = production.production_places(chosen)
+    composition = export.composed_for_files("nginx-uwsgi", "none")
+    places = export.production_places(chosen)
     wiring = render.wire(composition.stack.servers, places, chosen.names, None)
     context = render.context_of(composition.stack.servers[1], composition, places, wiring, chosen)
     table = TEXT[TEXT.index("| name | what it is |") :]

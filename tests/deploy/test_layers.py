@@ -12,8 +12,11 @@ import sys
 import httpx
 import pytest
 
-from bench import compose, deployment, manifest, paths, site, values
-from bench.compose import Composition, Skip
+from bench import paths
+from bench.catalog import compose, manifest, values
+from bench.project import commands
+from bench.serve import deployment
+from bench.catalog.compose import Composition, Skip
 from tests.deploy.conftest import command
 
 
@@ -62,7 +65,7 @@ def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
         "assert answer.status_code == 200\n"
         "print(json.dumps(dict(answer.headers)))\n"
     )
-    env = {**os.environ, **site.site_environment("sqlite:///:memory:", paths.VAR), **chosen.env}
+    env = {**os.environ, **commands.site_environment("sqlite:///:memory:", paths.VAR), **chosen.env}
     migrated = "from django.core.management import call_command; call_command('migrate', verbosity=0)\n"
     done = subprocess.run(
         [sys.executable, "-c", program.replace("from django.test", f"{migrated}from django.test", 1)],

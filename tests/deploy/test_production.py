@@ -17,9 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import checking, compose, manifest, paths, ports, production, programs, render, supervise, values
-from bench.compose import Skip
-from bench.identity import worker
+from bench import paths, programs
+from bench.catalog import compose, manifest, values
+from bench.host import ports, supervise
+from bench.serve import export, config_check, render
+from bench.catalog.compose import Skip
+from bench.host.identity import worker
 
 STACKS = list(manifest.stacks())
 NAME = "example.org"
@@ -49,13 +52,13 @@ class Host:
             chosen.changed({"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log")}),
             places=places,
         )
-        self.places = production.production_places(self.values)
+        self.places = export.production_places(self.values)
         self.stack = composed.stack
-        self.composition = production.composed_for_files(stack, layer)
+        self.composition = export.composed_for_files(stack, layer)
         for name in ("run", "logs", "store", "tls", "static"):
             (folder / name).mkdir()
         found = composed.modules
-        self.written = production.write(self.composition, self.values, Path(self.places.conf))
+        self.written = export.write(self.composition, self.values, Path(self.places.conf))
         make_certificate(Path(self.places.tls))
         for server in self.stack.servers:
             # As the install note's commands do.
@@ -120,7 +123,7 @@ def test_the_servers_accept_the_files(host, stack):
             wiring = render.wire(made.stack.servers, made.places, settings, ports.free_port)
             context = render.context_of(server, made.composition, made.places, wiring, made.values)
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
-            assert checking.run_check(argv, made.environment(f"benchapp-{server.name}"), server.bad_output) == ""
+            assert config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server.bad_output) == ""
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -257,7 +260,7 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
 )
 def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, changes, unit, cache_url):
     chosen, out = values.read("production").changed(changes), tmp_path / "out"
-    production.write(production.composed_for_files("nginx-uwsgi", layer, chosen.names), chosen, out)
+    export.write(export.composed_for_files("nginx-uwsgi", layer, chosen.names), chosen, out)
     units = {path.stem: path.read_text() for path in (out / "systemd").glob("*.service")}
     assert set(units) == {"benchapp-uwsgi", "benchapp-nginx", unit} - {""}
     env = dict(line.split("=", 1) for line in (out / "site.env").read_text().splitlines() if line[0] != "#")
@@ -311,7 +314,7 @@ def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, s
 @pytest.mark.parametrize("stack", ["nginx-uwsgi", "gunicorn"])
 def test_a_site_without_tls_does_not_ask_for_it(stack, tmp_path):
     chosen = values.read("production").changed({"listener": "plain"})
-    production.write(production.composed_for_files(stack, "none"), chosen, tmp_path / "out")
+    export.write(export.composed_for_files(stack, "none"), chosen, tmp_path / "out")
     assert "BENCHAPP_HTTPS=0\n" in (tmp_path / "out" / "site.env").read_text()
     note = (tmp_path / "out" / "INSTALL.md").read_text()
     assert "The site is served over plain HTTP on 0.0.0.0:443" in note

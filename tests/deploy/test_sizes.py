@@ -12,9 +12,12 @@ import httpx
 import psutil
 import pytest
 
-from bench import cgroups, costs, deployment, sizes
-from bench.cgroups import Unavailable
-from bench.sizes import Size
+from bench.catalog import sizes
+from bench.host import cgroups
+from bench.measure import resource_usage
+from bench.serve import deployment
+from bench.host.cgroups import Unavailable
+from bench.catalog.sizes import Size
 from tests.deploy.test_stacks import Up, runnable, until
 
 pytestmark = pytest.mark.servers
@@ -92,11 +95,11 @@ def load(url: str, connections: int) -> subprocess.Popen:
 
 def test_a_server_that_starts_threads_without_limit_is_killed_and_stays_dead(site_url, monkeypatch):
     runnable("lighttpd-flup")
-    monkeypatch.setattr(costs, "COME_BACK_S", 0.5)
+    monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.5)
     # Less than bronze, so that fewer threads, and less time, are enough.
     monkeypatch.setattr(sizes, "sizes", lambda: {"small": Size("small", 32, 56, 1)})
     with deployment.deployed("lighttpd-flup", database=site_url, size="small") as running:
-        observer = costs.Observer(running)
+        observer = resource_usage.Observer(running)
         visitors = load(running.url, 100)
         try:
             observer.start()
@@ -118,7 +121,7 @@ def test_a_server_that_starts_threads_without_limit_is_killed_and_stays_dead(sit
 def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url):
     runnable("nginx-uwsgi")
     with deployment.deployed("nginx-uwsgi", database=site_url, size="bronze") as running:
-        observer = costs.Observer(running)
+        observer = resource_usage.Observer(running)
         observer.start()
         master = psutil.Process(running.pids["uwsgi"])
         worker, *others = master.children()

@@ -19,11 +19,14 @@ import httpx
 import psutil
 import pytest
 
-from bench import checking, compose, deployment, manifest, paths, production, site, values
-from bench.compose import Skip
+from bench import paths
+from bench.catalog import compose, manifest, values
+from bench.project import commands
+from bench.serve import export, config_check, deployment
+from bench.catalog.compose import Skip
 from bench.errors import BenchError
-from bench.identity import worker
-from bench.supervise import Address
+from bench.host.identity import worker
+from bench.host.supervise import Address
 from tests.deploy.conftest import command
 
 STACKS = list(manifest.stacks())
@@ -55,7 +58,7 @@ def runnable(stack: str, layer: str = "none") -> None:
 @pytest.mark.parametrize(("stack", "layer"), PAIRS)
 def test_the_servers_accept_their_files(stack, layer):
     runnable(stack, layer)
-    findings = checking.check(manifest.stacks()[stack], manifest.layers()[layer])
+    findings = config_check.check(manifest.stacks()[stack], manifest.layers()[layer])
     assert [finding for finding in findings if finding.problem] == []
 
 
@@ -93,7 +96,7 @@ def test_a_layer_gives_the_right_answers(stack, layer, how, site_url):
 def test_a_layer_that_is_told_shows_a_comment_soon(stack, layer, site_url):
     runnable(stack, layer)
     with deployment.deployed(stack, layer, database=site_url) as running:
-        account = json.loads(site.manage(["verifyaccount", "create"], site_url, worker()).splitlines()[-1])
+        account = json.loads(commands.manage(["verifyaccount", "create"], site_url, worker()).splitlines()[-1])
         try:
             with httpx.Client(base_url=running.url) as visitor:
                 values = {**account, "csrfmiddlewaretoken": token(visitor.get("/login/"))}
@@ -110,7 +113,7 @@ def test_a_layer_that_is_told_shows_a_comment_soon(stack, layer, site_url):
                     assert time.monotonic() < deadline, f"{path} is stale"
                     time.sleep(0.05)
         finally:
-            site.manage(["verifyaccount", "delete", account["username"], "--post", "1"], site_url, worker())
+            commands.manage(["verifyaccount", "delete", account["username"], "--post", "1"], site_url, worker())
 
 
 def token(answer: httpx.Response) -> str:
@@ -306,7 +309,7 @@ def test_list_says_what_fits_and_why_not():
 @pytest.mark.parametrize("stack", STACKS)
 def test_production_files_do_not_mention_the_instrument(stack, tmp_path):
     layer = "fragments"
-    written = production.write(production.composed_for_files(stack, layer), values.read("production"), tmp_path / "out")
+    written = export.write(export.composed_for_files(stack, layer), values.read("production"), tmp_path / "out")
     names = {str(path.relative_to(tmp_path / "out")) for path in written}
     assert {"site.env", "INSTALL.md", "logrotate.conf", "systemd/benchapp.target"} <= names
     for server in manifest.stacks()[stack].servers:
@@ -367,11 +370,11 @@ def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path):
     chosen = values.read("production")
     # The server's own file comes first and can be written; the install note cannot.
     broken = dataclasses.replace(chosen, names={**chosen.names, "server_names": ""})
-    composition = production.composed_for_files("gunicorn", "none")
+    composition = export.composed_for_files("gunicorn", "none")
     for folder in (tmp_path / "new", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(BenchError):
-            production.write(composition, broken, folder)
+            export.write(composition, broken, folder)
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 

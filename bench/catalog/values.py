@@ -1,0 +1,126 @@
+"""The settings that templates read, from `deploy/values/<name>.toml`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bench import paths
+from bench.catalog.manifest import read_toml
+from bench.errors import BenchError
+
+# What the instrument asks the site as.
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Values:
+    """One file of values.
+
+    names    the settings that templates use by name
+    env      environment of the site
+    changes  the names that the user changed, with their values
+    places   where things are on the host; empty for `bench`, whose places are its run directory's
+    """
+
+    name: str
+    names: dict[str, Any]
+    env: dict[str, str] = field(default_factory=dict)
+    places: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    def changed(self, changes: dict[str, Any], where: str = "--set") -> Values:
+        """These values with some names changed; raises BenchError, naming `where`, for a name that does not exist."""
+        for name, value in changes.items():
+            if name not in self.names:
+                raise BenchError(
+                    f"{where} {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}"
+                )
+            if problem := _problem(name, value, self.names[name]):
+                raise BenchError(f"{where} {name}={value}: {problem}")
+        return replace(self, names={**self.names, **changes}, changes={**self.changes, **changes})
+
+
+# Names whose value is one of a few, and numbers that may be zero.
+CHOICES = {
+    "listener": ("plain", "tls"),
+    "redirect": ("off", "on"),
+    "cache": ("memcached", "redis"),
+    "io_cache": (0, 1),
+}
+MAY_BE_ZERO = ("upstream_keepalive",)
+# Texts that stand unquoted in the servers' files: what they must look like as a whole, and what that is called.
+FORMS = {
+    "server_names": (r"[\w.*:\[\]-]+( [\w.*:\[\]-]+)*", "one host name or more, with one space between two"),
+    "access_log": (r"[^\s;{}\"'#\\]+", "off, or a file name without spaces and quotes"),
+}
+LARGEST_PORT = 65535
+LARGEST = 2**31 - 1
+
+
+def _problem(name: str, value: Any, usual: Any) -> str:
+    """What is wrong with a new value of a name that is usually `usual`, or an empty string."""
+    if isinstance(usual, dict) and not isinstance(value, dict):
+        return "it is a table; change it in the file"
+    if name in CHOICES and value not in CHOICES[name]:
+        return f"use {' or '.join(map(str, CHOICES[name]))}"
+    if name in FORMS and not re.fullmatch(FORMS[name][0], str(value)):
+        return f"use {FORMS[name][1]}"
+    if isinstance(usual, int):
+        smallest = 0 if name in MAY_BE_ZERO or name in CHOICES else 1
+        if not isinstance(value, int) or value < smallest:
+            return f"use a whole number, {smallest} or more"
+        largest = LARGEST_PORT if name.endswith("_port") else LARGEST
+        if value > largest:
+            return f"use a whole number, {largest} at most"
+    return ""
+
+
+def read(name: str = "bench") -> Values:
+    """The values called `name`; raises BenchError that lists the names there are, or names a value that cannot be."""
+    path = paths.DEPLOY / "values" / f"{name}.toml"
+    names = sorted(item.stem for item in path.parent.glob("*.toml"))
+    # A name, not a path: `../values/bench` would lead to a file, too.
+    if name not in names:
+        known = ", ".join(names)
+        raise BenchError(f"no values called {name!r} in deploy/values; there are: {known}")
+    table = read_toml(path)
+    env = {key: str(value) for key, value in table.pop("env", {}).items()}
+    places = table.pop("places", {})
+    usual = read_toml(path.with_name("bench.toml"))
+    for key, value in table.items():
+        if problem := _problem(key, value, usual.get(key, value)):
+            raise BenchError(f"{path}: {key} = {value!r}: {problem}")
+    return Values(name, table, env, places)
+
+
+def parse_changes(texts: list[str], where: str = "--set") -> dict[str, Any]:
+    """`["processes=5"]` as `{"processes": 5}`: whole numbers become numbers, all else stays text.
+
+    Raises BenchError, naming `where`, for a text of another form.
+    """
+    changes: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BenchError(f"{where} {text}: write it as NAME=VALUE, for example processes=5")
+        changes[name] = int(value) if value.isdecimal() else value
+    return changes
+
+
+def environment(texts: list[str]) -> dict[str, str]:
+    """`["DEBUG=1"]` as `{"DEBUG": "1"}`; raises BenchError for anything of another form."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise BenchError(f"--env {text}: write it as NAME=VALUE, for example --env DEBUG=1")
+        pairs[name] = value
+    hosts = pairs.get("ALLOWED_HOSTS", LOOPBACK)
+    if not {LOOPBACK, "*"} & {host.strip() for host in hosts.split(",")}:
+        # It would never be ready: each answer to the instrument would be 400.
+        raise BenchError(
+            f"--env ALLOWED_HOSTS={hosts}: the site is asked as {LOOPBACK} here; write ALLOWED_HOSTS={LOOPBACK},{hosts}"
+        )
+    return pairs

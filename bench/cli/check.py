@@ -1,0 +1,32 @@
+"""Check the manifests and the rendered files: every template renders, each server's own configuration test passes."""
+
+from __future__ import annotations
+
+import argparse
+
+from bench.catalog import compose, manifest
+from bench.serve.config_check import Finding, check
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `check`."""
+    parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks to check (default: all)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print a line a check; returns 1 when one failed."""
+    chosen = [compose.stack(name) for name in args.stacks] or list(manifest.stacks().values())
+    manifest.services()
+    failed = 0
+    for stack in chosen:
+        for layer in manifest.layers().values():
+            for finding in check(stack, layer):
+                failed += bool(finding.problem and not finding.skipped)
+                print(_line(finding), flush=True)
+    return 1 if failed else 0
+
+
+def _line(finding: Finding) -> str:
+    word = "skip" if finding.skipped else "FAIL" if finding.problem else "ok"
+    where = f"{finding.stack} {finding.layer} {finding.server}".rstrip()
+    return f"{word:4}  {where}{': ' + finding.problem if finding.problem else ''}"

@@ -1,0 +1,36 @@
+"""Print requests/s of every case that two runs measured: medians of A and B, their ratio and a verdict on B.
+
+B is faster or slower where the whole 95 % interval of the ratio differs from 1 by more than the margin; else it is
+inconclusive. Runs of unlike environments are refused, with what differs, unless --unlike is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from bench.errors import BenchError
+from bench.report import read_measured
+from bench.report.comparison import compare, render
+from bench.results.records import folder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("before", metavar="DIR_A", type=folder, help="folder of a run")
+    parser.add_argument("after", metavar="DIR_B", type=folder, help="folder of the run to compare with it")
+    parser.add_argument("--unlike", action="store_true", help="compare runs of unlike environments all the same")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the comparison. Raises BenchError, in one line, when there is none to make."""
+    comparison = compare(read_measured(args.before), read_measured(args.after))
+    if comparison.warnings and not args.unlike:
+        raise BenchError(
+            f"{args.before} and {args.after} were not measured alike: {'; '.join(comparison.warnings)}; "
+            "--unlike compares them all the same"
+        )
+    for warning in comparison.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    print("\n".join(render(comparison, args.before, args.after)))
+    return 0

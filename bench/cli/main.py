@@ -1,0 +1,80 @@
+"""The command line: one parser, one subcommand a verb, every error one line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+
+from bench.errors import BenchError
+
+# Each command is a module of this package with add_arguments(parser) and main(args) -> int, in the order of a run. Only
+# the module of the command that runs is imported, so that `--help` needs none of them.
+COMMANDS = {
+    "list": "stacks and layers, what fits what, what can run here and why not",
+    "check": "manifests, templates and each server's own configuration test",
+    "render": "write a stack's configuration files, for production with systemd units",
+    "up": "serve the site by a stack until Ctrl-C",
+    "verify": "prove that stacks and layers give right answers",
+    "run": "measure stacks under layers into a folder of results",
+    "report": "write a run's report: HTML (with its throughput chart as SVG), Markdown or CSV",
+    "compare": "set two runs side by side: ratios, and which differences are real",
+    "reproduce": "repeat a published benchmark and say which of its conclusions hold here",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line: what is wrong and where to read on."""
+
+    def error(self, message: str) -> None:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+class CommandParser(Parser):
+    """The parser of one command, completed by the command's module when it is asked to parse."""
+
+    module: str | None = None
+
+    def complete(self) -> CommandParser:
+        """Add the command's own arguments, once."""
+        if self.module:
+            command, self.module = importlib.import_module(self.module), None
+            self.description = command.__doc__
+            command.add_arguments(self)
+            self.set_defaults(main=command.main)
+        return self
+
+    def parse_known_args(self, args=None, namespace=None):
+        return super(CommandParser, self.complete()).parse_known_args(args, namespace)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = Parser(
+        prog="python -m bench", description="Serve the site by any stack, under any layer; verify, measure, report."
+    )
+    verbs = top.add_subparsers(
+        title="commands", required=True, metavar="COMMAND", dest="command", parser_class=CommandParser
+    )
+    for name, summary in COMMANDS.items():
+        verbs.add_parser(name, help=summary).module = f"bench.cli.{name}"
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns its exit status: 0 done, 1 something failed, 2 it could not be done, 130 interrupted."""
+    args = parser().parse_args(argv)
+    try:
+        return args.main(args)
+    except BenchError as error:
+        print(f"bench {args.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"bench {args.command}: interrupted; everything it started is stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); nothing is left to say, not even when the interpreter flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE

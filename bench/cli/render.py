@@ -1,0 +1,29 @@
+"""Render a stack's files into a directory: for this machine, or with production's values to take to a host, with
+systemd units and a note that says how to install them. Nothing is started."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bench.catalog import manifest, values
+from bench.cli.options import add_set
+from bench.serve.export import composed_for_files, write
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `render`."""
+    parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
+    parser.add_argument("--layer", default=manifest.NO_LAYER, help="a layer, or several joined with + (default: none)")
+    parser.add_argument("--values", default="bench", help="a file of deploy/values (default: bench)")
+    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="a new or empty directory")
+    add_set(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write the files and print their paths."""
+    chosen = values.read(args.values).changed(values.parse_changes(args.set))
+    composition = composed_for_files(args.stack, args.layer, chosen.names)
+    for path in write(composition, chosen, args.to):
+        print(path)
+    return 0

@@ -1,0 +1,218 @@
+"""Repeat one of the four published benchmarks: make its runs as published (or shortened), then report published beside
+measured and which of its conclusions hold here. A reproduction that is stopped goes on with --resume."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from bench import paths, report
+from bench.catalog import compose, manifest
+from bench.cli import run
+from bench.errors import BenchError
+from bench.measure import guards
+from bench.measure.progress import say
+from bench.measure.session import Host
+from bench.measure.trial import now
+from bench.results import records, reproduction
+from bench.results.reproduction import Part, Reproduction
+from bench.serve import database
+
+# An option of `run` for each value of a part.
+OPTIONS = {
+    "stacks": "--stack",
+    "layers": "--layer",
+    "workloads": "--workload",
+    "levels": "--level",
+    "sizes": "--size",
+    "rounds": "--rounds",
+    "duration_s": "--duration",
+}
+FALLBACK = "sqlite"
+NOTHING = "nothing to measure here: "  # how a run begins to say that no case of it can run
+STOPPED = 128  # exit statuses above this one: a signal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `reproduce`."""
+    names = list(reproduction.benchmarks())
+    parser.add_argument("benchmark", nargs="?", choices=names, metavar="BENCHMARK", help=", ".join(names))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds of a few seconds: for the order of things")
+    parser.add_argument("--database", metavar="D", help="sqlite, postgresql or a URL (default: the published one)")
+    parser.add_argument(
+        "--guard",
+        action="append",
+        metavar="NAME=BOUND",
+        help="as of `run`: when a trial is void, or off (repeatable)",
+    )
+    parser.add_argument(
+        "--to", type=records.folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
+    )
+    parser.add_argument(
+        "--resume", type=records.folder, metavar="DIR", help="go on with the reproduction in that folder"
+    )
+
+
+def main(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Make the runs and the report; returns 0, 1 when a case failed, 130 or 143 when stopped."""
+    directory, record = _resumed(args) if args.resume else _begun(args)
+    database = _same_database(args, record) if args.resume else args.database
+    statuses = []
+    for number, part in enumerate(record.parts, 1):
+        say(f"{record.benchmark}, part {number} of {len(record.parts)}: {part.name}")
+        done, status = _make(directory, record, part, database, host)
+        record = _with(record, done)
+        reproduction.write(directory, record)
+        if status > STOPPED:
+            url = " --database URL" if _is_url(record.database) else ""
+            print(f"go on with: python -m bench reproduce --resume {directory}{url}", file=sys.stderr)
+            return status
+        statuses.append(status)
+    _check_something_ran(directory, record)
+    record = replace(record, finished_at=now())
+    reproduction.write(directory, record)
+    print(report.write(directory))
+    return max(statuses)
+
+
+# ------------------------------------------------------------------------------------- beginning, resuming
+
+
+def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
+    if args.benchmark is None:
+        raise BenchError(f"name a benchmark: {', '.join(reproduction.benchmarks())}; or --resume DIR")
+    directory = args.to or run.new_folder()
+    if (directory / reproduction.FILE).exists():
+        raise BenchError(f"{directory}: already holds a reproduction; go on with it: --resume {directory}")
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise BenchError(f"{directory}: not an empty directory; give --to a new one")
+    paths.must_be_plain(directory)
+    guards.bounds(args.guard or [])
+    database.parse(args.database, manifest.services())
+    parts = reproduction.benchmarks()[args.benchmark]["parts"]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BenchError(f"{directory}: cannot be made: {error.strerror}") from None
+    words = ("python", "-m", "bench", *sys.argv[1:])
+    record = Reproduction(
+        format=reproduction.FORMAT,
+        benchmark=args.benchmark,
+        quick=args.quick,
+        database=run.without_password(args.database) if args.database else None,
+        command=tuple(run.without_password(word) for word in words),
+        started_at=now(),
+        finished_at=None,
+        parts=tuple(Part(part["name"]) for part in parts),
+        guards=tuple(args.guard or ()),
+    )
+    reproduction.write(directory, record)
+    return directory, record
+
+
+def _resumed(args: argparse.Namespace) -> tuple[Path, Reproduction]:
+    for name in ("benchmark", "to"):
+        if getattr(args, name) is not None:
+            raise BenchError(f"--resume takes everything from {args.resume}; leave out {name}")
+    for name in ("quick", "guard"):
+        if getattr(args, name):
+            raise BenchError(f"--resume takes everything from {args.resume}; leave out --{name}")
+    record = reproduction.read(args.resume)
+    if record.finished_at:
+        raise BenchError(f"--resume {args.resume}: it is complete; next: python -m bench report {args.resume}")
+    return args.resume, record
+
+
+def _same_database(args: argparse.Namespace, record: Reproduction) -> str | None:
+    """The database to go on with. Raises BenchError when it is not the one that the reproduction began with."""
+    if _is_url(record.database):
+        if args.database is None:
+            hint = "its database was named by URL, which is not kept; give --database"
+            raise BenchError(f"--resume {args.resume}: {hint}")
+        return args.database
+    if args.database not in (None, record.database):
+        raise BenchError(f"--resume {args.resume}: it measures another database; leave out --database")
+    return record.database
+
+
+def _is_url(database: str | None) -> bool:
+    return "://" in (database or "")
+
+
+def _check_something_ran(directory: Path, record: Reproduction) -> None:
+    """Raise BenchError when no part could run, and leave no folder without a figure behind."""
+    if any((directory / part.name / records.RUN_FILE).exists() for part in record.parts):
+        return
+    (directory / reproduction.FILE).unlink()
+    with contextlib.suppress(OSError):
+        directory.rmdir()
+    raise BenchError(f"nothing of {record.benchmark} can run here: {record.parts[0].reason}")
+
+
+def _with(record: Reproduction, done: Part) -> Reproduction:
+    return replace(record, parts=tuple(done if part.name == done.name else part for part in record.parts))
+
+
+# ------------------------------------------------------------------------------------------------- parts
+
+
+def _make(
+    directory: Path, record: Reproduction, part: Part, database: str | None, host: Host | None
+) -> tuple[Part, int]:
+    """Make the part's run, or go on with it; gives what came of it and the exit status of the run.
+
+    A part that cannot run here at all is left out with its reason: that is no failure.
+    """
+    folder = directory / part.name
+    if (folder / records.RUN_FILE).exists():
+        if records.read_info(folder).finished_at:
+            return part, int(any(trial.status == "failed" for trial in records.read_run(folder).trials))
+        words, notes = ["--resume", str(folder)], part.notes
+        words += ["--database", database] if database else []
+    else:
+        asked, notes = _database(record, part.name, database)
+        words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
+        words += [word for guard in record.guards for word in ("--guard", guard)]
+    try:
+        status = run.main(_parsed(words), host)
+    except BenchError as error:
+        if (folder / records.RUN_FILE).exists():
+            raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None
+        say(f"left out: {error}")
+        return replace(part, reason=str(error).removeprefix(NOTHING), notes=notes), 0
+    return replace(part, reason=None, notes=notes), status
+
+
+def words_of(benchmark: str, name: str, quick: bool) -> list[str]:
+    """The arguments of `run` that make a part of a published benchmark, database and folder apart."""
+    data = reproduction.benchmarks()[benchmark]
+    part = next(part for part in data["parts"] if part["name"] == name)
+    part = {**part, **({**data["quick"], **part.get("quick", {})} if quick else {})}
+    words = []
+    for key, option in OPTIONS.items():
+        values = part.get(key, [])
+        for value in values if isinstance(values, list) else [values]:
+            words += [option, str(value)]
+    return words
+
+
+def _database(record: Reproduction, name: str, given: str | None) -> tuple[str, tuple[str, ...]]:
+    """The database of a part: the one given, else the published one where its service is installed."""
+    if given:
+        return given, ()
+    parts = reproduction.benchmarks()[record.benchmark]["parts"]
+    wanted = next(part for part in parts if part["name"] == name).get("database", FALLBACK)
+    service = manifest.services().get(wanted)
+    if service and (missing := compose.missing_programs(service)):
+        return FALLBACK, (f"{wanted} is not installed ({', '.join(missing)}): {FALLBACK} stands in for it",)
+    return wanted, ()
+
+
+def _parsed(words: Iterable[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench run")
+    run.add_arguments(parser)
+    return parser.parse_args(list(words))

@@ -1,0 +1,69 @@
+"""Serve the site by a stack until told to stop. Prints one line, `ready http://127.0.0.1:PORT/`, when it serves;
+Ctrl-C or SIGTERM stops all of it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+
+from bench.catalog import manifest, values
+from bench.catalog.values import environment
+from bench.cli.options import add_set, add_size, port_number
+from bench.errors import DeploymentError
+from bench.serve import deployment
+
+POLL_S = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `up`."""
+    parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
+    parser.add_argument("--layer", default=manifest.NO_LAYER, help="a layer, or several joined with + (default: none)")
+    parser.add_argument("--port", type=port_number, help="the port on 127.0.0.1 (default: a free one)")
+    parser.add_argument(
+        "--database", metavar="URL|postgresql", help="sqlite (default), postgresql (a private cluster) or a URL"
+    )
+    add_size(parser)
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="K=V", help="a variable of the site's environment"
+    )
+    add_set(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Serve until a signal comes; returns 0 when stopped by it."""
+    # Both are said: a shell starts what it puts in the background with SIGINT ignored.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    try:
+        with deployment.deployed(
+            args.stack,
+            args.layer,
+            database=args.database,
+            size=args.size,
+            port=args.port,
+            env=environment(args.env),
+            changes=values.parse_changes(args.set),
+        ) as running:
+            for note in running.notes:
+                print(f"note: {note}", file=sys.stderr)
+            print(f"ready {running.url}/", flush=True)
+            _watch(running)
+    except KeyboardInterrupt:
+        # Ctrl-C is how a person ends it, so that is no failure; before it serves, too.
+        return 0
+    return 0
+
+
+def _stop(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _watch(running: deployment.Running) -> None:
+    """Wait for a signal; raises DeploymentError when a server or service ends by itself."""
+    while True:
+        time.sleep(POLL_S)
+        if error := running.died():
+            raise DeploymentError(f"{error.message}; all else is stopped", error.log)

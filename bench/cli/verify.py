@@ -1,0 +1,199 @@
+"""The `verify` command: bring each deployment up, run the suite through its front port, say what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterable
+
+from bench import paths
+from bench.catalog import compose, manifest, values
+from bench.cli.line import Line
+from bench.cli.up import add_set, add_size, environment
+from bench.errors import BenchError, DeploymentError
+from bench.host.identity import worker
+from bench.project import commands
+from bench.serve import database, deployment
+from bench.verify import table
+from bench.verify.outcome import GROUPS, Outcome
+from bench.verify.site import Site, prepare
+from bench.verify.suite import all_checks, chosen, must_know, verify_url
+from bench.verify.table import Skip
+from bench.verify.unknown import must_answer, unknown_site
+from bench.verify.verifier import Verifier
+from bench.verify.wire import Target
+
+UP = "up"
+TARGET = "target"
+NEEDS_LAYER = "these checks are made only where there is a layer"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `verify`."""
+    parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks of `list` (default: all)")
+    parser.add_argument(
+        "--layer", action="append", metavar="L", help="a layer, or several joined with + (repeatable; default: all)"
+    )
+    parser.add_argument("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
+    parser.add_argument(
+        "--group", action="append", default=[], choices=GROUPS, metavar="G", help=f"run only these: {', '.join(GROUPS)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="leave out the checks that take seconds, as `run` does")
+    parser.add_argument("--list-checks", action="store_true", help="print the checks with what each proves, and stop")
+    parser.add_argument(
+        "--database", metavar="URL|postgresql", help="sqlite (default), postgresql (a private cluster) or a URL"
+    )
+    add_size(parser)
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="K=V", help="a variable of the site's environment"
+    )
+    parser.add_argument(
+        "--target",
+        metavar="URL",
+        help="a site of this project that runs already; --layer says its layer, --database its database. Without "
+        "--database, what needs the site's own answers or an account is not tried",
+    )
+    parser.add_argument(
+        "--load", type=seconds, default=2.5, metavar="SEC", help="how long 100 clients ask at once (default: 2.5)"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    add_set(parser)
+
+
+def seconds(text: str) -> float:
+    """A number of seconds from 0.1 to 60, for argparse."""
+    with contextlib.suppress(ValueError):
+        if 0.1 <= float(text) <= 60:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 60")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Verify what is asked for; returns 1 when a check fails or a deployment does not come up, 2 for nothing to do."""
+    if args.list_checks:
+        return _print_checks(args.json)
+    must_know(args.check)
+    signal.signal(signal.SIGTERM, _stop)
+    outcomes, skips = (_verify_target(args), []) if args.target else _verify_deployments(args)
+    if args.json:
+        print(json.dumps(table.as_document(outcomes, skips), indent=2))
+    elif outcomes:
+        print(table.as_text(outcomes, skips))
+    if not outcomes:
+        print(f"bench verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
+        return 2
+    return 0 if all(item.ok for item in outcomes) else 1
+
+
+def _stop(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _print_checks(as_json: bool) -> int:
+    checks = [{"check": item.name, "group": item.group, "proves": item.title} for item in all_checks()]
+    if as_json:
+        print(json.dumps(checks, indent=2))
+    else:
+        wide, group = (max(len(item[key]) for item in checks) for key in ("check", "group"))
+        print("\n".join(f"{item['check']:{wide}}  {item['group']:{group}}  {item['proves']}" for item in checks))
+    return 0
+
+
+def _verify_target(args: argparse.Namespace) -> list[Outcome]:
+    """Run the suite against a site that somebody else has brought up."""
+    if args.stacks:
+        raise BenchError(f"--target {args.target}: it runs already, so name no STACK")
+    if args.layer and len(args.layer) > 1:
+        raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
+    target = Target.parse(args.target)
+    layer = args.layer[0] if args.layer else manifest.NO_LAYER
+    declared = {item.check: item.reason for item in compose.declared((), compose.layers(layer))}
+    must_answer(target)
+    asked, env = _site_of(target, args)
+    with Line(f"{target.origin} with layer {layer}") as line:
+        return verify_url(
+            target,
+            asked,
+            stack=TARGET,
+            layer=layer,
+            env=env,
+            declared=declared,
+            only=args.check,
+            groups=args.group,
+            load_s=args.load,
+            thorough=not args.quick,
+            progress=line.check,
+        )
+
+
+def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
+    """The site's own answers, from its database where that is named, and the environment of its commands."""
+    if not args.database:
+        return unknown_site(target, paths.PROJECT / "static"), environment(args.env)
+    chosen = database.parse(args.database, manifest.services())
+    if not chosen.url:
+        raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
+    env = {**commands.site_environment(chosen.url, paths.VAR), **environment(args.env)}
+    return prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix), environment(args.env)
+
+
+def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[Skip]]:
+    """Bring up each deployment asked for that can run here, one after another, and verify it."""
+    pairs, skips = plan(args.stacks, args.layer or [])
+    idle = [pair for pair in pairs if not chosen(args.check, args.group, {}, pair[1])]
+    pairs = [pair for pair in pairs if pair not in idle]
+    skips += [Skip(*pair, NEEDS_LAYER) for pair in idle]
+    verifier, outcomes = Verifier(args.check, args.load, groups=args.group, thorough=not args.quick), []
+    for number, (stack, layer) in enumerate(pairs, 1):
+        started = time.monotonic()
+        with Line(f"{number} of {len(pairs)}, {stack} with layer {layer}") as line:
+            found = _verify_one(verifier, stack, layer, args, line)
+        outcomes += found
+        took = time.monotonic() - started
+        print(
+            f"{stack} with layer {layer}: {table.count(found)} ({took:.1f} s with starting and stopping)",
+            file=sys.stderr,
+            flush=True,
+        )
+    return outcomes, skips
+
+
+def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Namespace, line: Line) -> list[Outcome]:
+    line.say("starting")
+    try:
+        with deployment.deployed(
+            stack,
+            layer,
+            database=args.database,
+            size=args.size,
+            env=environment(args.env),
+            changes=values.parse_changes(args.set),
+        ) as running:
+            found = verifier.verify(running, line.check)
+            if died := running.died():
+                found.append(_not_up(stack, layer, died))
+            return found
+    except DeploymentError as error:
+        return [_not_up(stack, layer, error)]
+
+
+def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
+    return Outcome(stack, layer, UP, False, "the deployment comes up and stays up", str(error))
+
+
+def plan(stacks: Iterable[str], layers: Iterable[str]) -> tuple[list[tuple[str, str]], list[Skip]]:
+    """Which pairs of stack and layer can run here, and which of those asked for cannot; nothing named means all."""
+    pairs, skips = [], []
+    chosen_layers = list(layers) or list(manifest.layers())
+    for name in list(stacks) or list(manifest.stacks()):
+        for layer in chosen_layers:
+            composed = compose.compose(compose.stack(name), compose.layers(layer))
+            if isinstance(composed, compose.Skip):
+                skips.append(Skip(name, layer, composed.reason))
+            else:
+                pairs.append((name, layer))
+    return pairs, skips

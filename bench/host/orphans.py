@@ -1,0 +1,122 @@
+"""A register of what runs, so that a deployment whose instrument was killed is cleaned up by the next command."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import uuid
+from pathlib import Path
+
+import psutil
+
+from bench import paths
+from bench.host import cgroups
+from bench.host.cgroups import Group
+
+
+class Register:
+    """The entry of one deployment under `var/run/`: who owns it, its control group, and every process it started."""
+
+    def __init__(self, scratch: Path):
+        folder = paths.VAR / "run"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._entry = folder / f"{uuid.uuid4().hex}.json"
+        self._record = {"owner": _stamp(os.getpid()), "scratch": str(scratch), "processes": []}
+        self._write()
+
+    def add(self, pid: int) -> None:
+        """Write down a process just started; it leads a session of its own."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._record["processes"].append(_stamp(pid))
+            self._write()
+
+    def add_group(self, group: Group) -> None:
+        """Write down a control group that is about to be made."""
+        self._record["group"] = {"folders": [str(folder) for folder in group.folders], "version": group.version}
+        self._write()
+
+    def close(self) -> None:
+        """Forget the deployment: all of it is stopped."""
+        self._entry.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        temporary = self._entry.with_suffix(".tmp")
+        temporary.write_text(json.dumps(self._record), "utf-8")
+        temporary.replace(self._entry)
+
+
+def clean() -> int:
+    """Kill what the deployments of killed instruments left running and remove their sockets and temporary files.
+
+    Returns how many such deployments there were.
+    """
+    cleaned = 0
+    for entry in sorted((paths.VAR / "run").glob("*.json")):
+        try:
+            record = json.loads(entry.read_text("utf-8"))
+        except (OSError, ValueError):
+            continue
+        if _runs(*record["owner"]):
+            continue
+        for pid, since in record["processes"]:
+            _kill_session(pid, since)
+        if found := record.get("group"):
+            group = cgroups.existing(found["folders"], found["version"])
+            if group:
+                group.remove()
+        shutil.rmtree(record["scratch"], ignore_errors=True)
+        entry.unlink(missing_ok=True)
+        cleaned += 1
+    return cleaned
+
+
+def owner() -> str:
+    """This process in a word that no other ever has: machine, its start, process number, and the process's start."""
+    pid, since = _stamp(os.getpid())
+    return f"{socket.gethostname()} {_boot()} {pid} {since:.2f}"
+
+
+def is_gone(owner: str) -> bool:
+    """Whether the process that gave itself this word has ended; False for one of another machine, and if in doubt."""
+    words = owner.split(" ")
+    if len(words) != 4 or words[0] != socket.gethostname():
+        return False
+    _, boot, pid, since = words
+    try:
+        return boot != _boot() or not _runs(int(pid), float(since))
+    except ValueError:
+        return False
+
+
+def _boot() -> str:
+    """What tells this start of the machine from its others."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+
+
+def _stamp(pid: int) -> tuple[int, float]:
+    return pid, psutil.Process(pid).create_time()
+
+
+def _runs(pid: int, since: float) -> bool:
+    try:
+        return abs(psutil.Process(pid).create_time() - since) < 1
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _kill_session(leader: int, since: float) -> None:
+    """Kill every process of the session that `leader` began.
+
+    The kernel gives a process number to nobody while a session bears it, so members without their leader are ours; a
+    leader that began at another time is a stranger's.
+    """
+    if psutil.pid_exists(leader) and not _runs(leader, since):
+        return
+    for pid in psutil.pids():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader:
+                os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,126 @@
+"""What else happens while the load is made: other processes at work, and pages fetched to see that they are right."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import psutil
+
+from bench.measure import http
+
+# Pages with a token of their own differ in so many bytes from visit to visit, and never in length.
+MOST_UNLIKE_BYTES = 256
+# A page about so often, each time another one.
+INTERVAL_S = 1.0
+# How long to wait for a server to write what it has served.
+LOG_WAIT_S = 3.0
+
+
+class Bodies(threading.Thread):
+    """Fetches a page of the workload now and then and compares it with what it was before the load.
+
+    checked  pages fetched
+    wrong    the first thing that was wrong, or empty
+    """
+
+    def __init__(self, base_url: str, expected: Mapping[str, bytes], interval_s: float = INTERVAL_S):
+        super().__init__(name="bodies", daemon=True)
+        self._base_url = base_url
+        self._expected = dict(expected)
+        self._interval_s = interval_s
+        self._end = threading.Event()
+        self._order = random.Random(len(self._expected))
+        self.checked = 0
+        self.wrong = ""
+
+    def run(self) -> None:
+        """Look until told to stop."""
+        while not self._end.wait(self._interval_s):
+            self._look(self._order.choice(list(self._expected)))
+
+    def stop(self) -> None:
+        """Wait for the page under way and look no more."""
+        self._end.set()
+        if self.is_alive():
+            self.join()
+
+    def _look(self, path: str) -> None:
+        try:
+            found = http.get(self._base_url, path)
+        except http.VisitError as error:
+            self.wrong = self.wrong or str(error)
+            return
+        self.checked += 1
+        self.wrong = self.wrong or unlike(path, self._expected[path], found)
+
+
+def unlike(path: str, expected: bytes, found: bytes) -> str:
+    """What is wrong with a body, or empty when it is the page it was before."""
+    if len(found) != len(expected):
+        return f"GET {path}: {len(found):,} bytes, not {len(expected):,}"
+    if found == expected or sum(a != b for a, b in zip(found, expected, strict=True)) <= MOST_UNLIKE_BYTES:
+        return ""
+    return f"GET {path}: another page of the same size"
+
+
+class Bystanders:
+    """Processor time of the whole machine, to see how much of it went to processes outside the trial."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._busy = _busy_s()
+        self._own = time.process_time()
+
+    def share(self, ours_s: Iterable[float | None]) -> float | None:
+        """What others took of all cores since the start; `ours_s` are seconds of the trial's own processes.
+
+        None when the machine does not tell, or one of ours is not known.
+        """
+        known = list(ours_s)
+        elapsed = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
+        busy = _busy_s()
+        if busy is None or self._busy is None or None in known or not elapsed:
+            return None
+        ours = sum(known) + time.process_time() - self._own
+        return round(min(1.0, max(0.0, (busy - self._busy - ours) / elapsed)), 4)
+
+
+def _busy_s() -> float | None:
+    """Seconds that processes ran or that the host gave to other machines; interrupts have no owner and do not count."""
+    try:
+        times = psutil.cpu_times()
+    except (OSError, RuntimeError):
+        return None
+    return times.user + getattr(times, "nice", 0.0) + times.system + getattr(times, "steal", 0.0)
+
+
+class AccessLog:
+    """Lines that the front server wrote to its access log since the start, where the deployment keeps one."""
+
+    def __init__(self, *paths: Path):
+        self._path = next((path for path in paths if path.is_file()), None)
+        self._from = self._size()
+
+    def lines(self, at_least: int) -> int | str:
+        """How many lines came, waiting a little for the last ones; a sentence when there is no log."""
+        if self._path is None:
+            return "no access log; --set access_log=access.log makes one where the server can"
+        deadline = time.monotonic() + LOG_WAIT_S
+        while (count := self._count()) < at_least and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return count
+
+    def _size(self) -> int:
+        with contextlib.suppress(OSError, AttributeError):
+            return self._path.stat().st_size
+        return 0
+
+    def _count(self) -> int:
+        with self._path.open("rb") as file:
+            file.seek(self._from)
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))

@@ -1,0 +1,154 @@
+"""What one load costs a deployment, and what it leaves behind: sampled while it lasts, looked at when it is over.
+
+The observer's own price is part of the record: processor seconds of the whole instrument, the load tool not included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from bench.host.processes import Sampler, Usage, members
+
+# How long a site may take to answer again after a load, and connections to be closed.
+COME_BACK_S = 5.0
+SETTLE_S = 1.0
+POLL_S = 0.05
+# The state of a connection in /proc/net/tcp whose other end has closed and ours has not.
+CLOSE_WAIT = "08"
+
+
+class Running(Protocol):
+    """What is observed of a deployment (bench.deployment.Running)."""
+
+    pids: dict[str, int]
+    servers: tuple[str, ...]
+    memory_idle_bytes: dict[str, int | None]
+
+    def oom_kills(self) -> int | None: ...
+
+    def answers(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an observer saw. Fields by the names that a trial's record gives them.
+
+    `figures` belong to a load that went well; `aftermath` is worth keeping of one that did not, too.
+    """
+
+    figures: dict[str, Any] = field(default_factory=dict)
+    aftermath: dict[str, Any] = field(default_factory=dict)
+
+
+class Observer:
+    """Watches a deployment from `start` to `stop`, then `look_back`s at what is left of it; `costs` tells what it saw.
+
+    What is killed counts from when the observer is made, so that a warm-up is part of it.
+    """
+
+    def __init__(self, running: Running):
+        self.costs = Costs()
+        self._running = running
+        self._killed = running.oom_kills()
+        self._sampler = Sampler(running.pids)
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin, right before the load."""
+        self._began, self._used = time.monotonic(), time.process_time()
+        self._sampler.start()
+
+    def stop(self) -> None:
+        """End, right after the load."""
+        if self._stopped:
+            return
+        self._stopped = True
+        usage = self._sampler.stop()
+        lasted, own = time.monotonic() - self._began, time.process_time() - self._used
+        figures = ("memory", "memory_peak_bytes", "memory_slope_bytes_per_s", "cpu_seconds", "processes")
+        self.costs = Costs(
+            figures={name: _each(usage, name) for name in figures},
+            aftermath={
+                "memory_idle_bytes": dict(self._running.memory_idle_bytes),
+                "threads": _each(usage, "threads"),
+                # A database begins and ends processes as it is asked; a server's workers are there to stay.
+                "restarts": _sum(used.replaced for name, used in usage.items() if name in self._running.servers),
+                "observer_cpu_seconds": round(own, 3),
+                "observer_share": round(own / (lasted * (psutil.cpu_count() or 1)), 5),
+            },
+        )
+
+    def look_back(self) -> None:
+        """See what the load has left behind; takes a moment until the deployment has settled."""
+        came_back = until(self._running.answers, COME_BACK_S)
+        killed = self._running.oom_kills()
+        self.costs.aftermath.update(
+            close_wait=settled_close_wait(self._running.pids),
+            oom_kills=None if killed is None or self._killed is None else killed - self._killed,
+            came_back=came_back,
+        )
+
+
+def _each(usage: Mapping[str, Usage], name: str) -> dict[str, Any]:
+    return {server: getattr(used, name) for server, used in usage.items()}
+
+
+def _sum(numbers: Any) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether the condition came true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+# ------------------------------------------------------------------------------------------ connections
+
+
+def settled_close_wait(pids: Mapping[str, int]) -> dict[str, int | None]:
+    """Connections in CLOSE_WAIT of each server's tree, once those have gone that a server was about to close."""
+    found = close_wait(pids)
+    deadline = time.monotonic() + SETTLE_S
+    while any(found.values()) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+        found = close_wait(pids)
+    return found
+
+
+def close_wait(pids: Mapping[str, int], net: Path = Path("/proc/net")) -> dict[str, int | None]:
+    """TCP connections in CLOSE_WAIT that the process tree of each server holds now; None where it may not be seen."""
+    inodes: set[str] = set()
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            rows = (line.split() for line in (net / name).read_text().splitlines()[1:])
+            inodes |= {row[9] for row in rows if row[3] == CLOSE_WAIT}
+    return {name: _held(pid, inodes) if inodes else 0 for name, pid in pids.items()}
+
+
+def _held(root: int, inodes: set[str]) -> int | None:
+    """How many of the sockets the tree has open; workers that share one hold it once."""
+    held = set()
+    for pid in members(root):
+        try:
+            for entry in (Path("/proc") / str(pid) / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    held.add(str(entry.readlink()))
+        except PermissionError:
+            return None
+        except OSError:
+            # It has ended meanwhile.
+            continue
+    return sum(f"socket:[{inode}]" in held for inode in inodes)

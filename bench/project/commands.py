@@ -1,0 +1,116 @@
+"""Running the site's own commands as a person would, `manage.py ...`; the instrument knows the site only so far."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import paths
+from bench.errors import BenchError
+from bench.host.identity import Identity
+
+# What a program needs of the caller's environment. All else stays out: servers read variables of their own
+# (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
+INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+# What `check` was told is right, so that a run of many trials asks once.
+_answered: set[tuple] = set()
+# The instrument's own commands live in an app that the served site does not need to install.
+COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
+STATIC_SOURCE = paths.PROJECT / "static"
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """The environment that every program starts from, with `home` as its home directory."""
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    # Temporary files go the way of the deployment, also where a server leaves them behind.
+    places = {"HOME": str(home), "TMPDIR": str(home)}
+    return {"LANG": "C.UTF-8", **kept, **places, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def site_environment(database_url: str, home: Path) -> dict[str, str]:
+    """The environment of one of the site's commands on that database."""
+    return {
+        **clean_environment(home),
+        "DATABASE_URL": database_url,
+        "BENCHAPP_STATIC_ROOT": str(static_root()),
+        # A key of its own: nothing signed outlives it, and the key file may be closed to the servers.
+        "SECRET_KEY": secrets.token_urlsafe(50),
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+    }
+
+
+def static_root() -> Path:
+    """Where `collectstatic` puts the static files."""
+    return paths.VAR / "static"
+
+
+def manage(
+    words: list[str], database_url: str, identity: Identity, *, show: bool = False, env: dict[str, str] | None = None
+) -> str:
+    """Run `manage.py` with `words` and return what it printed; with `show`, its output goes to standard error.
+    `env` is the environment to run it in; one without any layer when None.
+
+    Raises BenchError with the command's last line when it fails.
+    """
+    argv = [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words]
+    done = subprocess.run(
+        argv,
+        env={**(env or site_environment(database_url, paths.VAR)), **COMMANDS_ENV},
+        cwd=paths.PROJECT,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr if show else subprocess.PIPE,
+        stderr=None if show else subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode != 0:
+        lines = (done.stderr or "").strip().splitlines()
+        raise BenchError(f"manage.py {' '.join(words)} failed: {lines[-1] if lines else 'see above'}")
+    return done.stdout or ""
+
+
+def check(database_url: str, env: dict[str, str], identity: Identity, *, settings_only: bool = False) -> None:
+    """Let the site say whether it can be served with these settings on that database; it is asked once for the same.
+
+    Raises BenchError with its words when it cannot.
+    """
+    question = (database_url, tuple(sorted(env.items())), settings_only)
+    if question in _answered:
+        return
+    words = ["sitecheck", *(["--settings-only"] if settings_only else [])]
+    done = subprocess.run(
+        [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words],
+        env={**site_environment(database_url, paths.VAR), **env, **COMMANDS_ENV},
+        cwd=paths.PROJECT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"manage.py sitecheck exited with status {done.returncode}"]
+        raise BenchError(lines[-1].removeprefix("CommandError: ").removeprefix("manage.py: "))
+    _answered.add(question)
+
+
+def collect_static(identity: Identity) -> None:
+    """Collect the static files when any of them is newer than the last collection."""
+    manifest = static_root() / "staticfiles.json"
+    if manifest.is_file():
+        collected = manifest.stat().st_mtime
+        if all(path.stat().st_mtime <= collected for path in STATIC_SOURCE.rglob("*")):
+            return
+    static_root().mkdir(parents=True, exist_ok=True)
+    identity.give_tree(static_root())
+    manage(["collectstatic", "--noinput", "--verbosity", "0"], "sqlite:///:memory:", identity)
+
+
+def static_names() -> dict[str, str]:
+    """The hashed name of every static file by its plain one, as the last collection wrote them."""
+    manifest = static_root() / "staticfiles.json"
+    try:
+        return json.loads(manifest.read_text("utf-8"))["paths"]
+    except (OSError, ValueError, KeyError):
+        raise BenchError(f"{manifest}: no collected static files; run ./manage.py collectstatic") from None

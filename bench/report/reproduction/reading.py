@@ -1,0 +1,200 @@
+"""What the runs of a reproduction measured, found by name: a published row or claim says where, this gives the figures.
+
+A place is a mapping as in published.toml: `stack` (or `stacks`, for their median), `layer`, `workload`, `size`, and
+`level` (default: the highest that was planned) or `pick` ("min" or "max": that level's figure in each round).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.figures.stats import Spread, paired, spread, unpaired
+from bench.report.model import MEASURED, Report, Row, per_thousand, total
+from bench.results import stability
+from bench.results.records import Trial
+
+DEFAULTS = {"layer": "none", "size": "unlimited"}
+
+Place = Mapping[str, Any]
+Rounds = dict[int, float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure by round, and the run it comes from; empty where nothing was measured, then `why` says why not."""
+
+    rounds: Rounds = field(default_factory=dict)
+    run: int | None = None
+    why: str = ""
+    of: str = ""  # of several stacks: how many of them it is the median of
+
+    @property
+    def spread(self) -> Spread | None:
+        """Median and range."""
+        return spread(self.rounds.values())
+
+
+class Reading:
+    """The reports of a reproduction's runs, asked for figures."""
+
+    def __init__(self, reports: Sequence[Report], left_out: Sequence[tuple[Mapping[str, Any], str]] = ()):
+        self.reports = reports
+        self.left_out = left_out  # parts, as in published.toml, that could not run, and why not
+
+    def rows(self, place: Place) -> tuple[int | None, list[Row]]:
+        """The run that has this case, and its rows, one a level, the highest first."""
+        wanted = {**DEFAULTS, **place}
+        for index, report in enumerate(self.reports):
+            rows = [
+                row
+                for panel in report.panels
+                if (panel.setting.workload, panel.setting.size) == (wanted["workload"], wanted["size"])
+                and (row := panel.row(wanted["stack"], wanted["layer"])) is not None
+            ]
+            if rows:
+                return index, sorted(rows, key=lambda row: -row.setting.level)
+        return None, []
+
+    def figure(self, place: Place, metric: str) -> Figure:
+        """The figure of a place, round by round."""
+        if "stacks" in place:
+            return self._median_of(place, metric)
+        run, rows = self.rows(place)
+        if not rows:
+            return Figure(why=self._why_absent(place))
+        pick = None if "level" in place else place.get("pick")
+        if not pick:
+            level = place.get("level", rows[0].setting.level)
+            rows = [row for row in rows if row.setting.level == level]
+            if not rows:
+                return Figure(run=run, why=f"level {level} is not part of these runs")
+        if any(row.wrong for row in rows):
+            return Figure(run=run, why="it gave wrong answers")
+        levels = [by_round(row, metric) for row in rows]
+        # A level that failed served less than those that stood: the highest is among these, the lowest would be the
+        # failed one, which has no figure.
+        has = any if pick == "max" else all
+        numbers = {number: None for figures in levels for number in figures}
+        numbers = [number for number in numbers if has(number in figures for figures in levels)]
+        choose = min if pick == "min" else max
+        found = {number: choose(figures[number] for figures in levels if number in figures) for number in numbers}
+        return Figure(found, run, "" if found else _why_not(rows))
+
+    def _median_of(self, place: Place, metric: str) -> Figure:
+        alone = {key: value for key, value in place.items() if key not in ("stacks", "name")}
+        each = [self.figure({**alone, "stack": stack}, metric) for stack in place["stacks"]]
+        known = [figure for figure in each if figure.rounds]
+        if not known:
+            return Figure(why=each[0].why)
+        numbers = [number for number in known[0].rounds if all(number in figure.rounds for figure in known)]
+        found = {number: statistics.median(figure.rounds[number] for figure in known) for number in numbers}
+        of = f"{len(known)} of {len(each)}" if len(known) < len(each) else f"all {len(each)}"
+        return Figure(found, known[0].run, of=of)
+
+    def _why_absent(self, place: Place) -> str:
+        """Why no run has this case: its part could not run, or the stack cannot run here."""
+        stack, layer = place["stack"], place.get("layer", DEFAULTS["layer"])
+        for report in self.reports:
+            for skip in report.run.info.skips:
+                if (skip.stack, skip.layer) == (stack, layer):
+                    return skip.reason
+        for part, reason in self.left_out:
+            if _is_in(part, place):
+                return reason
+        return "not part of these runs"
+
+    def stability(self, place: Place) -> tuple[stability.Rating | None, str]:
+        """The rating of a place over all its levels, and why there is none."""
+        _, rows = self.rows(place)
+        if not rows:
+            return None, self._why_absent(place)
+        found = stability.rate(trial for row in rows for trial in row.trials)
+        return (found, "") if found.rating else (None, _why_not(rows))
+
+    def most_requests(self, place: Place) -> int:
+        """How many requests the trial of a place with most of them made."""
+        _, rows = self.rows(place)
+        return max((trial.requests_total or 0 for row in rows for trial in row.trials), default=0)
+
+    def ratio(self, left: Place, right: Place, metric: str) -> tuple[Spread | None, str]:
+        """Left divided by right, and why there is none.
+
+        Rounds of one run are pairs, those of two runs are not.
+        """
+        first, second = self.figure(left, metric), self.figure(right, metric)
+        for place, figure in ((left, first), (right, second)):
+            if not figure.rounds:
+                return None, f"{name_of(place)}: {figure.why}"
+        return quotient(first, second), ""
+
+
+def _added(trial: Trial) -> float | None:
+    """Memory that the load took beyond idle, in bytes; None where that is not above zero."""
+    peak, idle = total(trial.memory_peak_bytes), total(trial.memory_idle_bytes)
+    return None if peak is None or idle is None or peak <= idle else peak - idle
+
+
+# Metric that is no field of a trial -> how it is computed from one.
+COMPUTED = {
+    "memory_total": lambda trial: total(trial.memory_peak_bytes),
+    "memory_idle": lambda trial: total(trial.memory_idle_bytes),
+    "memory_added": _added,
+    "cpu_per_1000": lambda trial: per_thousand(total(trial.cpu_seconds), trial),
+}
+
+
+def quotient(first: Figure, second: Figure) -> Spread | None:
+    """The ratio of two figures with its 95 % interval, paired by round within one run; None with nothing to divide."""
+    if first.run == second.run:
+        found = paired(second.rounds, first.rounds)
+    else:
+        found = unpaired(list(second.rounds.values()), list(first.rounds.values()))
+    if found is None:
+        return None
+    if found.rounds < 2:
+        return Spread(found.ratio, found.ratio, found.ratio, 1)
+    return Spread(found.ratio, found.low, found.high, found.rounds)
+
+
+def by_round(row: Row, metric: str) -> Rounds:
+    """A figure of a row in each round that measured it."""
+    if metric not in COMPUTED:
+        return row.by_round(metric)
+    found = {number: COMPUTED[metric](trial) for number, trial in row.ok.items()}
+    return {number: value for number, value in found.items() if value is not None}
+
+
+def _is_in(part: Mapping[str, Any], place: Place) -> bool:
+    """Whether a part, had it run, would have measured the place."""
+    wanted = {**DEFAULTS, **place}
+    lists = {"stack": "stacks", "layer": "layers", "workload": "workloads", "size": "sizes"}
+    return all(wanted[key] in part.get(name, [DEFAULTS.get(key)]) for key, name in lists.items())
+
+
+def name_of(place: Place) -> str:
+    """A place in words: its given name, or its stack and whatever else it says."""
+    if name := place.get("name"):
+        return name
+    stack, layer = place.get("stack"), place.get("layer")
+    if stack is None:
+        words = [f"`{layer}`"] if layer else []
+    else:
+        words = [f"`{stack}`"] + ([f"with `{layer}`"] if layer not in (None, DEFAULTS["layer"]) else [])
+    if workload := place.get("workload"):
+        words.append(f"on `{workload}`" if words else f"`{workload}`")
+    if size := place.get("size"):
+        words.append(f"of size `{size}`" if words else f"size `{size}`")
+    if level := place.get("level"):
+        words.append(f"at level {level}" if words else f"level {level}")
+    return " ".join(words)
+
+
+def _why_not(rows: Iterable[Row]) -> str:
+    outcomes = list(dict.fromkeys(row.outcome for row in rows if row.outcome != MEASURED))
+    reasons = list(dict.fromkeys(trial.reason for row in rows for trial in (*row.failed, *row.voided)))
+    if not outcomes:
+        return "not measured"
+    return f"{' and '.join(outcomes)}" + (f": {reasons[0]}" if reasons else "")

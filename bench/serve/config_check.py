@@ -1,0 +1,94 @@
+"""Check the manifests and the rendered files: every template renders, each server's own configuration test passes."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import paths
+from bench.catalog import compose, manifest, values
+from bench.catalog.compose import Composition, Skip
+from bench.catalog.manifest import NO_LAYER
+from bench.host import identity, ports
+from bench.project import commands
+from bench.serve import deployment, render
+
+TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one server's check under one layer; `problem` is empty when it passed."""
+
+    stack: str
+    layer: str
+    server: str
+    problem: str = ""
+    skipped: bool = False
+
+
+def check(stack: manifest.Stack, layer: manifest.Layer) -> list[Finding]:
+    """Render the stack with the layer and run each server's configuration test.
+
+    Without the layer every server is tested; with it, those that read one of its snippets.
+    """
+    if compose.misfit(stack, layer):
+        return []
+    composed = compose.compose(stack, [layer])
+    if isinstance(composed, Skip):
+        return [Finding(stack.name, layer.name, "", composed.reason, skipped=True)]
+    with contextlib.ExitStack() as cleanup:
+        folder = Path(tempfile.mkdtemp(prefix="benchapp-check-"))
+        cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
+        findings = []
+        for server in composed.servers:
+            if server.check and (layer.name == NO_LAYER or server in layer.servers or layer.snippets(server.name)):
+                findings.append(Finding(stack.name, layer.name, server.name, _problem(composed, server, folder)))
+        return findings
+
+
+def _problem(composed: Composition, server: manifest.Server, folder: Path) -> str:
+    """What the server's own test says against its rendered files, or an empty string."""
+    who = identity.worker(folder)
+    chosen = values.read("bench")
+    (folder / "run").mkdir(exist_ok=True)
+    places = deployment.bench_places(folder, folder / "run", who, ports.free_port())
+    for place in (places.conf, places.logs, places.store):
+        Path(place).mkdir(exist_ok=True)
+    who.give_tree(folder)
+    wiring = render.wire(composed.servers, places, render.settings(composed, chosen), ports.free_port)
+    render.write_files(composed, places, wiring, chosen, Path(places.conf))
+    context = render.context_of(server, composed, places, wiring, chosen)
+    argv = render.argv(server.check, context, f"{server.name} check")
+    env = commands.site_environment("sqlite:///:memory:", folder / "run")
+    return run_check([*who.prefix, *argv], env, server.bad_output)
+
+
+def run_check(argv: list[str], env: dict[str, str], bad_output: str = "") -> str:
+    """The last line of a failed configuration test, or an empty string when it passed.
+
+    Some servers' status means nothing; for those `bad_output` is what their output holds when a file is bad.
+    """
+    try:
+        done = subprocess.run(
+            argv,
+            env=env,
+            cwd=paths.PROJECT,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{' '.join(argv)} did not end within {TIMEOUT_S} s"
+    output = (done.stdout + done.stderr).strip()
+    bad = re.search(bad_output, output) if bad_output else done.returncode != 0
+    if not bad:
+        return ""
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines[-1] if lines else f"exit status {done.returncode}"

@@ -1,0 +1,130 @@
+"""The database of a case: the default SQLite file, the private PostgreSQL cluster, or one that the user names."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bench import paths
+from bench.errors import BenchError
+from bench.host.identity import Identity
+from bench.host.shared_service import only_one
+from bench.project import commands
+
+SQLITE = "sqlite"
+
+
+@dataclass(frozen=True)
+class Database:
+    """What `--database` asks for.
+
+    label    what results call it: sqlite, postgresql or the URL's scheme
+    url      the site's DATABASE_URL, or empty until `service` is up and says it
+    service  the service to start, or empty
+    own      whether it is the instrument's to create and fill
+    """
+
+    label: str
+    url: str = ""
+    service: str = ""
+    own: bool = False
+
+
+def default_sqlite() -> Path:
+    """The SQLite file that the site uses when nothing else is said."""
+    return paths.VAR / "data" / "benchapp.sqlite3"
+
+
+def parse(asked: str | None, services: dict) -> Database:
+    """The database of `--database asked`: a URL, `sqlite`, or the name of a service that keeps data.
+
+    Without one it is the DATABASE_URL of the environment, or the default SQLite file.
+    """
+    asked = asked or os.environ.get("DATABASE_URL") or SQLITE
+    if "://" in asked:
+        try:
+            return Database(urlsplit(asked).scheme.partition("+")[0], asked)
+        except ValueError:
+            # The URL is not repeated: it may hold a password.
+            raise BenchError(
+                "--database: no URL that can be read; write postgresql://USER:PASSWORD@HOST/NAME"
+            ) from None
+    if asked == SQLITE:
+        return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True)
+    keepers = [name for name, service in services.items() if service.keeps]
+    if asked not in keepers:
+        raise BenchError(
+            f"--database {asked}: use {', '.join([SQLITE, *keepers])} or a URL such as postgresql://HOST/NAME"
+        )
+    return Database(asked, service=asked, own=True)
+
+
+def try_at_the_door(database: Database, env: dict[str, str], identity: Identity) -> None:
+    """Before anything is started, let the site itself try a database that the user names, and the settings in `env`.
+
+    Nothing is tried where nothing of it is the user's. Raises BenchError in the site's words, which hold no password.
+    """
+    if not database.own:
+        if (path := sqlite_path(database.url)) is not None:
+            _check_sqlite(path, identity)
+        commands.check(database.url, env, identity)
+    elif env:
+        commands.check("sqlite://:memory:", env, identity, settings_only=True)
+
+
+def prepare(database: Database, url: str, identity: Identity) -> None:
+    """See that the database can be served: create and fill one of our own, check one of the user's.
+
+    Raises BenchError when the user's SQLite file is missing or the workers cannot write to it.
+    """
+    if database.own:
+        paths.VAR.mkdir(exist_ok=True)
+        with only_one(paths.VAR / f"{database.label}.lock", f"{database.label}: another stack is filling it; waiting"):
+            _fill_once(database, url, identity)
+    path = sqlite_path(url)
+    if path is not None:
+        _check_sqlite(path, identity)
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of an SQLite URL, or None for another database; a relative one is in the checkout."""
+    parts = urlsplit(url)
+    return paths.PROJECT / parts.path[1:] if parts.scheme == SQLITE else None
+
+
+def _fill_once(database: Database, url: str, identity: Identity) -> None:
+    path = sqlite_path(url)
+    marker = path or paths.VAR / database.service / "filled"
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        identity.give_tree(path.parent)
+    if marker.exists():
+        return
+    print(f"{database.label}: creating the database and loading its rows (once)", file=sys.stderr, flush=True)
+    if path is None:
+        _create_and_fill(url, identity)
+        marker.touch()
+        return
+    # Only a whole file gets the name: one that was interrupted would be taken for a filled database next time.
+    partial = path.with_name(f"{path.name}.partial")
+    for end in ("", "-wal", "-shm", "-journal"):
+        path.with_name(partial.name + end).unlink(missing_ok=True)
+    _create_and_fill(f"sqlite:///{partial}", identity)
+    partial.replace(path)
+
+
+def _create_and_fill(url: str, identity: Identity) -> None:
+    commands.manage(["migrate", "--verbosity", "0"], url, identity, show=True)
+    commands.manage(["loadfixtures"], url, identity, show=True)
+
+
+def _check_sqlite(path: Path, identity: Identity) -> None:
+    if not path.is_file():
+        raise BenchError(
+            f"{path}: no such database; run ./manage.py migrate and ./manage.py loadfixtures with this DATABASE_URL"
+        )
+    identity.must_write(path)
+    identity.must_write(path.parent)

@@ -1,0 +1,282 @@
+"""Manifests: what is wrong in one is told in one line that names the file."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+
+import pytest
+
+from bench import paths
+from bench.catalog import compose, manifest, values
+from bench.errors import BenchError
+from bench.serve import render
+
+GOOD = """
+title = "T"
+about = "A"
+[[server]]
+name = "x"
+programs = ["x"]
+config = "x.conf"
+speaks = "http"
+start = ["{{ program }}"]
+"""
+
+
+def stack_file(tmp_path, text):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    path = folder / "stack.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_stack_of_one_file_needs_nothing_else(tmp_path):
+    stack = manifest.read_stack(stack_file(tmp_path, GOOD))
+    assert stack.name == "mine"
+    assert [server.name for server in stack.servers] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title = ", "not valid TOML"),
+        (GOOD + 'colour = "red"\n', "unknown key 'colour'"),
+        (GOOD.replace('title = "T"', ""), "stack needs 'title'"),
+        (GOOD.replace('programs = ["x"]', 'programs = "x"'), "programs must be a list of strings, not 'x'"),
+        (GOOD.replace('speaks = "http"', ""), "server needs 'speaks'"),
+        (GOOD + 'graceful = "SOON"\n', "graceful is 'SOON'; use a signal's name, such as QUIT"),
+        (GOOD + 'listen = "pipe"\n', "listen is 'pipe'; use one of tcp, unix"),
+        ('title = "T"\nabout = "A"\n', "it has no [[server]]"),
+        (GOOD + GOOD[GOOD.index("[[") :], "two servers have the same name"),
+        (GOOD + "[values]\nprocesses = 1\n", "[values] that differ need a `reason`"),
+        (GOOD + '[[declares]]\ncheck = "x"\n', "declaration needs 'reason'"),
+    ],
+)
+def test_a_wrong_stack_is_told_in_one_line(tmp_path, text, says):
+    path = stack_file(tmp_path, text)
+    with pytest.raises(BenchError) as caught:
+        manifest.read_stack(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert says in message
+    assert "\n" not in message
+
+
+def test_a_common_server_is_completed_by_the_stack():
+    stack = manifest.stacks()["nginx-uwsgi"]
+    inner, outer = stack.servers
+    assert (inner.listen, outer.listen) == ("unix", "tcp")
+    assert inner.programs == manifest.stacks()["uwsgi"].servers[0].programs
+
+
+@pytest.mark.parametrize("name", manifest.stacks())
+def test_every_stack_is_a_folder_that_explains_itself(name):
+    stack = manifest.stacks()[name]
+    assert stack.title
+    assert stack.about.endswith(".")
+    for server in stack.servers:
+        if server.config:
+            assert (stack.folder / server.config).is_file(), f"{name} has no {server.config}"
+            assert server.check, f"{name}: {server.name} has no configuration check"
+
+
+@pytest.mark.parametrize("name", manifest.layers())
+def test_every_layer_names_services_that_exist(name):
+    layer = manifest.layers()[name]
+    for cache in ("memcached", "redis"):
+        services = set(compose.services_of(layer, {"cache": cache}))
+        assert services <= set(manifest.services())
+        assert services & {cache} <= set(layer.without) or not layer.without
+
+
+def test_unknown_names_come_with_the_nearest():
+    with pytest.raises(BenchError, match=r"no stack called 'nginx-uwsgy'; did you mean nginx-uwsgi\?"):
+        compose.stack("nginx-uwsgy")
+    with pytest.raises(BenchError, match="no layer called 'zzz'; there are: none, "):
+        compose.layers("zzz")
+    with pytest.raises(BenchError, match="a layer is named twice"):
+        compose.layers("fragments+fragments")
+    with pytest.raises(BenchError, match="none cannot be joined with another layer"):
+        compose.layers("none+fragments")
+    for name in ("", "+", "fragments+", "+fragments", "fragments++varnish"):
+        says = f"layer {name!r}: a name is missing; write one layer, or several as fragments+varnish"
+        with pytest.raises(BenchError, match=re.escape(says)):
+            compose.layers(name)
+
+
+def test_a_layer_fits_where_a_server_has_a_snippet():
+    layer = manifest.layers()["staticgenerator"]
+    assert compose.misfit(manifest.stacks()["nginx-gunicorn"], layer) == ""
+    reason = compose.misfit(manifest.stacks()["gunicorn"], layer)
+    servers = "apache or cherokee or lighttpd or nginx"
+    assert reason == f"staticgenerator needs {servers} in the chain: it has no snippet for another server"
+
+
+def test_what_a_layer_declares_of_a_server_holds_only_where_the_chain_has_it():
+    layer = manifest.layers()["staticgenerator"]
+    one = manifest.Declaration("whole-pages", "it looks before it opens", server="cherokee")
+    layer = dataclasses.replace(layer, declares=(one,))
+    assert compose.declared((), (layer,), {"uwsgi", "cherokee"}) == (one,)
+    assert compose.declared((), (layer,), {"uwsgi", "nginx"}) == ()
+
+
+def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
+    monkeypatch.setattr(compose.programs, "find", lambda names, search=(): None)
+    skip = compose.compose(manifest.stacks()["nginx-uwsgi"], [manifest.layers()["none"]])
+    assert isinstance(skip, compose.Skip)
+    assert skip.reason == "program not installed: uwsgi; `make servers` installs it on Debian and Ubuntu"
+
+
+def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
+    monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
+    composed = compose.compose(manifest.stacks()["gunicorn"], [manifest.layers()["fragments"]])
+    assert composed.services == ()
+    assert composed.env["CACHE_URL"].startswith("locmemcache://")
+    assert composed.notes == (
+        "fragments: memcached is not installed: each worker process has a cache of its own in memory (locmem)",
+    )
+    for name in ("fragments", "site-middleware", "view-cache"):
+        layer = manifest.layers()[name]
+        (without,) = compose.compose(manifest.stacks()["gunicorn"], [layer]).layers
+        assert (without.told, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
+        assert layer.told
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("locmemcache://x", False),
+        ("", False),  # what the site has without any is a cache of each process, too
+        ("filecache:///tmp/x", True),
+        ("dbcache://x", True),
+        ("redis://127.0.0.1:6379", True),
+    ],
+)
+def test_a_cache_of_ones_own_needs_no_service_and_is_told_as_such_a_cache_can_be(url, told, monkeypatch):
+    monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
+    layers = [manifest.layers()["site-middleware"]]
+    composed = compose.compose(manifest.stacks()["gunicorn"], layers, env={"CACHE_URL": url})
+    assert composed.services == ()
+    assert composed.notes == ("site-middleware: its cache is that of the CACHE_URL given",)
+    (layer,) = composed.layers
+    assert (bool(layer.told), bool(layer.coalesces)) == (told, told)
+
+
+def test_a_cache_of_ones_own_takes_no_service_from_a_layer_that_uses_no_other():
+    composed = compose.compose(
+        manifest.stacks()["nginx-uwsgi"], compose.layers("nginx-memcached+fragments"), env={"CACHE_URL": "dbcache://x"}
+    )
+    assert [service.name for service in composed.services] == ["memcached"]
+    assert composed.notes == ("fragments: its cache is that of the CACHE_URL given",)
+
+
+def test_an_unknown_name_in_a_template_names_the_file():
+    with pytest.raises(BenchError, match=r"x\.conf: 'nosuch' is undefined; docs/adding-a-stack\.md lists the names"):
+        render.text("{{ nosuch }}", {}, "x.conf")
+
+
+def test_no_template_holds_logic_beyond_a_loop_over_addresses():
+    for path in (paths.DEPLOY / "stacks").rglob("*"):
+        if path.is_file():
+            assert "{% if" not in path.read_text("utf-8"), path
+
+
+def test_a_variant_is_a_stack_of_its_own_with_other_values():
+    variant = compose.stack("nginx-cherrypy@processes=25,threads=2")
+    assert variant.name == "nginx-cherrypy@processes=25,threads=2"
+    assert variant.values == {"processes": 25, "threads": 2}
+    assert variant.reason.endswith("; asked for with processes=25,threads=2")
+    assert variant.folder == manifest.stacks()["nginx-cherrypy"].folder
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("uwsgi@workers=3", "stack uwsgi@workers=3: workers: no such value; deploy/values/bench.toml has processes, "),
+        ("uwsgi@processes", "stack uwsgi@processes: processes: write it as NAME=VALUE, for example processes=5"),
+        ("uwsgi@processes=0", "stack uwsgi@processes=0: processes=0: use a whole number, 1 or more"),
+        ("uwsgi@processes=abc", "stack uwsgi@processes=abc: processes=abc: use a whole number, 1 or more"),
+        ("uwsgi@listener=foo", "stack uwsgi@listener=foo: listener=foo: use plain or tls"),
+        ("uwsgi@cache=foo", "stack uwsgi@cache=foo: cache=foo: use memcached or redis"),
+        ("uwsgi@io_cache=2", "stack uwsgi@io_cache=2: io_cache=2: use 0 or 1"),
+        ("uwsgi@http_port=65536", "stack uwsgi@http_port=65536: http_port=65536: use a whole number, 65535 at most"),
+        ("uwsgi@server_names=", "stack uwsgi@server_names=: server_names=: use one host name or more, "),
+        ("uwsgi@server_names=a;b", "stack uwsgi@server_names=a;b: server_names=a;b: use one host name or more, "),
+        ("uwsgi@access_log=a b", "stack uwsgi@access_log=a b: access_log=a b: use off, or a file name without "),
+        ("uwsgy@processes=3", "no stack called 'uwsgy'; did you mean uwsgi?"),
+        ("uwsgi@", "stack uwsgi@: nothing follows the @; write uwsgi, or uwsgi@processes=5 for a variant"),
+        ("uwsgi@=1", "stack uwsgi@=1: =1: write it as NAME=VALUE, for example processes=5"),
+        ("@x", "stack '@x': no stack is named; `python -m bench list` prints all"),
+        ("", "stack '': no stack is named; `python -m bench list` prints all"),
+    ],
+)
+def test_a_wrong_variant_is_told(name, says):
+    with pytest.raises(BenchError) as caught:
+        compose.stack(name)
+    assert str(caught.value).startswith(says)
+
+
+def test_a_file_of_values_is_checked_when_it_is_read(tmp_path, monkeypatch):
+    folder = tmp_path / "values"
+    shutil.copytree(paths.DEPLOY / "values", folder)
+    text = (folder / "production.toml").read_text()
+    monkeypatch.setattr(paths, "DEPLOY", tmp_path)
+    assert values.read("production").names["listener"] == "tls"
+    for right, wrong, says in (
+        ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls"),
+        ("processes = 4", 'processes = "4"', "processes = '4': use a whole number, 1 or more"),
+        ('server_names = "example.org www.example.org"', 'server_names = ""', "server_names = '': use one host name"),
+    ):
+        assert right in text
+        (folder / "production.toml").write_text(text.replace(right, wrong, 1))
+        with pytest.raises(BenchError) as caught:
+            values.read("production")
+        assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
+
+
+LAYER = '\ntitle = "T"\nplace = "{place}"\nabout = "A"\n'
+
+
+@pytest.mark.parametrize(("place", "servers"), [("front", ""), ("app", GOOD[GOOD.index("[[server]]") :])])
+def test_a_layer_has_servers_just_when_it_is_a_front(tmp_path, place, servers):
+    path = tmp_path / "layer.toml"
+    path.write_text(LAYER.format(place=place) + servers)
+    with pytest.raises(BenchError, match="a layer of place front has a \\[\\[server\\]\\], and no other layer has"):
+        manifest.read_layer(path)
+
+
+def test_a_server_in_front_takes_the_front_address():
+    composition = compose.Composition(compose.stack("nginx-gunicorn"), compose.layers("varnish"), {})
+    assert [server.name for server in composition.servers] == ["gunicorn", "nginx", "varnish"]
+    places = render.Places(*[""] * 10, bind="192.0.2.1", port=80)
+    wiring = render.wire(composition.servers, places, {}, iter([8001]).__next__)
+    assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
+
+
+def test_what_a_layer_declares_holds_where_it_says():
+    layers = manifest.layers()
+    names = {
+        (stack, layer): {
+            item.check for item in compose.declared((), tuple(layers[name] for name in layer.split("+")), (), stack)
+        }
+        for stack, layer in (
+            ("cherokee-uwsgi-roundrobin", "uwsgi-cache"),
+            ("cherokee-uwsgi-roundrobin@processes=2", "uwsgi-cache"),
+            ("nginx-uwsgi", "uwsgi-cache"),
+            ("nginx-uwsgi", "fragments"),
+            ("nginx-uwsgi", "fragments+varnish"),
+        )
+    }
+    assert names["cherokee-uwsgi-roundrobin", "uwsgi-cache"] == {
+        "told-of-writes",
+        "told-of-authors",
+        "slow-rendering",
+        "stampede",
+    }
+    assert "told-of-writes" in names["cherokee-uwsgi-roundrobin@processes=2", "uwsgi-cache"]
+    assert "told-of-writes" not in names["nginx-uwsgi", "uwsgi-cache"]
+    assert "keeps-pages" in names["nginx-uwsgi", "fragments"]
+    assert "keeps-pages" not in names["nginx-uwsgi", "fragments+varnish"]

@@ -1,0 +1,606 @@
+"""The published benchmarks repeated: their data leads to real runs, the runs to ratios, and the ratios to verdicts."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench import report
+from bench.catalog import compose, sizes, workload
+from bench.cli import main, reproduce, run
+from bench.errors import BenchError
+from bench.figures.stats import Spread
+from bench.measure import guards
+from bench.report import findings, numbers
+from bench.report.model import arrange
+from bench.report.reproduction import claims, compared, reading, side_by_side
+from bench.report.reproduction.reading import Figure, Reading, name_of, quotient
+from bench.results import records, reproduction, stability
+from bench.results.records import Trial
+from tests.bench.measure.fake_host import FakeHost
+from tests.bench.report import report_folder
+from tests.bench.report.test_report import Page, cells_of
+
+NAMES = list(reproduction.benchmarks())
+METRICS = {*reading.COMPUTED, "stability", *(field for field in Trial.__dataclass_fields__)}
+
+
+@pytest.fixture(autouse=True)
+def no_database_of_the_caller(monkeypatch):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+
+def places(benchmark: str):
+    """Every place that a benchmark's rows and claims name, with what is said of all of them."""
+    data = reproduction.benchmarks()[benchmark]
+    here = data.get("here", {})
+    yield from ({**here, **{key: row[key] for key in ("stack", "layer", "size") if key in row}} for row in data["rows"])
+    for claim in data["claims"]:
+        for place in (*(claim[side] for side in ("left", "right") if side in claim), *claim.get("order", [])):
+            for stack in place.get("stacks", [place.get("stack")]):
+                yield {**here, **place, **({"stack": stack} if stack else {})}
+
+
+# ------------------------------------------------------------------------------------ the data is sound
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "part"),
+    [(name, part["name"]) for name in NAMES for part in reproduction.benchmarks()[name]["parts"]],
+)
+@pytest.mark.parametrize("quick", [False, True], ids=["published", "quick"])
+def test_every_part_is_a_run_of_what_exists(benchmark, part, quick):
+    words = reproduce.words_of(benchmark, part, quick)
+    asked = main.parser().parse_args(["run", *words])
+    for stack in asked.stack:
+        assert compose.stack(stack)
+    for layer in asked.layer:
+        assert compose.layers(layer)
+    for name in asked.workload:
+        assert workload.named(name)
+    for size in asked.size or []:
+        assert size == "unlimited" or sizes.named(size)
+
+
+def test_quick_is_shorter():
+    for name in NAMES:
+        for part in reproduction.benchmarks()[name]["parts"]:
+            whole, quick = (
+                main.parser().parse_args(["run", *reproduce.words_of(name, part["name"], short)])
+                for short in (False, True)
+            )
+            assert quick.duration * quick.rounds < whole.duration * whole.rounds
+            assert (quick.stack, quick.level) == (whole.stack, whole.level)
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_every_place_is_measured_by_some_part(benchmark):
+    """A row or claim about what no part measures could never be anything but "not measured"."""
+    data = reproduction.benchmarks()[benchmark]
+    measured = {
+        (stack, layer, name, size)
+        for part in data["parts"]
+        for stack in part["stacks"]
+        for layer in part["layers"]
+        for name in part["workloads"]
+        for size in part.get("sizes", ["unlimited"])
+    }
+    for place in places(benchmark):
+        wanted = {"size": "unlimited", "layer": "none", **place}
+        assert tuple(wanted[key] for key in ("stack", "layer", "workload", "size")) in measured
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_claims_and_columns_are_of_figures_that_exist(benchmark):
+    data = reproduction.benchmarks()[benchmark]
+    for column in data["columns"]:
+        assert column["metric"] in METRICS
+    for claim in data["claims"]:
+        assert claim["claim"].endswith((".", ")."))
+        assert claim.get("metric", "requests_per_second") in claims.OF
+        kinds = {"order", "rating", "fails", "untested"} & claim.keys() or {"right"} & claim.keys()
+        assert len(kinds) == 1, claim["claim"]
+        if "right" in claim:
+            assert {"at_least", "at_most"} & claim.keys(), claim["claim"]
+            published = claim.get("published")
+            verdict = published and claims.judge(Spread(published, published, published, 2), *bounds(claim))
+            assert verdict in (None, claims.HOLDS), f"not even published figures bear it out: {claim['claim']}"
+
+
+def bounds(claim: dict) -> tuple[float | None, float | None]:
+    return claim.get("at_least"), claim.get("at_most")
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_without_a_figure_every_claim_is_not_measured(benchmark):
+    parts = reproduction.benchmarks()[benchmark]["parts"]
+    found = claims.findings(reproduction.benchmarks()[benchmark], Reading([], [(part, "it is gone") for part in parts]))
+    untested = {claim["claim"] for claim in reproduction.benchmarks()[benchmark]["claims"] if "untested" in claim}
+    assert not [item.sentence for item in found if "it is gone" not in item.sentence and item.claim not in untested]
+    assert {item.verdict for item in found} == {claims.NOT_MEASURED}
+    assert all(item.sentence.startswith("Not measured: ") or "was not measured" in item.sentence for item in found)
+
+
+# -------------------------------------------------------------------------------------------- verdicts
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "at_least", "at_most", "verdict"),
+    [
+        (2.1, 3.0, 2, None, claims.HOLDS),
+        (1.9, 3.0, 2, None, claims.INCONCLUSIVE),
+        (1.0, 1.9, 2, None, claims.NOT),
+        (0.95, 1.05, 0.9, 1.1, claims.HOLDS),
+        (0.95, 1.15, 0.9, 1.1, claims.INCONCLUSIVE),
+        (1.2, 1.5, 0.9, 1.1, claims.NOT),
+        (0.2, 0.4, None, 0.5, claims.HOLDS),
+    ],
+)
+def test_the_whole_interval_decides(low, high, at_least, at_most, verdict):
+    assert claims.judge(Spread((low + high) / 2, low, high, 5), at_least, at_most) == verdict
+
+
+def rating(**found: str | None) -> stability.Rating:
+    known = {name: found.get(name, "HIGH") for name in stability.BOUNDS}
+    parts = tuple(stability.Part(name, None if word is None else 0.0, word) for name, word in known.items())
+    words = [word for word in known.values() if word]
+    return stability.Rating(max(words, key=stability.ORDER.index), parts)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "because", "verdict"),
+    [
+        ({}, "HIGH", (), claims.HOLDS),
+        ({"errors": "LOW"}, "HIGH", (), claims.NOT),
+        ({"spread": "LOW"}, "HIGH", (), claims.INCONCLUSIVE),  # the machine may have done that
+        ({"spread": "LOW"}, "LOW", (), claims.INCONCLUSIVE),
+        ({"spread": "LOW", "errors": "LOW"}, "HIGH", (), claims.NOT),
+        ({"spread": "MEDIUM", "errors": "LOW"}, "LOW", (), claims.HOLDS),
+        ({"spread": None}, "HIGH", (), claims.INCONCLUSIVE),  # one round
+        ({"spread": None, "errors": "MEDIUM"}, "MEDIUM", (), claims.INCONCLUSIVE),
+        ({"spread": None, "kills": "LOW"}, "LOW", ("kills",), claims.HOLDS),  # whatever the spread
+        ({"kills": "LOW"}, "LOW", ("kills", "absence"), claims.HOLDS),
+        ({"errors": "LOW"}, "LOW", ("kills", "absence"), claims.INCONCLUSIVE),  # LOW, but not because of that
+        ({}, "LOW", ("kills", "absence"), claims.NOT),
+    ],
+)
+def test_a_rating_by_the_spread_of_rounds_alone_proves_nothing(found, wanted, because, verdict):
+    made, doubt = claims.judge_rating(rating(**found), wanted, because)
+    assert made == verdict
+    assert bool(doubt) is (verdict == claims.INCONCLUSIVE)
+
+
+def test_reasons_of_a_rating_are_parts_of_its_formula():
+    named = [claim for data in reproduction.benchmarks().values() for claim in data["claims"] if "because" in claim]
+    assert named
+    for claim in named:
+        assert set(claim["because"]) <= set(stability.BOUNDS)
+
+
+def test_questions_left_open_are_no_published_conclusions():
+    found = [
+        claims.Finding("a", claims.HOLDS, ""),
+        claims.Finding("b", claims.NOT, ""),
+        claims.Finding("c", claims.HOLDS, "", is_open=True),
+        claims.Finding("d", claims.NOT_MEASURED, "", is_open=True),
+    ]
+    assert claims.summary(found) == (
+        "1 of 2 published conclusions holds here and 1 does not. "
+        "Of 2 questions left open there, put as conclusions here, 1 holds and 1 was not measured."
+    )
+    assert claims.summary([*found[:2], found[3]]).endswith(
+        " The question left open there, put as a conclusion here, was not measured."
+    )
+
+
+def test_one_round_proves_nothing():
+    assert claims.judge(Spread(9.0, 9.0, 9.0, 1), 1, None) == claims.INCONCLUSIVE
+
+
+def test_figures_of_one_run_are_paired_and_those_of_two_are_not():
+    first = Figure({1: 100.0, 2: 200.0, 3: 400.0}, run=0)
+    half = {number: value / 2 for number, value in first.rounds.items()}
+    paired = quotient(first, Figure(half, run=0))
+    assert (paired.median, paired.low, paired.high) == pytest.approx((2, 2, 2))
+    apart = quotient(first, Figure(half, run=1))
+    assert apart.low < 1 < apart.high
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ({"layer": "fragments"}, "`fragments`"),
+        ({"stack": "uwsgi", "layer": "none"}, "`uwsgi`"),
+        ({"stack": "uwsgi", "layer": "varnish", "size": "gold"}, "`uwsgi` with `varnish` of size `gold`"),
+        ({"size": "gold"}, "size `gold`"),
+        ({"stacks": ["a", "b"], "name": "the two"}, "the two"),
+    ],
+)
+def test_places_have_names(place, name):
+    assert name_of(place) == name
+
+
+# ---------------------------------------------------------------- a folder of invented figures, read back
+
+TINY = {
+    "title": "A tiny benchmark",
+    "source": "nobody",
+    "year": 1999,
+    "question": "Which?",
+    "load": "ab",
+    "machine": "an abacus",
+    "here": {"layer": "none", "workload": "home"},
+    "quick": {"rounds": 1},
+    "parts": [
+        {"name": "first", "stacks": ["one"], "layers": ["none"], "workloads": ["home"], "levels": [1, 2], "rounds": 2,
+         "duration_s": 1},
+        {"name": "second", "stacks": ["two"], "layers": ["none"], "workloads": ["home"], "levels": [2], "rounds": 2,
+         "duration_s": 1},
+    ],
+    "columns": [
+        {"key": "rps", "title": "requests/s", "metric": "requests_per_second"},
+        {"key": "memory", "title": "memory MiB", "metric": "memory_total", "better": "lower"},
+        {"key": "lowest", "title": "lowest", "metric": "requests_per_second", "pick": "min"},
+    ],
+    "rows": [
+        {"stack": "gunicorn", "title": "Gunicorn", "baseline": True, "rps": 10},
+        {"stack": "nginx-uwsgi", "title": "Nginx", "rps": 25},
+        {"stack": "nginx-uwsgi", "layer": "staticgenerator", "title": "Files", "added": True},
+        {"stack": "two", "title": "Gone", "rps": 5},
+    ],
+    "claims": [
+        {"claim": "Files are a hundred times faster.", "left": {"stack": "nginx-uwsgi", "layer": "staticgenerator"},
+         "right": {"stack": "nginx-uwsgi"}, "published": 200, "at_least": 100},
+        {"claim": "Nginx doubles it.", "left": {"stack": "nginx-uwsgi"}, "right": {"stack": "gunicorn"}, "at_least": 2},
+        {"claim": "Each is faster.", "order": [{"layer": "none", "stack": "nginx-uwsgi"},
+         {"layer": "fragments", "stack": "nginx-uwsgi"}, {"layer": "site-middleware", "stack": "nginx-uwsgi"}],
+         "at_least": 1},
+        {"claim": "The middle one is slow.", "left": {"stack": "gunicorn"},
+         "right": {"stacks": ["gunicorn", "uwsgi", "nginx-uwsgi"], "name": "all of them"}, "at_most": 0.99},
+        {"claim": "It fails.", "left": {"stack": "uwsgi", "layer": "fragments"}, "fails": True},
+        {"claim": "The lost one is slow.", "left": {"stack": "two"}, "right": {"stack": "uwsgi"}, "at_most": 1},
+        {"claim": "Nobody tries it.", "untested": "it is gone"},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    real = reproduction.benchmarks()
+    monkeypatch.setattr(reproduction, "benchmarks", lambda: {**real, "tiny": TINY})
+
+
+def record(**changes) -> reproduction.Reproduction:
+    return replace(
+        reproduction.Reproduction(
+            format=reproduction.FORMAT,
+            benchmark="tiny",
+            quick=False,
+            database=None,
+            command=("python", "-m", "bench", "reproduce", "tiny"),
+            started_at="2026-11-21T08:07:00+00:00",
+            finished_at="2026-11-21T09:07:00+00:00",
+            parts=(reproduction.Part("first"), reproduction.Part("second", reason="two is not installed")),
+        ),
+        **changes,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, tiny) -> Path:
+    made = tmp_path / "again"
+    report_folder.make(made / "first", workloads=("home",), levels=(10, 50), rounds=5)
+    reproduction.write(made, record())
+    return made
+
+
+def test_ratios_are_against_each_sides_own_baseline(folder):
+    found = side_by_side.read(folder)
+    lines = {line.title: line.cells for line in found.lines}
+    run_of = {(row.stack, row.layer): row for row in found.reports[0].main_panels[0].rows}
+    rate, memory, lowest = lines["Nginx"]
+    assert (rate.published, rate.published_ratio) == (25, 2.5)
+    assert rate.measured == run_of["nginx-uwsgi", "none"].rate
+    expected = rate.measured.median / run_of["gunicorn", "none"].rate.median
+    assert rate.ratio.median == pytest.approx(expected, rel=0.05)
+    assert (memory.published, memory.published_ratio) == (None, None)
+    assert memory.measured.median == run_of["nginx-uwsgi", "none"].memory_total.median
+    assert lowest.measured.median < rate.measured.median
+    assert lines["Files"][0].published_ratio is None
+    assert lines["Files"][0].ratio.median > 100
+    assert lines["Gone"][0].measured is None
+    assert lines["Gone"][0].why == "two is not installed"
+
+
+def test_conclusions_are_computed(folder):
+    found = {item.claim: item for item in side_by_side.read(folder).findings}
+    verdicts = [item.verdict for item in found.values()]
+    holds, wrong, unknown = claims.HOLDS, claims.NOT, claims.NOT_MEASURED
+    assert verdicts == [holds, wrong, holds, holds, holds, unknown, unknown]
+    files = found["Files are a hundred times faster."]
+    assert files.sentence.startswith("`staticgenerator` serves ")
+    assert f"{files.measured.median:.0f} times the requests/s of `none`, both with `nginx-uwsgi` (" in files.sentence
+    assert files.sentence.endswith(" over 5 rounds); published 200.")
+    assert found["The lost one is slow."].sentence == "Not measured: `two` on `home`: two is not installed."
+    assert found["Nobody tries it."].sentence == "Not measured: it is gone."
+    assert found["It fails."].sentence.startswith("At 50 connections, `uwsgi` with `fragments` failed in 1 of 5 trials")
+    assert claims.summary(list(found.values())) == (
+        "4 of 7 published conclusions hold here, 1 does not and 2 were not measured."
+    )
+
+
+def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
+    made = tmp_path / "again"
+    for name in ("first", "second"):
+        report_folder.make(made / name, workloads=("home",), levels=(10,), rounds=2)
+    reproduction.write(made, record(parts=(reproduction.Part("first"), reproduction.Part("second"))))
+    found = side_by_side.read(made)
+    one, two = (sum(len(failure.rounds) for failure in part.failures) for part in found.reports)
+    assert one and two
+    notes = compared.caveats(found)
+    assert [note for note in notes if "failed" in note] == [
+        f"{one + two} trials failed; a failed trial has a reason and no figures."
+    ]
+    (rounds,) = [note for note in notes if note.startswith("Figures are medians of 2 rounds")]
+    assert "holds the true median 50 times in 100" in rounds
+
+
+def test_too_few_requests_do_not_disprove_what_began_later(folder, monkeypatch):
+    place = {"stack": "nginx-uwsgi", "layer": "none", "workload": "home"}
+    asked = Reading(side_by_side.read(folder).reports)
+    steady = rating()
+    monkeypatch.setattr(Reading, "stability", lambda self, at: (steady, ""))
+    most = asked.most_requests(place)
+    assert most == max(
+        trial.requests_total
+        for trial in asked.reports[0].run.trials
+        if trial.stack == "nginx-uwsgi" and trial.layer == "none" and trial.requests_total
+    )
+    claim = {"claim": "It falls over.", "left": place, "rating": "LOW"}
+    (enough,) = claims.findings({"claims": [{**claim, "began_at_request": most}]}, asked)
+    (few,) = claims.findings({"claims": [{**claim, "began_at_request": most + 1}]}, asked)
+    assert (enough.verdict, few.verdict) == (claims.NOT, claims.INCONCLUSIVE)
+    assert few.sentence.endswith(f"there the trouble began at about request {most + 1:,}.")
+
+
+def test_a_column_of_ratings_has_reasons_and_no_ratios(folder, monkeypatch):
+    column = {"key": "stability", "title": "stability", "metric": "stability"}
+    rows = [{**row, "stability": "HIGH"} for row in TINY["rows"]]
+    monkeypatch.setitem(TINY, "columns", [*TINY["columns"], column])
+    monkeypatch.setitem(TINY, "rows", rows)
+    found = side_by_side.read(folder)
+    (cells,) = [line.cells for line in found.lines if line.title == "Gunicorn"]
+    (row,) = [row for row in cells_of(compared.as_markdown(found)) if row[0] == "Gunicorn" and row[2] == "HIGH"]
+    assert row[3:] == [cells[-1].measured, "; ".join(cells[-1].reasons) or numbers.DASH]
+
+
+def test_the_first_screen_names_what_was_not_compared(folder):
+    path = folder / "first" / records.TRIALS_FILE
+    trials = [json.loads(line) for line in path.read_text().splitlines()]
+    for trial in trials:
+        if (trial["stack"], trial["layer"]) == ("gunicorn", "none"):
+            trial.update(status="voided", reason="little: 40 connections, 50 asked")
+    path.write_text("".join(f"{json.dumps(trial)}\n" for trial in trials))
+    found = side_by_side.read(folder)
+    said = compared.pick(found)
+    whole = findings.pick(found.reports[0])
+    assert said[0] == whole[0]
+    assert said[-1] == whole[-1]
+    assert said[-1] == ("Not compared, for want of a sound figure on every workload: `gunicorn` with `none` (voided).")
+    assert len(said) < len(whole)
+
+
+def test_a_median_of_stacks_says_of_how_many(folder):
+    found = {item.claim: item for item in side_by_side.read(folder).findings}
+    assert " of the median of all of them, all 3 measured (" in found["The middle one is slow."].sentence
+
+
+def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
+    path = report.write(folder)
+    assert path == folder / "report.html"
+    text = path.read_text("utf-8")
+    page = Page(text)
+    found = side_by_side.read(folder)
+    assert page.texts("h1") == ["A tiny benchmark, repeated"]
+    assert page.texts("p", "verdict") == [claims.summary(list(found.findings))]
+    assert len(page.texts("li", "holds")) == 4
+    assert page.texts("h3")[:2] == ["requests/s", "memory MiB less is better; no figure is published"]
+    assert "Part second is left out: two is not installed." in page.texts("li")
+    assert {"part second", "could not run here", "two is not installed"} <= set(page.texts("td"))
+    assert (folder / "first" / "report.html").exists()
+    assert "first/report.html" in [attributes.get("href") for _, attributes, _ in page.elements]
+    assert str(folder.parent) not in text
+    nginx = next(line for line in found.lines if line.title == "Nginx")
+    shown = page.texts("td")
+    assert "2.50\N{MULTIPLICATION SIGN}" in shown
+    rows = cells_of(report.write(folder, "md").read_text("utf-8"))
+    assert ["part second", "could not run here", "`two is not installed`"] in rows
+    (row,) = [row for row in rows if row[0] == "Nginx" and row[2] == "25"]
+    assert row[4] in shown
+    lines = list(csv.DictReader((report.write(folder, "csv")).read_text("utf-8").splitlines()))
+    (line,) = [line for line in lines if (line["row"], line["column"]) == ("Nginx", "requests/s")]
+    assert float(line["measured"]) == nginx.cells[0].measured.median
+    assert float(line["published_ratio"]) == 2.5
+    gone = next(line for line in lines if line["row"] == "Gone")
+    assert (gone["measured"], gone["ratio"], gone["why_not_measured"]) == ("", "", "two is not installed")
+
+
+def test_the_highest_of_all_levels_stands_where_one_failed_and_the_lowest_does_not(tmp_path):
+    cases = records.read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
+
+    def fail(trial):
+        case = next(item for item in cases if item.case_id == trial.case_id)
+        return report_folder.failed(case, 50, trial.round, "it fell over") if trial.level == 50 else trial
+
+    found = arrange(records.read_run(report_folder.make(tmp_path / "run", levels=(10, 50), change=fail)))
+    place = {"stack": "nginx-uwsgi", "workload": "home"}
+    row = found.panels[-1].row("nginx-uwsgi", "none")
+    asked = Reading([found]).figure
+    assert row.setting.level == 10
+    assert asked({**place, "pick": "max"}, "requests_per_second").rounds == row.by_round("requests_per_second")
+    for other in ({"pick": "min"}, {}):
+        figure = asked({**place, **other}, "requests_per_second")
+        assert (figure.rounds, figure.why) == ({}, "failed: it fell over")
+
+
+def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):
+    reproduction.write(tmp_path, record())
+    with pytest.raises(BenchError, match="no part of it has a trial yet; go on with `python -m bench reproduce"):
+        report.write(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[]", "this program reads format 1"),
+        (json.dumps({"format": 7}), "this program reads format 1"),
+        (json.dumps({"format": 1}), "benchmark is missing"),
+    ],
+)
+def test_a_spoiled_reproduction_is_refused_in_one_line(tmp_path, content, says):
+    (tmp_path / reproduction.FILE).write_text(content)
+    with pytest.raises(BenchError, match=says) as refusal:
+        report.write(tmp_path)
+    assert "\n" not in str(refusal.value)
+
+
+# --------------------------------------------------------------------------------------- making the runs
+
+
+def arguments(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="reproduce")
+    reproduce.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def asked(tmp_path, *words: str) -> argparse.Namespace:
+    # On a machine that runs other tests too, guards would void what these are not about.
+    unguarded = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
+    return arguments("tiny", "--quick", *unguarded, "--to", str(tmp_path / "again"), *words)
+
+
+@pytest.mark.servers
+def test_runs_are_made_reported_and_left_out_with_reasons(tmp_path, tiny, capsys):
+    host = FakeHost()
+    host.misfits["two", "none"] = "program not installed: two"
+    assert reproduce.main(asked(tmp_path), host) == 0
+    folder = tmp_path / "again"
+    made = reproduction.read(folder)
+    assert made.finished_at
+    assert [part.reason for part in made.parts] == [None, "two with layer none: program not installed: two"]
+    trials = records.read_run(folder / "first").trials
+    assert sorted((trial.stack, trial.level, trial.status) for trial in trials) == [("one", 1, "ok"), ("one", 2, "ok")]
+    assert capsys.readouterr().out.splitlines()[-1] == str(folder / "report.html")
+    with pytest.raises(BenchError, match="it is complete; next: python -m bench report"):
+        reproduce.main(arguments("--resume", str(folder)), host)
+
+
+@pytest.mark.servers
+def test_a_reproduction_goes_on_where_it_stopped(tmp_path, tiny, monkeypatch, capsys):
+    host, real = FakeHost(), run.main
+    monkeypatch.setattr(run, "main", lambda args, host=None: 130 if args.stack == ["two"] else real(args, host))
+    assert reproduce.main(asked(tmp_path), host) == 130
+    folder = tmp_path / "again"
+    assert capsys.readouterr().err.endswith(f"go on with: python -m bench reproduce --resume {folder}\n")
+    assert reproduction.read(folder).finished_at is None
+    first = (folder / "first" / "trials.jsonl").read_text()
+    monkeypatch.setattr(run, "main", real)
+    assert reproduce.main(arguments("--resume", str(folder)), host) == 0
+    assert (folder / "first" / "trials.jsonl").read_text() == first
+    assert [trial.stack for trial in records.read_run(folder / "second").trials] == ["two"]
+    assert [line for line in host.log if line.startswith("up")] == ["up one none", "up two none"]
+
+
+@pytest.mark.servers
+def test_a_part_that_was_cut_short_is_gone_on_with(tmp_path, tiny):
+    host = FakeHost()
+    host.misfits["two", "none"] = "gone"
+    reproduce.main(asked(tmp_path), host)
+    folder = tmp_path / "again"
+    lines = (folder / "first" / "trials.jsonl").read_text().splitlines(keepends=True)
+    (folder / "first" / "trials.jsonl").write_text(lines[0])
+    for path in (folder / "first" / "run.json", folder / reproduction.FILE):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
+    assert reproduce.main(arguments("--resume", str(folder)), host) == 0
+    assert len((folder / "first" / "trials.jsonl").read_text().splitlines()) == 2
+    assert (folder / "first" / "trials.jsonl").read_text().startswith(lines[0])
+
+
+@pytest.mark.servers
+def test_a_fault_that_stops_a_run_stops_all_and_says_how_to_go_on(tmp_path, tiny, monkeypatch):
+    real = run.main
+
+    def stopped(args, host=None):
+        real(args, host)
+        raise BenchError("stopped: the disk is full; mend it and go on with: python -m bench run --resume X")
+
+    monkeypatch.setattr(run, "main", stopped)
+    with pytest.raises(BenchError, match="or all of it: python -m bench reproduce --resume"):
+        reproduce.main(asked(tmp_path), FakeHost())
+    assert reproduction.read(tmp_path / "again").finished_at is None
+
+
+def test_nothing_that_can_run_is_one_line_and_leaves_no_folder(tmp_path, tiny):
+    host = FakeHost()
+    host.misfits |= {("one", "none"): "not installed: one", ("two", "none"): "not installed: two"}
+    with pytest.raises(BenchError, match="nothing of tiny can run here: one with layer none: not installed: one"):
+        reproduce.main(asked(tmp_path), host)
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_wrong_database_is_one_line_and_leaves_no_folder(tmp_path, tiny):
+    with pytest.raises(BenchError, match="--database oracle: use sqlite"):
+        reproduce.main(asked(tmp_path, "--database", "oracle"), FakeHost())
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_wrong_guard_is_told_before_anything_begins(tmp_path, tiny, capsys):
+    with pytest.raises(BenchError, match="--guard litle=1: write it as"):
+        reproduce.main(arguments("tiny", "--guard", "litle=1", "--to", str(tmp_path / "again")), FakeHost())
+    assert capsys.readouterr().out == ""
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_folder_in_use_is_refused(folder):
+    with pytest.raises(BenchError, match="already holds a reproduction; go on with it: --resume"):
+        reproduce.main(arguments("tiny", "--to", str(folder)), FakeHost())
+    with pytest.raises(BenchError, match="not an empty directory; give --to a new one"):
+        reproduce.main(arguments("tiny", "--to", str(folder / "first")), FakeHost())
+
+
+@pytest.mark.parametrize("words", [["tiny"], ["--to", "x"], ["--quick"], ["--guard", "drift=off"]])
+def test_resume_takes_everything_from_the_folder(folder, words):
+    with pytest.raises(BenchError, match=r"--resume takes everything from .*; leave out"):
+        reproduce.main(arguments(*words, "--resume", str(folder)), FakeHost())
+
+
+def test_resume_needs_the_database_that_it_began_with(folder):
+    reproduction.write(folder, record(finished_at=None, database="postgresql://...@host/db"))
+    with pytest.raises(BenchError, match="named by URL, which is not kept; give --database"):
+        reproduce.main(arguments("--resume", str(folder)), FakeHost())
+    reproduction.write(folder, record(finished_at=None, database="sqlite"))
+    with pytest.raises(BenchError, match="it measures another database; leave out --database"):
+        reproduce.main(arguments("--resume", str(folder), "--database", "postgresql"), FakeHost())
+
+
+def test_a_benchmark_must_be_named():
+    with pytest.raises(BenchError, match="name a benchmark: deployment-techniques, cherokee-report, caching"):
+        reproduce.main(arguments(), FakeHost())
+    with pytest.raises(SystemExit):
+        main.parser().parse_args(["reproduce", "cachin"])
+
+
+def test_a_published_database_that_is_not_installed_is_replaced_and_said(monkeypatch):
+    monkeypatch.setattr(compose, "missing_programs", lambda service: ["initdb"])
+    asked_for = replace(record(), benchmark="caching")
+    assert reproduce._database(asked_for, "layers", None) == (
+        "sqlite",
+        ("postgresql is not installed (initdb): sqlite stands in for it",),
+    )
+    assert reproduce._database(asked_for, "layers", "postgresql") == ("postgresql", ())

@@ -1,0 +1,337 @@
+"""`python -m bench verify`: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import re
+from dataclasses import dataclass, field
+
+import pytest
+
+from bench.catalog import compose, manifest
+from bench.cli import verify
+from bench.cli.line import Line
+from bench.cli.main import main
+from bench.errors import BenchError, DeploymentError
+from bench.host.ports import free_port
+from bench.serve import deployment
+from bench.verify import Outcome, Verifier, all_checks, table, verifier
+from tests.bench.verify.verify_stub import Stub, serving
+
+
+@dataclass
+class FakeRunning:
+    """What verify needs of a deployment."""
+
+    url: str
+    composition: compose.Composition
+    env: dict[str, str] = field(default_factory=lambda: {"DATABASE_URL": "sqlite:////tmp/none.sqlite3"})
+    death: DeploymentError | None = None
+
+    def died(self):
+        return self.death
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    return Stub(tmp_path_factory.mktemp("stub"))
+
+
+@pytest.fixture
+def deployments(stub, monkeypatch):
+    """Deployments are the stub; what a test puts under a stack's name goes wrong with it."""
+    wrong: dict[str, str | DeploymentError] = {}
+    asked: list[tuple] = []
+
+    @contextlib.contextmanager
+    def deployed(stack, layer, **how):
+        asked.append((stack, layer, how))
+        mistake = wrong.get(stack, "")
+        if isinstance(mistake, DeploymentError):
+            raise mistake
+        stub.reset(*mistake.split(), *(["keeps"] if layer not in ("none", "fragments") else []))
+        chosen = tuple(manifest.layers()[name] for name in layer.split("+"))
+        with serving(stub) as url:
+            yield FakeRunning(url, compose.Composition(manifest.stacks()[stack], chosen, {}))
+
+    monkeypatch.setattr(deployment, "deployed", deployed)
+    monkeypatch.setattr(verifier, "prepare", lambda *words, **more: stub.site())
+    monkeypatch.setattr(verify, "prepare", lambda *words, **more: stub.site())
+    # All programs are installed.
+    monkeypatch.setattr(compose.programs, "find", lambda *words: "/bin/true")
+    wrong["asked"] = asked
+    return wrong
+
+
+def run(capsys, *words):
+    """Exit status, standard output and standard error of `bench verify` with these words."""
+    status = main(["verify", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+QUICK = ("--check", "status", "--check", "not-found")
+
+
+def test_a_right_deployment_passes_and_exits_with_0(capsys, deployments):
+    status, out, err = run(capsys, "gunicorn", "--layer", "none", *QUICK)
+    assert status == 0
+    assert "gunicorn with layer none: 2 checks passed" in out
+    assert "FAIL" not in out
+    assert err.startswith("gunicorn with layer none: 2 checks passed (")
+
+
+def test_a_wrong_deployment_is_told_in_detail_and_exits_with_1(capsys, deployments):
+    deployments["uwsgi"] = "plain-404"
+    status, out, _ = run(capsys, "gunicorn", "uwsgi", "--layer", "none", *QUICK)
+    assert status == 1
+    assert "1  gunicorn with layer none: 2 checks passed" in out
+    assert "2  uwsgi with layer none: 1 of 2 checks failed" in out
+    assert "not-found       pass      FAIL" in out
+    assert "FAIL uwsgi with layer none, not-found\n  expected  GET /no/such/page/: Content-Type text/html" in out
+
+
+def test_json_has_every_outcome_and_skip(capsys, deployments):
+    deployments["uwsgi"] = "plain-404"
+    status, out, _ = run(capsys, "uwsgi", "--layer", "none", "--layer", "staticgenerator", "--json", *QUICK)
+    document = json.loads(out)
+    assert status == 1
+    assert document["ok"] is False
+    assert [(item["stack"], item["layer"], item["check"], item["ok"]) for item in document["outcomes"]] == [
+        ("uwsgi", "none", "status", True),
+        ("uwsgi", "none", "not-found", False),
+    ]
+    assert [(item["stack"], item["layer"]) for item in document["skips"]] == [("uwsgi", "staticgenerator")]
+    assert "snippet" in document["skips"][0]["reason"]
+
+
+def test_a_deployment_that_does_not_come_up_fails_and_the_others_go_on(capsys, deployments):
+    deployments["gunicorn"] = DeploymentError("gunicorn exited with status 1: no such module")
+    status, out, _ = run(capsys, "gunicorn", "uwsgi", "--layer", "none", *QUICK)
+    assert status == 1
+    assert "FAIL gunicorn with layer none, up" in out
+    assert "got       gunicorn exited with status 1: no such module" in out
+    assert "uwsgi with layer none: 2 checks passed" in out
+
+
+def test_a_server_that_dies_while_it_is_verified_is_a_failure(capsys, deployments, monkeypatch):
+    monkeypatch.setattr(FakeRunning, "died", lambda self: DeploymentError("gunicorn was killed by SIGKILL"))
+    status, out, _ = run(capsys, "gunicorn", "--layer", "none", *QUICK)
+    assert status == 1
+    assert "got       gunicorn was killed by SIGKILL" in out
+
+
+def test_without_names_everything_that_can_run_here_is_verified(capsys, deployments):
+    status, _, _ = run(capsys, "--check", "not-found", "--group", "behaviour")
+    pairs = [(stack, layer) for stack, layer, _ in deployments["asked"]]
+    expected = [
+        (stack, layer)
+        for stack in manifest.stacks()
+        for layer in manifest.layers()
+        if not isinstance(compose.compose(manifest.stacks()[stack], [manifest.layers()[layer]]), compose.Skip)
+    ]
+    assert status == 0
+    assert pairs == expected
+
+
+def test_what_is_declared_is_printed_with_its_reason():
+    outcomes = [
+        Outcome("s", "none", "status", True),
+        Outcome("s", "none", "upload", True, declared="its parser stops at 64 kB"),
+    ]
+    text = table.as_text(outcomes, [])
+    assert "1  s with layer none: 1 checks passed, 1 declared" in text
+    assert "upload   declared" in text
+    assert "DECLARED\n  s with layer none, upload: its parser stops at 64 kB" in text
+
+
+def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments):
+    status, _, err = run(capsys, "gunicorn", "--layer", "staticgenerator")
+    assert status == 2
+    reason = compose.compose(compose.stack("gunicorn"), compose.layers("staticgenerator")).reason
+    assert err == f"bench verify: nothing to verify here: gunicorn with layer staticgenerator: {reason}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gunicron"], "no stack called 'gunicron'; did you mean gunicorn?"),
+        (["--check", "heads"], "no check is called 'heads'; the checks are: status, content, "),
+        (["--target", "127.0.0.1:8000"], "--target 127.0.0.1:8000: not the address of a site; write it as http"),
+        (["--target", "http://x:99999/"], "--target http://x:99999/: not the address of a site; write it as http"),
+        (["uwsgi", "--target", "http://127.0.0.1:8000/"], "it runs already, so name no STACK"),
+        (["--target", "http://127.0.0.1:8000/", "--layer", "a", "--layer", "b"], "name the one layer it runs under"),
+    ],
+)
+def test_wrong_words_get_one_line_and_status_2(capsys, words, message):
+    status, _, err = run(capsys, *words)
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "61", "nan"])
+def test_seconds_out_of_range_are_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"is no number of seconds from 0\.1 to 60"):
+        verify.seconds(text)
+
+
+def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch):
+    monkeypatch.setattr(verifier, "prepare", lambda *words, **more: stub.site())
+    monkeypatch.setattr(verify, "prepare", lambda *words, **more: stub.site())
+    stub.reset("plain-404")
+    with serving(stub) as url:
+        status, out, _ = run(capsys, "--target", f"{url}/", "--database", "sqlite:////tmp/none.sqlite3", *QUICK)
+    assert status == 1
+    assert "FAIL target with layer none, not-found" in out
+
+
+def test_of_a_running_site_whose_database_is_not_named_the_rest_is_verified(capsys, stub):
+    stub.reset("keeps", "port-lost")
+    with serving(stub) as url:
+        words = (
+            "--check",
+            "status",
+            "--check",
+            "redirects",
+            "--check",
+            "head",
+            "--check",
+            "login",
+            "--check",
+            "interpreter",
+        )
+        status, out, _ = run(capsys, "--target", f"{url}/", *words)
+    assert status == 1
+    assert "FAIL target with layer none, redirects" in out
+    assert "target with layer none: 1 of 5 checks failed" in out
+    assert "head: no page of the site links to a post: load rows" in out
+    needs = "it needs the site's database: give --database as the URL that the running site uses"
+    assert f"NOT TRIED\n  target with layer none, status, login: {needs}\n" in out
+    assert "interpreter: which Python should run it is not known" in out
+
+
+def test_a_target_that_is_not_there_is_one_line(capsys):
+    port = free_port()
+    status, out, err = run(capsys, "--target", f"http://127.0.0.1:{port}/")
+    assert (status, out) == (2, "")
+    assert err == (
+        f"bench verify: --target http://127.0.0.1:{port}/: no answer (Connection refused); "
+        "start the site, or correct the address, then try again\n"
+    )
+
+
+def test_a_target_that_is_another_site_is_one_line(capsys, stub):
+    stub.reset()
+    with serving(stub) as url:
+        port = url.rpartition(":")[2]
+        # The stub serves 127.0.0.1 and localhost, and refuses this name of the same address.
+        status, _, err = run(capsys, "--target", f"http://127.0.0.2:{port}/")
+    assert status == 2
+    assert err.count("\n") == 1
+    assert f"--target http://127.0.0.2:{port}/: " in err
+
+
+def test_what_a_layer_declares_holds_for_a_target_too(capsys, stub):
+    stub.reset()
+    with serving(stub) as url:
+        words = ("--layer", "fragments", "--check", "keeps-pages", "--json")
+        status, out, _ = run(capsys, "--target", f"{url}/", *words)
+    (outcome,) = json.loads(out)["outcomes"]
+    assert (status, outcome["ok"]) == (0, True)
+    assert outcome["declared"].startswith("it keeps parts of the home page")
+
+
+def test_no_deployment_is_brought_up_for_no_check(capsys, deployments):
+    status, out, _ = run(capsys, "gunicorn", "--layer", "none", "--layer", "view-cache", "--check", "other-files")
+    assert status == 0
+    assert [(stack, layer) for stack, layer, _ in deployments["asked"]] == [("gunicorn", "view-cache")]
+    assert "SKIPPED\n  gunicorn with layer none: these checks are made only where there is a layer" in out
+
+
+def test_json_of_nothing_to_verify_is_a_document_too(capsys, deployments):
+    stacks = ("gunicorn", "uvicorn", "granian")
+    status, out, err = run(capsys, *stacks, "--layer", "nginx-memcached", "--json")
+    document = json.loads(out)
+    assert status == 2
+    assert (document["ok"], document["outcomes"]) == (False, [])
+    assert [item["stack"] for item in document["skips"]] == list(stacks)
+    # The reason is the same for all three and is said once.
+    assert err.count("no snippet") == 1
+    assert "gunicorn, uvicorn, granian with layer nginx-memcached" in err
+
+
+def test_layers_by_groups_are_a_table(capsys, deployments):
+    outcomes = [
+        Outcome("one", "none", "status", True),
+        Outcome("one", "varnish", "status", True),
+        Outcome("one", "varnish", "codings", False, "a", "b", group="bytes"),
+        Outcome("two", "varnish", "codings", True, group="bytes"),
+        Outcome("one", "fragments", "keeps-pages", True, declared="it keeps parts", group="caching"),
+        Outcome("one", "fragments", "vary", True, group="caching"),
+        Outcome("one", "fragments", "hit-ratio", True, group="web", figures={"hit_ratio_no_cookie": 0.5}),
+        Outcome("one", "fragments", "junk-hosts", True, group="web", not_tried="left out"),
+    ]
+    lines = table.as_text(outcomes, []).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("LAYER"))
+    rows = [re.split(r" {2,}", line) for line in lines[at : at + 4]]
+    assert rows == [
+        ["LAYER", "behaviour", "caching", "web", "bytes"],
+        ["none", "pass", "-", "-", "-"],
+        ["varnish", "pass", "-", "-", "FAIL 1/2"],
+        ["fragments", "-", "declared 1/2", "not tried 1/2", "-"],
+    ]
+    assert "  one with layer fragments, hit-ratio: hit_ratio_no_cookie 0.5" in lines
+    document = table.as_document(outcomes, [])
+    assert document["layers"]["varnish"]["bytes"] == {
+        "result": "fail",
+        "checks": 2,
+        "fail": 1,
+        "not_tried": 0,
+        "declared": 0,
+        "pass": 1,
+    }
+    assert document["layers"]["fragments"]["web"]["result"] == "not tried"
+
+
+def test_a_terminal_is_told_how_far_it_is():
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal, file = Terminal(), io.StringIO()
+    (first, *_) = all_checks()
+    for stream in (terminal, file):
+        with Line("gunicorn with layer none", stream) as line:
+            line.check(3, 48, first)
+    assert terminal.getvalue() == "\r\x1b[Kgunicorn with layer none: 3 of 48 checks, behaviour: status\r\x1b[K"
+    assert file.getvalue() == ""
+
+
+def test_the_checks_are_listed_with_what_each_proves(capsys):
+    status, out, _ = run(capsys, "--list-checks")
+    assert status == 0
+    assert len(out.splitlines()) == len(all_checks())
+    for line in out.splitlines():
+        assert line.endswith("."), line
+
+
+def test_the_site_is_asked_for_its_answers_once(deployments, monkeypatch, stub):
+    asked = []
+    monkeypatch.setattr(verifier, "prepare", lambda *words, **more: asked.append(words) or stub.site())
+    one = Verifier(["status"])
+    for name in ("gunicorn", "uwsgi"):
+        with deployment.deployed(name, "none") as running:
+            assert [item.ok for item in one.verify(running)] == [True]
+    assert len(asked) == 1
+
+
+def test_errors_of_the_site_are_not_taken_for_wrong_answers(deployments, monkeypatch):
+    def fails(*words, **more):
+        raise BenchError("manage.py siteurls exited with status 1: no such table")
+
+    monkeypatch.setattr(verifier, "prepare", fails)
+    assert main(["verify", "gunicorn", "--layer", "none"]) == 2

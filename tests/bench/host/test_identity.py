@@ -1,0 +1,60 @@
+"""Who servers run as, and a Python that they cannot read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench import paths
+from bench.catalog.survey import survey
+from bench.cli.list import as_text
+from bench.errors import BenchError
+from bench.host import identity
+
+CLOSED = Path("/home/somebody/python")
+
+
+@pytest.fixture
+def root_with_a_closed_python(monkeypatch):
+    """As root, with a Python that the servers' user cannot read; `helps` says whether a capability lets it."""
+
+    def make(*, helps: bool) -> None:
+        def closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
+            return None if helps and identity.READ_ALL in prefix else CLOSED
+
+        monkeypatch.setattr(identity, "_closed_to", closed_to)
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        monkeypatch.setattr(identity, "worker", identity.worker.__wrapped__)
+        for name in ("BENCH_USER", "SUDO_USER"):
+            monkeypatch.delenv(name, raising=False)
+
+    return make
+
+
+def test_a_python_that_nobody_can_read_is_named(root_with_a_closed_python):
+    root_with_a_closed_python(helps=False)
+    with pytest.raises(BenchError) as error:
+        identity.worker(paths.PROJECT)
+    assert str(error.value) == (
+        f"user nobody cannot read {CLOSED}; make the virtual environment from a Python that others can read, "
+        "or set BENCH_USER=root"
+    )
+
+
+def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
+    root_with_a_closed_python(helps=False)
+    text = as_text(survey())
+    assert "; servers cannot run\n" in text
+    assert f"note: user nobody cannot read {CLOSED}; make" in text
+    assert "nginx-uwsgi" in text
+
+
+def test_a_python_that_a_capability_opens_is_used_and_told(root_with_a_closed_python):
+    root_with_a_closed_python(helps=True)
+    found = identity.worker(paths.PROJECT)
+    assert found.notice.startswith(f"user nobody cannot read {CLOSED}; its servers get the capability")
+    # What is to outlive the instrument is started the same way, but for ending with it.
+    assert "--pdeathsig" in found.prefix
+    assert found.lasting == tuple(word for word in found.prefix if word not in ("--pdeathsig", "TERM"))

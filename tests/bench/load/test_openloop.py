@@ -1,0 +1,152 @@
+"""The open loop: requests leave when they are due, a stall is in the latency, and what was not done is told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from bench import load, programs
+from bench.figures import histogram
+from bench.host import ports
+from bench.load import Job
+from bench.load.engine import OpenLoop
+from bench.load.openloop.answer import Answer, AnswerError
+from bench.measure.trial import _run
+from tests.bench.load.load_target import target
+
+pytestmark = pytest.mark.servers
+TOOL, PROGRAM = load.choose([("/",)], programs.find, mode="open")
+
+
+def made(url, folder, paths=("/",), **how):
+    folder.mkdir()
+    job = Job(url, paths, **{"connections": 1000, "seconds": 1, "rate": 100, **how})
+    command = TOOL.command(str(PROGRAM), job)
+    return TOOL.parse(*_run(command, job.connections, folder, "load", job.seconds + job.timeout_s + 30))
+
+
+@pytest.fixture(scope="module")
+def site():
+    with target() as running:
+        yield running
+
+
+@pytest.fixture
+def frozen_server():
+    """A site in a process of its own, and a way to freeze it."""
+    port = ports.free_port()
+    process = subprocess.Popen([sys.executable, "-m", "tests.bench.load.load_target", str(port)])
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{port}", process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_freeze_test(frozen_server, tmp_path):
+    """A server that stands still for 1 s of 4 s must show in the 99th percentile, and much of it in the 90th."""
+    url, pid = frozen_server
+
+    def freeze():
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.0)
+        os.kill(pid, signal.SIGCONT)
+
+    timer = threading.Timer(1.5, freeze)
+    timer.start()
+    try:
+        figures = made(url, tmp_path / "load", rate=300, seconds=4)
+    finally:
+        timer.join()
+    assert figures.failure() is None
+    # All that were due were sent and answered, those of the freeze too.
+    assert (figures.requests_total, figures.requests_dropped) == (1200, 0)
+    # A quarter of the requests were due in the freeze and waited up to a second for its end: 1 in 100 nearly all of it.
+    assert figures.latency_p99_ms > 850
+    assert figures.latency_p90_ms > 450
+    assert figures.latency_max_ms >= figures.latency_p99_ms * 0.99
+
+
+def test_every_request_is_sent_once_and_the_addresses_in_turn(site, tmp_path):
+    figures = made(site.url, tmp_path / "load", ("/1", "/2", "/3"), rate=150)
+    assert figures.requests_total == 150
+    assert [site.requests[path] for path in ("/1", "/2", "/3")] == [50, 50, 50]
+    assert figures.statuses == {"200": 150}
+    assert sum(figures.thirds) <= 150
+    assert histogram.merged([figures.histogram]).total_count == 150
+
+
+def test_several_processes_share_the_schedule(site, tmp_path):
+    figures = made(site.url, tmp_path / "load", ("/p1", "/p2"), rate=200, threads=2)
+    assert figures.requests_total == 200
+    assert [site.requests[path] for path in ("/p1", "/p2")] == [100, 100]
+
+
+def test_what_found_no_connection_is_dropped_and_told(site, tmp_path):
+    figures = made(site.url, tmp_path / "load", ("/hang",), rate=20, connections=1, timeout_s=1)
+    assert figures.requests_dropped > 0
+    assert figures.errors_timeout >= 1
+    assert figures.requests_total + figures.requests_dropped + figures.errors_timeout == 20
+
+
+def test_a_connection_for_each_request_without_keep_alive(site, tmp_path):
+    opened = []
+    original = site.process_request
+    site.process_request = lambda *args: (opened.append(1), original(*args))
+    try:
+        figures = made(site.url, tmp_path / "load", rate=50, keep_alive=False)
+    finally:
+        site.process_request = original
+    assert len(opened) == figures.requests_total == 50
+
+
+def test_its_version_is_told():
+    assert programs.version((str(PROGRAM), *OpenLoop.version))
+
+
+# ------------------------------------------------------------------------------------- answers
+
+
+def read(*pieces):
+    answer = Answer()
+    return answer, [answer.feed(piece) for piece in pieces]
+
+
+def test_an_answer_may_come_in_any_pieces():
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    for cut in range(1, len(whole)):
+        answer, done = read(whole[:cut], whole[cut:])
+        assert done == [False, True] and (answer.status, answer.size, answer.closes) == (200, 5, False)
+
+
+def test_chunks_in_any_pieces():
+    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=1\r\n world\r\n0\r\n\r\n"
+    for cut in range(1, len(whole) - 5):
+        answer, done = read(whole[:cut], whole[cut:])
+        assert done[-1] and answer.size == 11
+
+
+def test_an_answer_without_a_length_ends_with_its_connection():
+    answer, done = read(b"HTTP/1.1 200 OK\r\n\r\n", b"hello")
+    assert done == [False, False] and answer.ended() and answer.closes
+    answer, _ = read(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nhello")
+    assert not answer.ended() and answer.closes
+
+
+def test_what_is_no_answer():
+    with pytest.raises(AnswerError, match="no HTTP answer"):
+        read(b"SSH-2.0-OpenSSH\r\n\r\n")

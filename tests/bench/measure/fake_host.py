@@ -1,0 +1,162 @@
+"""A host whose deployments are a tiny site in this process, for the tests of runs: quick, and wrong where they ask.
+
+As a program it is `python -m bench run` on that host: python -m tests.bench.fake_host ARGUMENTS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+from bench import paths
+from bench.catalog.compose import Composition, Skip
+from bench.cli import run
+from bench.errors import BenchError, DeploymentError, GlobalFault
+from bench.measure.session import Host
+from bench.results.records import Check
+from tests.bench.load.load_target import target
+
+STATIC = {"small.txt": "small.0.txt", "site.css": "site.1.css", "site.js": "site.2.js", "logo.svg": "logo.3.svg"}
+PAGE = b"""<a href="/posts/7/">a</a> <a href="/posts/8/">b</a> <a href="/authors/3/">c</a>
+<a href="/posts/page/40/">Last</a> <a href="/authors/page/9/">Last</a> <a href="/comments/page/99/">Last</a>"""
+
+
+class FakeHost(Host):
+    """Stacks `one`, `two`, ... on a tiny site. What shall go wrong is said before.
+
+    log         what was done, in order: up, verify, empty, down with the names
+    misfits     (stack, layer) -> why it cannot run here
+    refuses     stacks that do not come up
+    wrong       stacks whose answers are wrong
+    breaks      stacks that answer 503 once they are verified
+    dies        how often a server of a stack dies in its first trial
+    bare        stacks whose pages link to nothing
+    changes     stacks whose pages change a second after they are verified
+    database_gone  why the database cannot be used, when it cannot
+    """
+
+    def __init__(self, log: Path | None = None) -> None:
+        self.log: list[str] = []
+        self.file = log
+        self.misfits: dict[tuple[str, str], str] = {}
+        self.refuses: set[str] = set()
+        self.wrong: set[str] = set()
+        self.breaks: set[str] = set()
+        self.dies: dict[str, int] = {}
+        self.bare: set[str] = set()
+        self.changes: set[str] = set()
+        self.database_gone = ""
+        self.gone_after_failure = ""
+        self.unreadable = ""
+        self.log_of_failures: list[str] = []
+        self.calibrates_on: str | None = None
+
+    def note(self, words: str) -> None:
+        self.log.append(words)
+        if self.file:
+            with self.file.open("a") as file:
+                file.write(words + "\n")
+
+    def compose(self, stack: str, layer: str) -> Composition | Skip:
+        if (stack, layer) in self.misfits:
+            return Skip(self.misfits[stack, layer])
+        return Composition(SimpleNamespace(name=stack), (), {}, notes=(f"{stack} is small",))
+
+    @contextmanager
+    def deployed(self, stack: str, layer: str, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
+        paths.must_be_plain(run_dir)
+        logs = run_dir / "logs"
+        logs.mkdir(parents=True)
+        for folder in ("conf", "store"):
+            (run_dir / folder).mkdir()
+            (run_dir / folder / "file").write_text(f"{stack} {layer}")
+        (logs / "server.log").write_text("it began\n")
+        if self.unreadable:
+            raise BenchError(self.unreadable)
+        if stack in self.refuses:
+            self.log_of_failures.append(stack)
+            raise DeploymentError(f"server exited with status 1: {stack} is tired", logs / "server.log")
+        with target() as site:
+            site.body = PAGE if stack not in self.bare else b"nothing to see"
+            self.note(f"up {stack} {layer}")
+            dying = self.dies.get(stack, 0) > 0
+            if dying:
+                self.dies[stack] -= 1
+                site.broken.set()
+            try:
+                yield SimpleNamespace(
+                    url=site.url,
+                    ready_s=0.25,
+                    pids={"server": os.getpid()},
+                    servers=("server",),
+                    memory_idle_bytes={"server": 1000},
+                    oom_kills=lambda: None,
+                    answers=lambda: True,
+                    logs=logs,
+                    notes=[f"{stack} is small", "the machine is odd"],
+                    env={},
+                    site=site,
+                    stack=stack,
+                    layer=layer,
+                    how=how,
+                    empty_layer=lambda: self.note(f"empty {stack} {layer}"),
+                    died=lambda: (
+                        DeploymentError("server was killed by SIGKILL", logs / "server.log") if dying else None
+                    ),
+                )
+            finally:
+                self.note(f"down {stack} {layer}")
+
+    def verify(self, running: SimpleNamespace) -> list[Check]:
+        self.note(f"verify {running.stack} {running.layer}")
+        if running.stack in self.changes:
+            threading.Timer(1.0, setattr, (running.site, "body", b"another page")).start()
+        if running.stack in self.breaks:
+            running.site.broken.set()
+        good = running.stack not in self.wrong
+        return [
+            Check(running.stack, running.layer, "status", True, "200", "200"),
+            Check(running.stack, running.layer, "content", good, "a page", "a page" if good else "another page"),
+        ]
+
+    def queries_per_request(self, running: SimpleNamespace, case, addresses: tuple[str, ...]) -> float | None:
+        return 2.5
+
+    def static_names(self) -> dict[str, str]:
+        return STATIC
+
+    def rows(self, running: SimpleNamespace) -> tuple[int, int]:
+        return 1234, 7
+
+    def settle(self, pinned: dict | None, running: SimpleNamespace) -> None:
+        """The tiny site is in this process, which is to stay where it is."""
+
+    def calibration_stack(self) -> str | None:
+        return self.calibrates_on
+
+    def check_database(self, asked: str | None) -> None:
+        if self.database_gone:
+            raise GlobalFault(self.database_gone)
+        if self.gone_after_failure and self.log_of_failures:
+            raise GlobalFault(self.gone_after_failure)
+
+    def programs(self, cases, database_label: str) -> dict[str, str]:
+        return {"server": "1.0"}
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    """What the command line makes of these words."""
+    parser = argparse.ArgumentParser(prog="run")
+    run.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    log = os.environ.get("FAKE_HOST_LOG")
+    sys.exit(run.main(arguments(sys.argv[1:]), FakeHost(Path(log) if log else None)))

@@ -1,0 +1,194 @@
+"""Guards: each voids what it is there for, lets pass what is well, and says so when it cannot look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.errors import BenchError
+from bench.load import Figures
+from bench.measure import guards
+from bench.measure.guards import BOUNDS, OK, Observed, look, voids
+from bench.measure.interference import AccessLog, Bystanders, unlike
+from bench.measure.trial import rush
+
+FIGURES = Figures(
+    duration_s=10.0,
+    requests_total=10_000,
+    requests_per_second=1000.0,
+    bytes_per_second=5_000_000.0,
+    latency_mean_ms=16.0,
+    latency_p50_ms=10.0,
+    latency_p90_ms=20.0,
+    latency_p99_ms=30.0,
+    latency_p999_ms=40.0,
+    latency_max_ms=50.0,
+    errors_connect=0,
+    errors_read=0,
+    errors_timeout=0,
+    responses_not_2xx=0,
+    thirds=(3300, 3400, 3300),
+)
+CLOSED = Observed(
+    FIGURES, connections=16, body_bytes=4800.0, served=10_010, ceiling=50_000.0, tool_cpu=0.1, others=0.02
+)
+OPEN = replace(CLOSED, figures=replace(FIGURES, requests_dropped=0, send_delay_p99_ms=1.0), connections=None, rate=1000)
+
+
+def of_figures(seen, **changes):
+    return replace(seen, figures=replace(seen.figures, **changes))
+
+
+def test_a_good_trial_stands():
+    said = look(CLOSED, BOUNDS)
+    assert voids(said) is None
+    assert {name for name, text in said.items() if text != OK} == {"late", "dropped"}
+    assert voids(look(OPEN, BOUNDS)) is None
+    assert look(OPEN, BOUNDS)["little"] == "not measured: an open loop has no fixed number of connections"
+
+
+@pytest.mark.parametrize(
+    ("guard", "seen", "found"),
+    [
+        ("little", of_figures(CLOSED, latency_mean_ms=8.0), "rate x mean makes 8.0 busy connections, not 16"),
+        ("little", replace(CLOSED, connections=24), "rate x mean makes 16.0 busy connections, not 24"),
+        ("percentiles", of_figures(CLOSED, latency_p90_ms=31.0), "latency_p90_ms is 31 and latency_p99_ms is 30"),
+        ("percentiles", of_figures(CLOSED, latency_max_ms=39.0), "latency_p999_ms is 40 and latency_max_ms is 39"),
+        ("bodies", replace(CLOSED, wrong_bodies="GET /: 3 bytes, not 9"), "GET /: 3 bytes, not 9"),
+        ("bodies", of_figures(CLOSED, bytes_per_second=1e6), "1,000 bytes an answer, but the bodies have 4,800"),
+        ("counts", replace(CLOSED, served=9_000), "the server counted 9,000 requests, the load tool 10,000"),
+        ("counts", replace(CLOSED, served=11_000), "the server counted 11,000 requests, the load tool 10,000"),
+        ("ceiling", replace(CLOSED, ceiling=1250.0), "the load tool is at 80% of its own ceiling of 1,250 requests/s"),
+        ("tool-cpu", replace(CLOSED, tool_cpu=0.97), "the load tool used 97% of the processor time it can use"),
+        (
+            "drift",
+            of_figures(CLOSED, thirds=(4500, 3500, 2000)),
+            "4,500 requests in the first third, 2,000 in the last",
+        ),
+        ("others", replace(CLOSED, others=0.6), "other processes took 60% of the machine"),
+        ("late", of_figures(OPEN, send_delay_p99_ms=80.0), "1 in 100 requests left 80.0 ms late or more"),
+        (
+            "dropped",
+            of_figures(OPEN, requests_dropped=7),
+            "the load tool did not send 7 requests that were due: it had no connection free",
+        ),
+    ],
+)
+def test_what_is_not_to_be_trusted_is_void(guard, seen, found):
+    said = look(seen, BOUNDS)
+    assert said[guard] == found
+    assert voids(said) == f"{guard}: {found}"
+    # Another bound, or none, lets it pass.
+    without = {name: bound for name, bound in BOUNDS.items() if name != guard}
+    assert voids(look(seen, without)) is None
+
+
+@pytest.mark.parametrize(
+    ("guard", "seen"),
+    [
+        ("little", replace(CLOSED, mean_is_own=False)),
+        ("little", replace(CLOSED, connections=2001)),
+        ("little", replace(CLOSED, connecting=True)),
+        ("little", replace(of_figures(CLOSED, latency_mean_ms=20.0), mean_step_ms=10.0)),
+        ("counts", replace(CLOSED, served="no access log")),
+        ("ceiling", replace(CLOSED, ceiling=None)),
+        ("tool-cpu", replace(CLOSED, tool_cpu=None)),
+        ("drift", of_figures(CLOSED, thirds=None)),
+        ("others", replace(CLOSED, others=None)),
+        ("late", of_figures(OPEN, send_delay_p99_ms=None)),
+    ],
+)
+def test_a_guard_that_cannot_look_voids_nothing_and_says_so(guard, seen):
+    said = look(seen, BOUNDS)
+    assert said[guard].startswith("not measured: ")
+    assert voids(said) is None
+
+
+def test_few_slow_requests_are_no_drift_and_break_no_law():
+    # 16 connections, a second each, for 10 s: the last requests are under way when the load ends.
+    slow = of_figures(
+        CLOSED,
+        requests_total=150,
+        requests_per_second=15.0,
+        latency_mean_ms=1000.0,
+        thirds=(48, 48, 32),
+        bytes_per_second=75e3,
+    )
+    said = look(slow, BOUNDS)
+    assert (said["little"], said["drift"]) == (OK, OK)
+
+
+def test_files_that_rush_by_before_pages_hold_the_connections_are_no_drift():
+    # As measured: 250 connections, each page of the session followed by its three files, one process.
+    busy = of_figures(replace(CLOSED, connections=250), requests_total=5428, thirds=(2591, 1595, 1492))
+    assert look(busy, BOUNDS)["drift"] == "2,591 requests in the first third, 1,492 in the last"
+    assert look(replace(busy, rush=4), BOUNDS)["drift"] == OK
+
+
+@pytest.mark.parametrize(
+    ("paths", "requests"),
+    [
+        (["/"], 1),
+        (["/", "/posts/"], 1),
+        (["/static/a.css"], 1),
+        (["/", "/static/a.css", "/static/b.js", "/posts/", "/static/a.css"], 3),
+        (["/static/a.css", "/", "/static/b.js"], 3),
+    ],
+)
+def test_how_many_requests_a_session_lets_rush_by(paths, requests):
+    assert rush(paths) == requests
+
+
+def test_a_mean_told_in_steps_may_be_off_by_half_of_one():
+    # 16 connections at 1,000 requests/s: 16 ms, which a tool with steps of 3 ms tells as 18.
+    told = of_figures(CLOSED, latency_mean_ms=18.0)
+    assert look(told, BOUNDS)["little"] == "rate x mean makes 18.0 busy connections, not 16"
+    assert look(replace(told, mean_step_ms=3.0), BOUNDS)["little"] == OK
+    assert look(replace(of_figures(CLOSED, latency_mean_ms=24.0), mean_step_ms=3.0), BOUNDS)["little"] != OK
+
+
+def test_a_late_request_is_lost_in_a_long_wait():
+    assert look(of_figures(OPEN, latency_p99_ms=900.0, send_delay_p99_ms=80.0), BOUNDS)["late"] == OK
+
+
+def test_bounds_can_be_moved_and_guards_silenced():
+    chosen = guards.bounds(["little=0.3", "others=off"])
+    assert chosen["little"] == 0.3 and "others" not in chosen and chosen["drift"] == BOUNDS["drift"]
+    assert guards.GUARDS.keys() == BOUNDS.keys()
+
+
+@pytest.mark.parametrize("word", ["little", "little=", "little=-1", "little=nan", "little=inf", "all=off"])
+def test_what_is_no_guard_or_no_bound_is_one_line(word):
+    with pytest.raises(BenchError, match=f"--guard {word}"):
+        guards.bounds([word])
+
+
+# ------------------------------------------------------------------------------------- what is seen
+
+
+def test_a_page_is_the_same_but_for_its_tokens():
+    page = b"<p>" + b"a" * 5000
+    assert unlike("/", page, page) == ""
+    assert unlike("/", page, b"<p>" + b"b" * 64 + page[67:]) == ""
+    assert unlike("/", page, page[:-1]) == "GET /: 5,002 bytes, not 5,003"
+    assert unlike("/", page, b"b" * 5003) == "GET /: another page of the same size"
+
+
+def test_lines_of_the_access_log_are_those_since_the_start(tmp_path):
+    path = tmp_path / "access.log"
+    path.write_text("before\n")
+    log = AccessLog(path)
+    with path.open("a") as file:
+        file.write("one\ntwo\n")
+    assert log.lines(at_least=2) == 2
+    assert "no access log" in AccessLog(tmp_path / "none").lines(at_least=2)
+
+
+def test_what_is_ours_is_not_the_bystanders():
+    seen = Bystanders()
+    while seen.share([0.0]) is None:
+        pass
+    assert 0 <= seen.share([0.0]) <= 1
+    assert seen.share([1e6]) == 0
+    assert seen.share([None]) is None

@@ -1,0 +1,282 @@
+"""One trial: what is recorded when all is well, and that whatever goes wrong is a failure without figures."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from bench import load, paths, programs
+from bench.errors import GlobalFault
+from bench.figures import histogram
+from bench.interrupt import Interrupts, Stopped
+from bench.load import Command
+from bench.measure import resource_usage, trial, worker_share
+from bench.measure.trial import Load, TrialError, measure
+from bench.results import records
+from bench.results.records import Case, Folder
+from tests.bench.load.load_target import target
+
+CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
+TOOL, PROGRAM = load.choose([("/", "/a")], programs.find)
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = Folder(tmp_path / "run")
+    made.create()
+    return made
+
+
+@pytest.fixture
+def running(folder, monkeypatch):
+    monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.1)
+    with target() as site:
+        logs = folder.raw / "one~none~r1" / "logs"
+        logs.mkdir(parents=True)
+        (logs / "server.log").write_text("something happened\n")
+        (logs / "silent.log").touch()
+        yield SimpleNamespace(
+            url=site.url,
+            ready_s=0.5,
+            pids={"server": os.getpid()},
+            servers=("server",),
+            logs=logs,
+            site=site,
+            memory_idle_bytes={"server": 4096},
+            oom_kills=iter([1, 3]).__next__,
+            answers=lambda: not site.broken.is_set(),
+        )
+
+
+def made(running, folder, *paths, duration_s=1, warmup_s=0.0, level=2, tool=TOOL, program=str(PROGRAM)):
+    how = Load(tool, program, duration_s, warmup_s, threads=1)
+    return measure(CASE, level, 1, paths or ("/",), running, how, folder)
+
+
+def test_a_good_trial_has_every_figure(running, folder):
+    record = made(running, folder, "/", "/a", warmup_s=0.2)
+    assert (record.status, record.reason, record.log) == ("ok", None, None)
+    assert (record.trial_id, record.state, record.tool) == ("one~none~home~unlimited~sqlite~2~r1", "warm", TOOL.name)
+    assert record.requests_total > 0 and record.requests_per_second > 0 and record.bytes_per_second > 0
+    assert 0 < record.latency_p50_ms <= record.latency_max_ms
+    assert histogram.merged([record.histogram]).total_count == record.requests_total
+    assert (record.errors_connect, record.errors_read, record.responses_not_2xx) == (0, 0, 0)
+    assert record.time_to_ready_s == 0.5
+    assert record.cpu_seconds["server"] > 0
+    assert record.processes["server"] >= 1
+    assert len(record.memory["server"]) >= 2 or record.memory["server"] == ()
+    assert record.threads["server"] >= 1
+    assert (record.memory_idle_bytes, record.close_wait) == ({"server": 4096}, {"server": 0})
+    assert record.oom_kills == 2, "what was killed in this trial"
+    assert record.came_back is True
+    # The site runs in this very process here.
+    assert record.observer_cpu_seconds > 0 and record.observer_share > 0
+
+
+def test_the_raw_output_of_warm_up_and_load_is_kept(running, folder):
+    record = made(running, folder, warmup_s=0.2)
+    raw = folder.raw / record.trial_id
+    assert {"load.out", "load.err", "load.command", "warmup.out", "warmup.err"} <= {path.name for path in raw.iterdir()}
+    assert (raw / "load.out").stat().st_size > 0
+
+
+def test_the_record_can_be_written_and_read_back(running, folder):
+    record = made(running, folder)
+    folder.append_trial(record)
+    assert list(records._read_lines(records.Trial, folder.directory / "trials.jsonl")) == [record]
+
+
+def test_a_failed_trial_tells_what_the_load_left_behind(running, folder):
+    record = made(running, folder, "/503")
+    assert (record.status, record.oom_kills, record.came_back) == ("failed", None, None), "it did not come to a load"
+    running.oom_kills = iter([1, 3]).__next__
+    record = made(running, folder, program="/bin/false")
+    assert (record.status, record.memory, record.cpu_seconds) == ("failed", None, None)
+    assert (record.oom_kills, record.came_back, record.close_wait) == (2, True, {"server": 0})
+
+
+def test_every_address_is_visited_before_and_after(running, folder):
+    made(running, folder, "/only-visited-and-loaded", "/")
+    assert running.site.requests["/only-visited-and-loaded"] > 2
+
+
+def assert_failed(record, reason):
+    assert record.status == "failed"
+    assert reason in record.reason
+    assert [name for name in records.FIGURES if getattr(record, name) is not None] == []
+
+
+def test_an_address_that_is_not_there_is_found_before_the_load(running, folder):
+    record = made(running, folder, "/", "/503")
+    assert_failed(record, "before the load: GET /503: status 503, not 200")
+    assert record.log == "raw/one~none~r1/logs/server.log"
+    assert running.site.requests["/"] == 1
+
+
+def test_a_redirect_is_not_an_answer(running, folder):
+    assert_failed(made(running, folder, "/302"), "before the load: GET /302: status 302, not 200")
+
+
+def test_a_site_that_is_not_there(running, folder):
+    running.url = "http://127.0.0.1:1"
+    assert_failed(made(running, folder), "before the load: GET /: [Errno 111] Connection refused")
+
+
+def test_answers_that_go_wrong_during_the_load_are_a_failure_with_its_counts(running, folder):
+    timer = threading.Timer(0.5, running.site.broken.set)
+    timer.start()
+    record = made(running, folder)
+    timer.join()
+    assert_failed(record, f"{TOOL.name}: ")
+    assert "answers with a status outside 200 to 299" in record.reason
+    assert record.responses_not_2xx > 0
+    assert record.time_to_ready_s == 0.5
+
+
+def test_answers_that_go_wrong_at_the_end_are_a_failure(running, folder, monkeypatch):
+    timed = trial._timed
+
+    def breaking(*args):
+        outcome = timed(*args)
+        running.site.broken.set()
+        return outcome
+
+    monkeypatch.setattr(trial, "_timed", breaking)
+    assert_failed(made(running, folder), "after the load: GET /: status 503, not 200")
+
+
+def test_a_load_tool_that_fails_is_a_failure_with_its_log(running, folder):
+    record = made(running, folder, program="/bin/false")
+    assert_failed(record, "false exited with status 1; it said: nothing")
+    assert record.log == f"raw/{record.trial_id}/load.err"
+
+
+def test_a_load_tool_that_says_nothing_is_a_failure(running, folder):
+    assert_failed(made(running, folder, program="/bin/true"), f"{TOOL.name} printed no figures; it said: nothing")
+
+
+def test_a_load_tool_that_is_gone_would_fail_every_trial(running, folder):
+    with pytest.raises(GlobalFault, match="the load tool cannot be started: /no/such/tool: No such file"):
+        made(running, folder, program="/no/such/tool")
+
+
+# ------------------------------------------------------------------------- running a load tool
+
+
+def python(code, **how):
+    return Command((sys.executable, "-c", code), **how)
+
+
+@pytest.mark.parametrize("mode, connections", [("closed", 3), ("open", 5)])
+def test_as_many_ask_for_the_worker_as_the_load_has_connections(running, folder, monkeypatch, mode, connections):
+    asked = []
+    monkeypatch.setattr(trial, "spread", lambda url, connections, keep_alive: asked.append(connections))
+    tool, program = load.choose([("/",)], programs.find, mode=mode)
+    how = Load(tool, str(program), 1, 0.0, threads=1, mode=mode)
+    assert measure(CASE, 3 if mode == "closed" else 5, 1, ("/",), running, how, folder).status == "ok"
+    assert asked == [connections]
+
+
+def test_a_signal_while_workers_are_looked_for_stops_the_trial(running, folder, monkeypatch):
+    async def ask(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        return False, None
+
+    monkeypatch.setattr(worker_share, "_ask", ask)
+    with pytest.raises(Stopped), Interrupts():
+        made(running, folder)
+
+
+def test_a_tool_that_keeps_one_core_busy_has_the_ceiling_of_one():
+    wrk = load.TOOLS[0]
+    how = Load(wrk, "wrk", 1, 0.0, threads=2, ceilings={True: 100.0})
+    # wrk shares connections evenly among its threads: an odd number leaves it with one.
+    assert [how.ceiling(how.job("http://127.0.0.1:1", ("/",), level, True)) for level in (16, 25)] == [200.0, 100.0]
+    assert how.ceiling(how.job("http://127.0.0.1:1", ("/",), 16, False)) is None
+
+
+def test_files_and_environment_are_the_commands_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("K6_DURATION", "1h")
+    command = python(
+        "import os; print(sorted(set(os.environ) - {'LC_CTYPE'}), open('a/b').read())",
+        files={"a/b": "content"},
+        env={"MINE": "1"},
+    )
+    assert trial._run(command, 1, tmp_path, "load", 10)[0] == "['HOME', 'LANG', 'MINE', 'PATH'] content\n"
+
+
+def test_a_load_tool_that_does_not_end_is_stopped(tmp_path):
+    with pytest.raises(TrialError, match=r"was not done after 0\.2 s and was stopped"):
+        trial._run(python("import time; time.sleep(60)"), 1, tmp_path, "load", 0.2)
+
+
+def test_a_warm_up_is_stopped_in_its_time_and_its_output_kept(tmp_path):
+    code = "import time\ntry:\n time.sleep(60)\nexcept KeyboardInterrupt:\n print('stopped')"
+    began = time.monotonic()
+    out, _ = trial._run(python(code), 1, tmp_path, "warmup", 30, interrupt_after_s=1)
+    assert out == "stopped\n"
+    assert time.monotonic() - began < 20
+
+
+def test_endless_errors_do_not_fill_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial, "LOG_LIMIT_BYTES", 1000)
+    trial._run(python("import sys; sys.stderr.write('first' + 'x' * 1_000_000)"), 1, tmp_path, "load", 30)
+    assert (tmp_path / "load.err").read_text().startswith("firstxxx")
+    assert (tmp_path / "load.err").stat().st_size == 1000
+
+
+def test_a_load_tool_may_open_a_file_for_each_connection_and_nobody_else(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = soft + 1 if hard == resource.RLIM_INFINITY else min(soft + 1, hard)
+    out, _ = trial._run(
+        python("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"), soft, tmp_path, "load", 30
+    )
+    assert int(out) >= wanted
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+
+
+def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
+    code = "import sys, pathlib; from bench.trial import Command, _run\n"
+    code += "_run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]), 'load', 400)"
+    instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.PROJECT)
+    try:
+        deadline = time.monotonic() + 20
+        while not (tools := [child for child in instrument.children() if child.name() == "sleep"]):
+            assert time.monotonic() < deadline, "the load tool never began"
+            time.sleep(0.02)
+    finally:
+        instrument.kill()
+        instrument.wait()
+    _, alive = psutil.wait_procs(tools, timeout=20)
+    for process in alive:
+        process.kill()
+    assert not alive
+
+
+def test_no_load_tool_outlives_its_trial(tmp_path):
+    code = (
+        "import sys, pathlib\nsys.path.insert(0, '.')\nfrom bench import trial\nfrom bench.load import Command\n"
+        "trial._run(Command((sys.executable, '-c', 'import os,time; print(os.getpid(), flush=True); time.sleep(60)')),"
+        f" 1, pathlib.Path({str(tmp_path)!r}), 'load', 60)"
+    )
+    runner = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    out = tmp_path / "load.out"
+    deadline = time.monotonic() + 20
+    while not (out.exists() and out.read_text().endswith("\n")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    runner.send_signal(signal.SIGINT)
+    runner.wait(20)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(out.read_text()), 0)

@@ -1,0 +1,106 @@
+"""The published JSON Schema of results: it is what the records say, and what runs leave on disk keeps to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from bench import paths
+from bench.cli import run
+from bench.results import reproduction, records, schema
+from tests.bench.report import report_folder
+from tests.bench.measure.fake_host import FakeHost, arguments
+
+PUBLISHED = paths.PROJECT / "docs" / schema.NAME
+# File of a run's folder -> the definition of it, or of each of its lines.
+FILES = {"run.json": "run", "environment.json": "environment", "trials.jsonl": "trial", "verify.jsonl": "check"}
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    document = json.loads(PUBLISHED.read_text("utf-8"))
+    return jsonschema.Draft202012Validator({**document, "$ref": f"#/$defs/{name}"})
+
+
+def lines_of(folder: Path, name: str) -> list[dict]:
+    text = (folder / name).read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()] if name.endswith("l") else [json.loads(text)]
+
+
+def problems(folder: Path) -> list[str]:
+    """What in a run's folder does not keep to the schema."""
+    return [
+        f"{name}: {error.json_path}: {error.message}"
+        for name, definition in FILES.items()
+        for record in lines_of(folder, name)
+        for error in validator(definition).iter_errors(record)
+    ]
+
+
+def test_the_published_schema_is_what_the_records_say():
+    assert PUBLISHED.read_text("utf-8") == schema.text(), (
+        "results have changed: python -m bench.results.schema > docs/results.schema.json"
+    )
+
+
+def test_it_is_a_schema_and_carries_the_version_of_the_format():
+    document = json.loads(PUBLISHED.read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(document)
+    assert document["version"] == records.FORMAT
+    assert set(FILES.values()) <= document["$defs"].keys()
+
+
+@pytest.mark.servers
+def test_a_real_run_keeps_to_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    host = FakeHost()
+    host.refuses.add("two")
+    words = ["--stack", "one", "--stack", "two", "--layer", "none", "--workload", "home", "--rounds", "1"]
+    run.main(arguments([*words, "--duration", "1", "--warmup", "0", "--to", str(tmp_path / "run")]), host)
+    assert len(lines_of(tmp_path / "run", "trials.jsonl")) == 2
+    assert problems(tmp_path / "run") == []
+
+
+def test_every_field_of_every_record_is_described(tmp_path):
+    assert problems(report_folder.make(tmp_path / "run")) == []
+    definitions = json.loads(PUBLISHED.read_text("utf-8"))["$defs"]
+    for name, record in definitions.items():
+        for field, about in record["properties"].items():
+            assert about["description"].endswith("."), f"{name}.{field}"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("trials.jsonl", {"requests_per_second": "fast"}, "$.requests_per_second"),
+        ("trials.jsonl", {"status": "great"}, "$.status"),
+        ("trials.jsonl", {"memory": {"nginx": [[0.0]]}}, "$.memory"),
+        ("verify.jsonl", {"ok": None}, "$.ok"),
+        ("environment.json", {"cores": 2.5}, "$.cores"),
+        ("run.json", {"format": 99}, "$.format"),
+    ],
+)
+def test_what_does_not_keep_to_it_is_found(tmp_path, name, change, says):
+    folder = report_folder.make(tmp_path / "run", rounds=1)
+    first, *_ = lines_of(folder, name)
+    errors = list(validator(FILES[name]).iter_errors({**first, **change}))
+    assert any(error.json_path.startswith(says) for error in errors)
+
+
+def test_a_missing_field_is_found(tmp_path):
+    folder = report_folder.make(tmp_path / "run", rounds=1)
+    first, *_ = lines_of(folder, "trials.jsonl")
+    del first["stack"]
+    assert [error.message for error in validator("trial").iter_errors(first)] == ["'stack' is a required property"]
+
+
+def test_a_reproduction_keeps_to_it(tmp_path):
+    record = reproduction.Reproduction(
+        reproduction.FORMAT, "caching", True, None, ("python",), "2026-11-21T08:07:00+00:00", None, ()
+    )
+    reproduction.write(tmp_path, record)
+    content = json.loads((tmp_path / reproduction.FILE).read_text("utf-8"))
+    assert list(validator("reproduction").iter_errors(content)) == []
+    assert reproduction.read(tmp_path) == record

@@ -1,0 +1,196 @@
+"""Every check of verify is silent on a site that answers rightly and speaks up on one that does not."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from bench.errors import BenchError
+from bench.host.ports import free_port
+from bench.verify import all_checks, suite, verify_url, wire
+from bench.verify.outcome import BEHAVIOUR
+from tests.bench.verify.verify_stub import Stub, commands, serving
+
+# Check -> what a site may get wrong that it must notice. Each is a mistake of the stub.
+MISTAKES = {
+    "status": ["error-page", "soft-404"],
+    "content": ["other-content", "other-charset", "token-on-pages"],
+    "render-id": ["no-render-id", "same-render-id"],
+    "no-cookies": ["cookie-on-pages", "token-on-pages"],
+    "references": ["no-image", "no-css", "octets"],
+    "repeat": ["keeps", "keeps kept-other-bytes"],
+    "hit": [],
+    "kept-headers": [],
+    "encodings": ["gzip-not", "gzip-varies-not"],
+    "not-found": ["plain-404", "soft-404"],
+    "out-of-range": ["last-page-for-any", "plain-404"],
+    "server-error": ["bare-500", "soft-500", "tells-500"],
+    "head": ["head-with-body", "head-without-type", "head-other-length"],
+    "conditional": ["never-304", "always-304"],
+    "redirects": ["port-lost", "open-redirect"],
+    "static-files": ["short-small", "octets", "chunks-for-1.0"],
+    "static-content": ["gzip-other-file", "gzip-varies-not", "plain-css"],
+    "static-lifetime": ["short-lived", "plain-immutable", "unhashed"],
+    "static-conditional": ["no-validator", "never-304"],
+    "static-range": ["no-ranges", "wrong-total"],
+    "path-escapes": ["escapes", "soft-404"],
+    "odd-paths": ["odd-breaks", "odd-injects", "soft-404"],
+    "broken-escapes": ["percent-breaks", "percent-dropped"],
+    "unknown-host": ["any-host"],
+    "no-host": ["any-host"],
+    "forged-headers": ["believes-proto", "believes-host", "believes-script-name"],
+    "forged-names": ["believes-underscores"],
+    "interpreter": ["other-python", "as-root", "no-probe"],
+    "client": ["no-address", "believes-address", "believes-proto", "no-probe", "probe-garbled"],
+    "keep-alive": ["forgets-after-first"],
+    "pipelining": ["drops-pipelined", "forgets-after-first"],
+    "http-1.0": ["chunks-for-1.0", "open-after-1.0"],
+    "slow-request": ["impatient"],
+    "slow-reader": ["cuts-large"],
+    "login-page": ["shared-token"],
+    "post-without-token": ["no-csrf", "any-token"],
+    "comment-needs-login": ["anonymous-comments"],
+    "login": ["login-fails", "cookie-for-scripts", "login-elsewhere"],
+    "own-name": ["nameless", "varies-not"],
+    "no-foreign-name": ["leaks", "anonymous-for-all"],
+    "comment": ["comment-lost", "late-for-author", "late-for-others", "no-form"],
+    "comment-without-token": ["no-csrf"],
+    "logout": ["session-lives"],
+    "concurrency": ["busy", "other-charset"],
+    "length-body": ["body-left"],
+    "chunked-body": ["chunks-ignored", "chunks-dropped"],
+    "chunked-in-pieces": ["chunks-ignored", "chunks-dropped"],
+    "chunked-smuggling": ["chunks-ignored", "length-wins"],
+    "upload": ["upload-breaks", "reset-upload"],
+}
+# Ways in which servers differ and are all right.
+RIGHT = ["", "closes", "closes-silently", "refuses-chunks", "absolute"]
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    return Stub(tmp_path_factory.mktemp("stub"))
+
+
+@pytest.fixture(scope="module")
+def url(stub):
+    with serving(stub) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch):
+    monkeypatch.setattr(wire, "TIMEOUT_S", 0.6)
+
+
+def failed(stub, url, only=(), layer="none"):
+    """The outcomes of the checks that fail."""
+    outcomes = verify_url(url, stub.site(), stack="stub", layer=layer, only=only, groups=[BEHAVIOUR])
+    return [item for item in outcomes if not item.ok]
+
+
+@pytest.mark.parametrize("manner", RIGHT)
+def test_a_right_site_passes_every_check(stub, url, manner):
+    stub.reset(*manner.split())
+    assert failed(stub, url) == []
+
+
+def test_a_right_site_with_a_layer_that_keeps_pages_passes_every_check(stub, url):
+    stub.reset("keeps")
+    assert failed(stub, url, layer="kept") == []
+
+
+@pytest.mark.parametrize(("name", "mistake"), [(name, mistake) for name in MISTAKES for mistake in MISTAKES[name]])
+def test_a_wrong_site_fails_the_check(stub, url, name, mistake):
+    stub.reset(*mistake.split())
+    # Logging in is a check of its own that the other ones with an account stand on.
+    (stage,) = (item.stage for item in all_checks() if item.name == name)
+    only = ["login", name] if stage == "account" else [name]
+    found = {item.check: item for item in failed(stub, url, only)}
+    assert name in found, f"{name} does not notice {mistake}"
+    assert found[name].expected
+    assert found[name].got
+
+
+def test_every_check_has_a_mistake_that_it_notices():
+    assert list(MISTAKES) == [item.name for item in all_checks() if item.group == BEHAVIOUR]
+
+
+def test_a_layer_that_keeps_nothing_fails_the_hit_check(stub, url):
+    stub.reset()
+    (outcome,) = failed(stub, url, ["hit"], layer="kept")
+    assert outcome.got.startswith("33 renderings for 33 requests")
+
+
+def test_kept_pages_without_their_security_headers_fail(stub, url):
+    stub.reset("keeps", "kept-bare")
+    outcomes = {item.check: item for item in failed(stub, url, ["hit", "kept-headers"], layer="kept")}
+    assert list(outcomes) == ["kept-headers"]
+    assert outcomes["kept-headers"].expected.startswith("GET /, kept: X-Frame-Options: DENY")
+
+
+def test_a_layer_of_fragments_alone_need_not_hit(stub, url):
+    stub.reset()
+    assert failed(stub, url, ["hit"], layer="fragments") == []
+
+
+def test_kept_bytes_that_change_fail_the_repeat_check_under_a_layer(stub, url):
+    stub.reset("keeps", "kept-other-bytes")
+    (outcome,) = failed(stub, url, ["repeat"], layer="kept")
+    assert "a HIT: the same bytes" in outcome.expected
+
+
+def test_a_stale_anonymous_page_is_right_only_under_a_layer_that_kept_it(stub, url):
+    stub.reset("keeps")
+    assert failed(stub, url, ["status", "login", "comment"], layer="kept") == []
+    stub.reset("keeps")
+    (outcome,) = failed(stub, url, ["status", "login", "comment"], layer="none")
+    assert outcome.check == "comment"
+
+
+def test_the_account_is_removed_with_its_comment_also_after_a_failure(stub, url):
+    for mistake, posts in (("", ["--post", "1"]), ("login-fails", [])):
+        stub.reset(*mistake.split())
+        verify_url(url, stub.site(), stack="stub", layer="none", only=["login", "comment"])
+        made, removed = commands(stub.folder)[-2:]
+        assert made[:2] == ["verifyaccount", "create"]
+        assert removed == ["verifyaccount", "delete", "verify-7f3a", *posts]
+
+
+def test_no_account_is_made_when_no_check_needs_one(stub, url):
+    stub.reset()
+    before = commands(stub.folder)
+    assert failed(stub, url, ["status", "head"]) == []
+    assert commands(stub.folder) == before
+
+
+def test_a_declared_check_is_not_run_and_its_reason_is_kept(stub, url):
+    stub.reset("never-304")
+    outcomes = verify_url(
+        url, stub.site(), stack="stub", layer="none", declared={"conditional": "no validators"}, only=["conditional"]
+    )
+    assert [(item.ok, item.declared, item.got) for item in outcomes] == [(True, "no validators", None)]
+
+
+def test_a_check_that_does_not_exist_is_named_with_those_that_do(stub, url):
+    with pytest.raises(BenchError, match=r"^no check is called 'heads'; the checks are: status, content, "):
+        verify_url(url, stub.site(), stack="stub", layer="none", only=["heads"])
+
+
+def test_a_server_that_is_not_there_fails_every_check_and_breaks_none(stub):
+    stub.reset()
+    outcomes = verify_url(f"http://127.0.0.1:{free_port()}", stub.site(), stack="stub", layer="none")
+    assert [item.check for item in outcomes if item.ok] == ["hit", "kept-headers"]
+    assert {item.expected for item in outcomes if not item.ok and item.check == "status"} == {"a complete answer"}
+
+
+def test_a_silent_server_is_given_up_after_the_suite_has_taken_too_long(stub, monkeypatch):
+    stub.reset()
+    monkeypatch.setattr(suite, "SUITE_LIMIT_S", 0.5)
+    monkeypatch.setattr(wire, "TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        outcomes = verify_url(url, stub.site(), stack="stub", layer="none", only=["status", "head", "redirects"])
+    assert not any(item.ok for item in outcomes)
+    assert outcomes[-1].got == "not tried: the suite has taken 0.5 s already"

@@ -1,0 +1,125 @@
+"""Every check of a layer is silent on a layer that keeps rightly and speaks up on one that does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.verify import all_checks, verify_url, wire
+from bench.verify.checks import privacy, web
+from bench.verify.suite import LEFT_OUT
+from tests.bench.verify.verify_stub import serving
+from tests.bench.verify.written_stub import WrittenHandler, WrittenStub
+
+GROUPS = ("caching", "privacy", "web", "bytes", "names")
+# Check -> what a layer may get wrong that it must notice. Each is a mistake of the stub.
+MISTAKES = {
+    "keeps-pages": ["keeps-nothing", "kept-cut"],
+    "keeps-site": ["keeps-nothing", "kept-cut"],
+    "other-statuses": ["keeps-statuses"],
+    "cache-control": ["keeps-private", "keeps-spelt"],
+    "set-cookie": ["keeps-cookies", "shares-token"],
+    "vary": ["keeps-vary-star", "keeps-variants"],
+    "authorization": ["keeps-authorized answers-authorized", "answers-authorized"],
+    "other-methods": ["keeps-posts"],
+    "streaming": ["keeps-streams", "kept-cut keeps-streams"],
+    "broken-off": ["keeps-broken"],
+    "orders": ["keeps-sessions", "leaks", "nameless"],
+    "cold-pages": ["keeps-sessions"],
+    "signed-in-not-kept": ["keeps-sessions", "answers-signed-in", "first-cookie-only"],
+    "own-token-works": ["keeps-sessions", "any-token", "comment-lost", "no-form"],
+    "personal-at-once": ["shares-token"],
+    "hit-ratio": ["cookie-variants", "some-cookies-variants", "keeps-nothing"],
+    "parameters": ["query-ignored", "query-sorted"],
+    "junk-queries": ["keeps-queries", "flooded", "keeps-nothing"],
+    "junk-hosts": ["any-host", "hosts-flood", "keeps-hosts"],
+    "codings": ["gzip-not", "gzip-varies-not", "kept-coded"],
+    "head-first": ["keeps-heads", "head-other-length"],
+    "ranges": ["keeps-parts", "other-parts", "wrong-total"],
+    "conditions": ["keeps-unmodified", "any-tag-matches"],
+    "headers-kept": ["loses-headers", "adds-age", "kept-as-html"],
+    "large-page": ["cuts-large-pages"],
+    "odd-names": ["unquotes-keys", "lower-keys", "odd-names-break"],
+    "long-names": ["short-keys"],
+    "raw-names": ["cuts-raw", "raw-names-break"],
+    "other-files": ["serves-own-files", "serves-own-keys", "soft-404"],
+}
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    return WrittenStub(tmp_path_factory.mktemp("stub"))
+
+
+@pytest.fixture(scope="module")
+def url(stub):
+    with serving(stub, WrittenHandler) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(wire, "TIMEOUT_S", 2.0)
+    monkeypatch.setattr(privacy, "COLD_S", 0.3)
+    monkeypatch.setattr(web, "FLOOD", 60)
+    monkeypatch.setattr(web, "SAMPLE", 10)
+
+
+def verified(stub, url, only=(), **more):
+    groups = {"groups": GROUPS, "layer": "varnish"} | more
+    return {item.check: item for item in verify_url(url, stub.site(), stack="stub", only=only, **groups)}
+
+
+@pytest.mark.parametrize("manner", ["", "closes"])
+def test_a_right_layer_passes_every_check(stub, url, manner):
+    stub.reset(*manner.split())
+    assert [item for item in verified(stub, url).values() if not item.ok or item.not_tried] == []
+
+
+@pytest.mark.parametrize(("name", "mistake"), [(name, mistake) for name in MISTAKES for mistake in MISTAKES[name]])
+def test_a_wrong_layer_fails_the_check(stub, url, name, mistake):
+    stub.reset(*mistake.split())
+    found = verified(stub, url, [name])[name]
+    assert not found.ok, f"{name} does not notice {mistake}"
+    assert found.expected
+    assert found.got
+
+
+def test_every_check_has_a_mistake_that_it_notices():
+    assert list(MISTAKES) == [item.name for item in all_checks() if item.group in GROUPS]
+
+
+def test_without_a_layer_none_of_them_is_made(stub, url):
+    stub.reset()
+    assert verified(stub, url, layer="none") == {}
+
+
+def test_thorough_checks_are_left_out_on_request_and_not_called_passed(stub, url):
+    stub.reset()
+    found = verified(stub, url, groups=["web"], thorough=False)
+    assert {name: item.not_tried for name, item in found.items()} == {
+        "hit-ratio": None,
+        "parameters": None,
+        "junk-queries": LEFT_OUT,
+        "junk-hosts": LEFT_OUT,
+    }
+    assert found["junk-hosts"].word == "not tried"
+
+
+def test_hit_ratios_are_figures(stub, url):
+    stub.reset()
+    assert verified(stub, url, ["hit-ratio"])["hit-ratio"].figures == {
+        "hit_ratio_no_cookie": 1.0,
+        "hit_ratio_csrf_cookie": 1.0,
+        "hit_ratio_analytics_cookies": 1.0,
+    }
+    stub.reset("cookie-variants")
+    assert verified(stub, url, ["hit-ratio"])["hit-ratio"].figures["hit_ratio_analytics_cookies"] == 0.0
+
+
+def test_a_running_site_without_probe_views_is_not_tried(stub, url):
+    stub.reset("no-probe")
+    found = verified(stub, url, ["cache-control"])["cache-control"]
+    assert (found.ok, found.not_tried) == (
+        True,
+        "the site runs without its probe views: start it with BENCHAPP_PROBES=1",
+    )

@@ -1,0 +1,65 @@
+"""The whole suite through a real deployment leaves the database as it was.
+
+That every stack passes it is tested with the stacks, in tests/deploy.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from bench.host.identity import worker
+from bench.project import commands
+from bench.serve import deployment
+from bench.verify import Verifier
+
+ROWS = "2000"
+
+
+@pytest.fixture
+def database():
+    """A small site of its own, in a directory that servers may write to."""
+    folder = Path(tempfile.mkdtemp(prefix="verify-", dir="/tmp"))
+    folder.chmod(0o755)
+    identity = worker()
+    identity.give(folder)
+    path = folder / "site.sqlite3"
+    try:
+        commands.manage(["migrate", "--verbosity", "0"], f"sqlite:///{path}", identity)
+        commands.manage(["loadfixtures", "--rows", ROWS], f"sqlite:///{path}", identity)
+        yield path
+    finally:
+        shutil.rmtree(folder)
+
+
+# A number once given to a comment is never given again, so these rows remember the highest.
+MEMORIES = {"benchapp_rangecount": " WHERE level > 0"}
+
+
+def content(path: Path) -> dict[str, list]:
+    """Every row of every table, without SQLite's own statistics and what numbers were given away."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {
+            name: sorted(connection.execute(f'SELECT * FROM "{name}"{MEMORIES.get(name, "")}'), key=repr)
+            for name in names
+            if not name.startswith("sqlite_")
+        }
+    finally:
+        connection.close()
+
+
+@pytest.mark.servers
+def test_the_database_is_left_as_it_was_and_a_second_deployment_is_verified_by_the_same_answers(database):
+    before, verifier = content(database), Verifier()
+    for _ in range(2):
+        with deployment.deployed("gunicorn", "none", database=f"sqlite:///{database}") as running:
+            outcomes = verifier.verify(running)
+        assert [item for item in outcomes if not item.ok] == []
+    after = content(database)
+    assert {name for name in before if before[name] != after[name]} == set()

@@ -1,0 +1,147 @@
+"""Every check of writes, crowds, deaths and advisories is silent on a right layer and speaks up on a wrong one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bench import paths
+from bench.catalog.manifest import Layer
+from bench.verify import all_checks, verify_url, wire
+from bench.verify.checks import files, freshness, service
+from tests.bench.verify.verify_stub import serving
+from tests.bench.verify.written_stub import FakeRunning, WrittenHandler, WrittenStub
+
+GROUPS = ("freshness", "stampede", "files", "service", "advisories")
+# Check -> what a layer may get wrong that it must notice. Each is a mistake of the stub.
+MISTAKES = {
+    "told-of-writes": [
+        "not-told",
+        "forgets-home",
+        "updates-not-told",
+        "shows-rolled-back",
+        "shows-uncommitted",
+    ],
+    "told-of-authors": ["not-told", "forgets-names", "forgets-posts"],
+    "slow-rendering": ["keeps-late", "late-gets-old"],
+    "time-to-live": ["never-expires"],
+    "stampede": ["each-renders", "breaks"],
+    "whole-pages": ["tears", "hoards"],
+    "killed-while-writing": ["tears", "leaves-halves", "hoards"],
+    "service-stops": ["breaks-without-service", "no-hits-after"],
+    "service-hangs": ["breaks-without-service", "no-hits-after", "waits-for-service", "forgets-what-it-was-not-told"],
+    "cve-2014-0473": ["keeps-cookies"],
+    "cve-2014-1418": ["strips-for-old", "keeps-private keeps-sessions"],
+    "cve-2020-13254": ["cuts-keys"],
+    "cve-2020-24584": ["open-folders"],
+    "cve-2021-23336": ["query-ignored"],
+    "cve-2026-6907": ["keeps-vary-star"],
+    "cve-2026-8404": ["keeps-spelt"],
+    "cve-2026-25674": ["open-files"],
+    "cve-2026-35192": ["keeps-cookies"],
+    "cve-2026-35193": ["answers-authorized"],
+    "cve-2026-48587": ["keeps-vary-star", "keeps-cookies"],
+    "cve-2026-48588": ["keeps-cookies"],
+    "cve-2026-113593": ["keeps-variants"],
+}
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    return WrittenStub(tmp_path_factory.mktemp("stub"))
+
+
+@pytest.fixture(scope="module")
+def url(stub):
+    with serving(stub, WrittenHandler) as url:
+        yield url
+
+
+@pytest.fixture
+def server():
+    """A server with two worker processes, to be killed."""
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 60 & sleep 60 & wait"]) as process:
+        yield process
+        subprocess.run(["/usr/bin/pkill", "-P", str(process.pid)], check=False)
+        process.kill()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(wire, "TIMEOUT_S", 3.0)
+    for module, values in (
+        (freshness, {"TOLD_S": 0.3, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
+        (files, {"READERS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
+        (service, {"CLIENTS": 2, "BEFORE_S": 0.1, "WITHOUT_S": 0.2, "BACK_S": 0.3, "TOLD_S": 0.3}),
+        (service, {"HUNG_S": 0.4, "PAGE_S": 2.0}),
+    ):
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
+
+
+def deployment(stub, url, pids=None, told="a signal", services=("memory",)):
+    layer = Layer("kept", Path(), "Kept", "app", "Keeps pages.", told=told, coalesces="a lock")
+    composition = SimpleNamespace(
+        layers=(layer,),
+        servers=(SimpleNamespace(name="app"),),
+        services=tuple(SimpleNamespace(name=name) for name in services),
+    )
+    return FakeRunning(stub, url, composition, pids or {})
+
+
+def verified(stub, url, only, running):
+    found = verify_url(url, stub.site(), stack="stub", layer="kept", only=only, groups=GROUPS, running=running)
+    return {item.check: item for item in found}
+
+
+def test_a_right_layer_passes_every_check_and_no_row_is_left(stub, url, server):
+    stub.reset()
+    found = verified(stub, url, (), deployment(stub, url, {"app": server.pid}))
+    assert [item for item in found.values() if not item.ok or item.not_tried] == []
+    assert stub.rows == {}
+
+
+@pytest.mark.parametrize(("name", "mistake"), [(name, mistake) for name in MISTAKES for mistake in MISTAKES[name]])
+def test_a_wrong_layer_fails_the_check_and_no_row_is_left(stub, url, server, name, mistake):
+    stub.reset(*mistake.split())
+    found = verified(stub, url, [name], deployment(stub, url, {"app": server.pid}))[name]
+    assert not found.ok, f"{name} does not notice {mistake}: {found}"
+    assert found.expected
+    assert found.got
+    assert stub.rows == {}
+
+
+def test_every_check_has_a_mistake_that_it_notices():
+    assert list(MISTAKES) == [item.name for item in all_checks() if item.group in GROUPS]
+
+
+def test_the_table_of_advisories_has_a_row_for_each_check_and_no_other():
+    rows = re.findall(r"^\| \[(CVE-[0-9-]+)\]", (paths.PROJECT / "docs" / "advisories.md").read_text("utf-8"), re.M)
+    assert sorted(row.lower() for row in rows) == sorted(name for name in MISTAKES if name.startswith("cve-"))
+
+
+def test_a_layer_that_cannot_be_told_is_right_when_the_time_to_live_is_up(stub, url):
+    stub.reset("not-told")
+    found = verified(stub, url, ["told-of-writes", "time-to-live"], deployment(stub, url, told=""))
+    assert found["told-of-writes"].not_tried == "kept cannot be told of a write: see time-to-live"
+    assert found["time-to-live"].ok
+    # How old the pages got is a matter of how soon they were asked for: nothing to rely on here.
+    assert {"old_p50_ms", "old_max_ms"} <= found["time-to-live"].figures.keys()
+
+
+def test_what_cannot_be_asked_of_a_running_site_is_not_tried(stub, url):
+    stub.reset("no-rows")
+    names = ["told-of-writes", "time-to-live", "whole-pages", "service-stops", "service-hangs", "cve-2020-24584"]
+    found = verify_url(url, stub.site(), stack="target", layer="varnish", only=names)
+    assert all(item.ok and item.not_tried for item in found)
+
+
+def test_a_deployment_without_a_service_is_not_tried_without_one(stub, url):
+    stub.reset()
+    for name in ("service-stops", "service-hangs"):
+        found = verified(stub, url, [name], deployment(stub, url, services=()))[name]
+        assert found.not_tried == "no layer here uses a service"

@@ -1,0 +1,347 @@
+"""The stub with rows that a probe writes, slow pages and ill-headed answers, under a layer right or wrong in one way.
+
+`Stub.wrong` holds the names of what it gets wrong; tests/bench/test_verify_writes.py says which check must notice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import secrets
+import shutil
+import threading
+import time
+import uuid
+from pathlib import Path
+
+from tests.bench.verify.layer_stub import HTML, LayerHandler, LayerStub
+
+LARGE = 40_000
+GATE_S = 2.0
+# How long a page takes that waits for a service that hangs.
+LONG_S = 2.2
+
+
+class WrittenStub(LayerStub):
+    """A site that is written to, and its layer."""
+
+    def reset(self, *wrong: str) -> None:
+        self.rows: dict[int, dict] = {}
+        self.first_title = self.uncommitted = ""
+        super().reset(*wrong)
+        self.gates: dict[int, list[str]] = {}
+        self.lock = threading.Lock()
+        self.generation = 0
+        self.ttl_s = 60.0
+        self.files = self.folder / "store"
+        shutil.rmtree(self.files, ignore_errors=True)
+        self.files.mkdir()
+        self.service_up = self.hits_return = True
+        self.hangs = False
+        self.kept_at: dict[str, float] = {}
+
+    def totals(self) -> str:
+        posts = [row for row in self.rows.values() if row["title"]]
+        return f"{len(self.rows)} authors, {len(posts)} posts and {sum(row['said'] for row in posts)} comments"
+
+    def page(self, path: str, user: str, cookie: str = "") -> str:
+        words = [value for row in self.rows.values() for value in self.said_of(row)]
+        return super().page(path, user, cookie) + "".join(f"<p>{value}</p>" for value in [self.totals(), *words])
+
+    def said_of(self, row: dict) -> list:
+        return [row["name"], *((row["title"], row["comment"]) if row["title"] else ()), self.uncommitted]
+
+    def make(self) -> int:
+        pk = len(self.rows) + 1 + secrets.randbelow(10**6)
+        self.rows[pk] = {"name": words(), "title": words(), "comment": words(), "said": 1}
+        self.purge("make")
+        return pk
+
+    def state(self, pk: int) -> dict:
+        row = self.rows.get(pk) or {"name": None, "title": None, "comment": None, "said": 0}
+        title = row["title"]
+        return {
+            "author": pk,
+            "name": row["name"],
+            "title": title,
+            "comment": row["comment"] if title else None,
+            "posts": f"{int(bool(title))} post{'s' * (not title)}",
+            "said": f"{row['said']} comment{'s' * (row['said'] != 1)}",
+            "totals": self.totals(),
+            "author_page": f"/authors/{pk}/",
+            "post_page": f"/posts/{pk}00/" if title else None,
+            "probe_page": f"/probe/author/{pk}/",
+            "never": [],
+        }
+
+    def write(self, pk: int, what: str) -> None:
+        row, wrong = self.rows[pk], self.wrong
+        if what in ("edit", "update", "update-silently"):
+            row["title"] = words()
+        elif what == "comment":
+            row["comment"], row["said"] = words(), row["said"] + 1
+        elif what == "delete":
+            row["title"] = None
+        elif what == "rename":
+            row["name"] = words()
+        elif what == "remove":
+            del self.rows[pk]
+        elif what == "roll-back" and "shows-rolled-back" in wrong:
+            row["title"] = words()
+        if what not in ("look", "update-silently", "roll-back"):
+            self.purge(what)
+
+    def roll_back(self, pk: int) -> str:
+        """What was written and came to nothing, once the gate is open."""
+        written = words()
+        if "shows-uncommitted" in self.wrong:
+            self.store, self.uncommitted = {}, written
+        self.wait_at(pk, "roll-back")
+        self.uncommitted = ""
+        return written
+
+    def wait_at(self, pk: int, who: str) -> None:
+        if pk in self.gates:
+            self.gates[pk].append(who)
+            deadline = time.monotonic() + GATE_S
+            while pk in self.gates and time.monotonic() < deadline:
+                time.sleep(0.005)
+
+    def purge(self, what: str) -> None:
+        self.generation += 1
+        if "not-told" in self.wrong or ("updates-not-told" in self.wrong and what == "update"):
+            return
+        self.store = {path: kept for path, kept in self.store.items() if self.forgets(path, what)}
+
+    def forgets(self, path: str, what: str) -> bool:
+        """Whether a page that a write made stale is forgotten to be removed."""
+        return (
+            ("forgets-home" in self.wrong and path == "/")
+            or ("forgets-names" in self.wrong and what == "rename" and path.startswith("/posts/"))
+            or ("forgets-posts" in self.wrong and what == "remove" and path.endswith("00/"))
+        )
+
+
+def words() -> str:
+    return f"probe-{secrets.token_hex(8)}"
+
+
+class WrittenHandler(LayerHandler):
+    """One connection to it."""
+
+    stub: WrittenStub
+    generation = 0
+
+    def route(self, path: str) -> None:
+        stub, wrong = self.stub, self.stub.wrong
+        if "breaks" in wrong and "/slow/" in path:
+            self.html(500, stub.not_found())
+            return
+        if not stub.service_up and "breaks-without-service" in wrong and self.command == "GET":
+            self.html(500, stub.not_found())
+            return
+        if stub.hangs and "waits-for-service" in wrong and self.command == "GET":
+            time.sleep(LONG_S)
+        self.generation = stub.generation
+        if self.command == "GET" and self.may_be_answered() and "each-renders" not in wrong and "/slow/" in path:
+            # Of many at once one renders, the others find what it kept.
+            with stub.lock:
+                super().route(path)
+        elif not (self.command == "GET" and self.key() not in self.stub.store and self.row_page(path)):
+            super().route(path)
+
+    def key(self) -> str:
+        key = super().key()
+        return key.partition("%")[0].rstrip("/") + "/" if "cuts-keys" in self.stub.wrong else key
+
+    def may_be_answered(self) -> bool:
+        key = self.key()
+        now = time.monotonic()
+        age_s = now - self.stub.kept_at.get(key, now)
+        if age_s > self.stub.ttl_s and "never-expires" not in self.stub.wrong:
+            self.stub.store.pop(key, None)
+        return super().may_be_answered()
+
+    def as_kept(self, status, body, kind, headers):
+        if "tears" in self.stub.wrong and len(body) > LARGE:
+            body = body[: len(body) // 2]
+        return super().as_kept(status, body, kind, headers)
+
+    def may_be_stored(self, status, kind, headers) -> bool:
+        late = self.generation != self.stub.generation and "keeps-late" not in self.stub.wrong
+        keeps = self.stub.service_up and self.stub.hits_return and not late
+        may = keeps and super().may_be_stored(status, kind, headers)
+        if may:
+            self.stub.kept_at[self.key()] = time.monotonic()
+        return may
+
+    def send(self, status, body, kind, headers=(), *, whole=True) -> None:
+        content = body.encode() if isinstance(body, str) else body
+        if self.may_be_stored(status, kind, {name.lower(): value for name, value in headers}):
+            self.keep_file(self.key(), content)
+        super().send(status, body, kind, headers, whole=whole)
+
+    def keep_file(self, key: str, body: bytes) -> None:
+        """As a layer that keeps pages in files does."""
+        wrong, name = self.stub.wrong, key.strip("/").replace("/", "-")[-100:] or "home"
+        if "hoards" in wrong:
+            name += secrets.token_hex(4)
+        folder = self.stub.files / "pages"
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777 if "open-folders" in wrong else 0o755)
+        path = folder / name
+        new = folder / f".{secrets.token_hex(8)}"
+        new.write_bytes(body[: len(body) // 2] if "leaves-halves" in wrong else body)
+        new.chmod(0o666 if "open-files" in wrong else 0o644)
+        new.replace(path)
+        if "hoards" not in wrong and "leaves-halves" not in wrong:
+            timer = threading.Timer(self.stub.ttl_s, path.unlink, kwargs={"missing_ok": True})
+            timer.daemon = True
+            timer.start()
+
+    # ------------------------------------------------------------------ pages
+
+    def post(self, path: str) -> None:
+        self.probe(path) if path.startswith("/probe/") else super().post(path)
+
+    def probe(self, path: str) -> None:
+        words = path.strip("/").split("/")[1:]
+        if words[0] in ("rows", "gate", "author", "slow", "advisory"):
+            getattr(self, f"probe_{words[0]}")(path, *words[1:])
+        else:
+            super().probe(path)
+
+    def json(self, value: dict) -> None:
+        self.send(200, json.dumps(value), "application/json", [("Cache-Control", "no-store")])
+
+    def probe_rows(self, path: str, pk: str = "", what: str = "") -> None:
+        if "no-rows" in self.stub.wrong:
+            self.send(404, "", HTML)
+            return
+        number = int(pk) if pk else self.stub.make()
+        never = [self.stub.roll_back(number)] if what == "roll-back" else []
+        if what:
+            self.stub.write(number, what)
+        self.json(self.stub.state(number) | {"never": never})
+
+    def probe_gate(self, path: str, pk: str, what: str) -> None:
+        gates, number = self.stub.gates, int(pk)
+        if what == "close":
+            gates[number] = []
+        waiting = len(gates.get(number, []))
+        if what == "open":
+            gates.pop(number, None)
+        self.json({"waiting": waiting})
+
+    def probe_author(self, path: str, pk: str, *more: str) -> None:
+        number = int(pk)
+        title = self.stub.rows[number]["title"]
+        if "large" in more:
+            lines = "\n".join([title] * (2 * LARGE // (len(title) + 1)))
+            shown = f'<p id="begin">{title}</p>\n<p id="lines">{lines}</p>\n<p id="end">{title}</p>'
+            self.send(200, self.text(path, shown), HTML, self.usual())
+            return
+        if "gated" in more and number in self.stub.gates:
+            if "late-gets-old" in self.stub.wrong:
+                title = self.stub.first_title = self.stub.first_title or title
+            self.stub.wait_at(number, path)
+        self.send(200, self.text(path, f'<p id="title">{title}</p>'), HTML, self.usual())
+
+    def probe_slow(self, path: str, milliseconds: str, name: str) -> None:
+        time.sleep(int(milliseconds) / 1000)
+        self.send(200, self.text(path, f'<p id="part-id">{uuid.uuid4().hex}</p>'), HTML, self.usual())
+
+    def probe_advisory(self, path: str, kind: str, name: str) -> None:
+        said = {"vary-any": ("Vary", "*"), "vary-any-spaced": ("Vary", " Accept-Encoding ,  * ")}
+        said |= {
+            "private-upper": ("Cache-Control", "PRIVATE"),
+            "private-mixed": ("Cache-Control", "max-age=60, Private"),
+        }
+        said |= {"no-store-upper": ("Cache-Control", "NO-STORE"), "no-cache-mixed": ("Cache-Control", "No-Cache")}
+        if kind in said:
+            self.send(200, self.text(path), HTML, [said[kind]])
+        else:
+            getattr(self, "advise_" + kind.replace("-", "_"))(path)
+
+    def advise_form(self, path: str) -> None:
+        cookie = self.cookies.get("csrftoken") or secrets.token_hex(8)
+        if self.command == "POST":
+            given = re.search(r"csrfmiddlewaretoken=([^&]*)", self.body.decode())
+            right = given and self.stub.token_right(given[1], cookie)
+            self.send(200 if right else 403, self.text(path), HTML, [("Cache-Control", "no-store")])
+            return
+        form = f'<form method="post"><input name="csrfmiddlewaretoken" value="{self.stub.token(cookie)}"></form>'
+        self.send(200, self.text(path, form), HTML, [("Vary", "Cookie"), ("Set-Cookie", f"csrftoken={cookie}; Path=/")])
+
+    def advise_session(self, path: str) -> None:
+        old = "strips-for-old" in self.stub.wrong and "MSIE" in self.headers["User-Agent"]
+        said = [] if old else [("Vary", "Cookie"), ("Cache-Control", "private")]
+        shown = f'<p id="session">{self.cookies.get("sessionid", "nobody")}</p>'
+        self.send(200, self.text(path, shown), HTML, said)
+
+    def advise_query(self, path: str) -> None:
+        self.send(200, self.text(path), HTML, self.usual())
+
+    def advise_saves_session(self, path: str) -> None:
+        self.send(200, self.text(path), HTML, [("Set-Cookie", f"sessionid={secrets.token_hex(8)}")])
+
+    def advise_sets_cookie(self, path: str) -> None:
+        self.send(200, self.text(path), HTML, [("Vary", "Cookie"), ("Set-Cookie", f"probe={secrets.token_hex(8)}")])
+
+    advise_sets_cookie_spaced = advise_sets_cookie
+
+    def advise_authorized(self, path: str) -> None:
+        self.send(200, self.text(path).replace('id="authorization"></p>', 'id="authorization">nobody</p>'), HTML)
+
+    def advise_varies(self, path: str) -> None:
+        value = self.headers.get("X-Probe")
+        shown = "absent" if value is None else f"[{value}]"
+        self.send(200, self.text(path, f'<p id="x-probe">{shown}</p>'), HTML, [("Vary", "X-Probe")])
+
+    def row_page(self, path: str) -> bool:
+        """Answer with the page about a row that the probe has made; False when it is none."""
+        found = re.fullmatch(r"/(authors)/(\d+)/", path) or re.fullmatch(r"/(posts)/(\d+)00/", path)
+        row = self.stub.rows.get(int(found[2])) if found else None
+        if not row:
+            return False
+        state = self.stub.state(int(found[2]))
+        if found[1] == "posts" and not row["title"]:
+            self.html(404, self.stub.not_found())
+        else:
+            shown = " ".join(str(value) for value in state.values())
+            self.html(200, self.stub.frame(f"<p>{shown}</p><b>{self.user}</b>"), [("Vary", "Cookie")])
+        return True
+
+
+class FakeRunning:
+    """What the checks need of a deployment."""
+
+    def __init__(self, stub: WrittenStub, url: str, composition: object, pids: dict[str, int]):
+        self.stub, self.url, self.composition, self.pids = stub, url, composition, pids
+        self.env: dict[str, str] = {}
+        self.store: Path = stub.files
+
+    @contextlib.contextmanager
+    def again(self, changes: dict):
+        self.stub.ttl_s = changes["cache_seconds"]
+        yield self
+
+    @contextlib.contextmanager
+    def without_service(self, name: str):
+        self.stub.service_up, self.stub.store = False, {}
+        try:
+            yield
+        finally:
+            self.stub.service_up = True
+            self.stub.hits_return = "no-hits-after" not in self.stub.wrong
+
+    @contextlib.contextmanager
+    def hung_service(self, name: str):
+        held = self.stub.store
+        with self.without_service(name):
+            self.stub.hangs = True
+            yield
+        self.stub.hangs = False
+        if "forgets-what-it-was-not-told" in self.stub.wrong:
+            self.stub.store = held
