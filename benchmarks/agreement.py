@@ -20,7 +20,7 @@ from pathlib import Path
 from bench import load, programs
 from bench.catalog import workload
 from bench.figures import stats
-from bench.measure.http import get
+from bench.host.http import get
 from bench.measure.trial import Load, measure
 from bench.project import commands
 from bench.results.records import Case, Folder

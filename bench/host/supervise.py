@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
 import signal
 import socket
@@ -16,11 +15,13 @@ from pathlib import Path
 import psutil
 
 from bench.errors import DeploymentError
+from bench.host import http
 from bench.host.identity import Identity
 
 POLL_S = 0.02
-# How long a program has to end before it is told again.
-AGAIN_S = 1.2
+HEALTH_TIMEOUT_S = 5
+# How long a program has to end before the stop signal is sent again.
+RESEND_S = 1.2
 # The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
 LONGEST_SOCKET_FOLDER = 80
 
@@ -111,42 +112,15 @@ def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout
         _still_waiting(process, deadline, f"did not answer {Path(argv[0]).name}", timeout_s)
 
 
-def wait_healthy(
-    processes: Iterable[Process], address: Address, path: str, timeout_s: float, tls: bool = False
-) -> None:
-    """Return once GET `path` answers 200 at `address`; raises DeploymentError naming who died or what it answered."""
+def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
+    """Return once GET `path` answers 200 at `url`; raises DeploymentError naming who died or what it answered."""
     processes = list(processes)
     deadline = time.monotonic() + timeout_s
-    while (answer := _get(address, path, tls)) != 200:
+    while (status := http.status(url, path, HEALTH_TIMEOUT_S)) != 200:
         for process in processes[:-1]:
             if error := process.died():
                 raise error
-        _still_waiting(processes[-1], deadline, f"answered {answer or 'nothing'} to GET {path}", timeout_s)
-
-
-def healthy(address: Address, path: str, tls: bool = False) -> bool:
-    """Whether GET `path` answers 200 at `address` now."""
-    return _get(address, path, tls) == 200
-
-
-def _get(address: Address, path: str, tls: bool) -> int | None:
-    if tls:
-        import ssl
-
-        # The certificate is one this instrument has just signed itself; only its server's answer matters here.
-        context = ssl._create_unverified_context()
-        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            address.host, address.port, timeout=5, context=context
-        )
-    else:
-        connection = http.client.HTTPConnection(address.host, address.port, timeout=5)
-    try:
-        connection.request("GET", path, headers={"Connection": "close"})
-        return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
+        _still_waiting(processes[-1], deadline, f"answered {status or 'nothing'} to GET {path}", timeout_s)
 
 
 def _still_waiting(process: Process, deadline: float, what: str, timeout_s: float) -> None:
@@ -182,7 +156,7 @@ def _wait_stopped(process: Process, deadline: float) -> None:
     """Wait until it has ended, saying it again now and then: a server that is still starting may not have heard."""
     while process.popen.poll() is None and (left := deadline - time.monotonic()) > 0:
         try:
-            process.popen.wait(min(AGAIN_S, left))
+            process.popen.wait(min(RESEND_S, left))
         except subprocess.TimeoutExpired:
             process.popen.send_signal(process.stop_signal)
 

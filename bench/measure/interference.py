@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.measure import http
+from bench.host import http
 
 # Pages with a token of their own differ in so many bytes from visit to visit, and never in length.
 MOST_UNLIKE_BYTES = 256

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from bench.errors import BenchError
+from bench.host import http
 from bench.host.identity import worker
-from bench.measure import http
 from bench.project import commands
 
 STATIC = "/static/"

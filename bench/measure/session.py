@@ -20,10 +20,10 @@ from bench.catalog.survey import survey
 from bench.catalog.values import environment
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.host import machine, pin
+from bench.host.http import get
 from bench.host.identity import worker
 from bench.interrupt import Interrupts
 from bench.measure import calibrate, guards, plan
-from bench.measure.http import get
 from bench.measure.plan import Deployment, Measurement
 from bench.measure.progress import Progress, case_words, level_words, say
 from bench.measure.queries import QueryCounter

@@ -24,10 +24,10 @@ from typing import IO, Protocol
 
 from bench.catalog import workload
 from bench.errors import GlobalFault
-from bench.host import machine
+from bench.host import http, machine
 from bench.interrupt import SIGNALS
 from bench.load import Command, Figures, Job, LoadError, Tool
-from bench.measure import guards, http
+from bench.measure import guards
 from bench.measure.interference import AccessLog, Bodies, Bystanders, unlike
 from bench.measure.queries import STATIC
 from bench.measure.resource_usage import Observer

@@ -21,7 +21,7 @@ from bench.catalog.compose import Composition
 from bench.catalog.manifest import Service
 from bench.catalog.sizes import Size
 from bench.errors import BenchError, DeploymentError, GlobalFault
-from bench.host import orphans, ports, processes, supervise
+from bench.host import http, orphans, ports, processes, supervise
 from bench.host.cgroups import Group
 from bench.host.identity import Identity, worker
 from bench.host.shared_service import Kept
@@ -212,8 +212,7 @@ class _Parts:
             self.group.create(size.limits)
 
     def answers(self) -> bool:
-        tls = self._all_values()["listener"] == "tls"
-        return supervise.healthy(Address(self.places.bind, self.places.port), HEALTH, tls)
+        return http.status(self.url, HEALTH) == 200
 
     def bring_up(self, asked: str | None, env: dict[str, str]) -> Running:
         """Start services and servers, the inner before the outer, and wait until the site answers."""
@@ -429,9 +428,7 @@ class _Parts:
                 self.servers.append(self._start(name, argv, env, cwd=paths.PROJECT))
             for process, address in zip(self.servers[-number:], self.wiring.listens[server.name], strict=True):
                 supervise.wait_accepting(process, address, READY_TIMEOUT_S)
-        front = self.wiring.listens[servers[-1].name][0]
-        tls = self._all_values()["listener"] == "tls"
-        supervise.wait_healthy(self.servers, front, HEALTH, READY_TIMEOUT_S, tls)
+        supervise.wait_healthy(self.servers, self.url, HEALTH, READY_TIMEOUT_S)
 
     def _start(
         self, name: str, argv: list[str], env: dict[str, str], cwd: Path | None = None, stop_signal: str = "TERM"

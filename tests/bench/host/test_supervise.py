@@ -77,7 +77,7 @@ def test_a_server_is_awaited_and_stopped_with_its_workers(started):
     process = started("-c", SERVER, str(port), "200")
     address = Address("127.0.0.1", port)
     supervise.wait_accepting(process, address, 10)
-    supervise.wait_healthy([process], address, "/healthz", 10)
+    supervise.wait_healthy([process], f"http://{address.text}", "/healthz", 10)
     assert len(members(process.pid)) == 2
     supervise.stop([process])
     assert members(process.pid) == []
@@ -104,7 +104,7 @@ def test_a_server_that_answers_wrongly_is_given_up(started):
     process = started("-c", SERVER, str(port), "503")
     supervise.wait_accepting(process, Address("127.0.0.1", port), 10)
     with pytest.raises(DeploymentError, match=r"it answered 503 to GET /healthz within 0\.5 s"):
-        supervise.wait_healthy([process], Address("127.0.0.1", port), "/healthz", 0.5)
+        supervise.wait_healthy([process], f"http://127.0.0.1:{port}", "/healthz", 0.5)
 
 
 def test_a_program_that_ignores_the_signal_is_killed(started):

@@ -1,0 +1,76 @@
+"""The HTTP client of the instrument: one request on a connection of its own, which no timed measurement uses."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from bench.errors import BenchError
+
+TIMEOUT_S = 10
+CLOSE = {"Connection": "close"}
+
+
+class VisitError(BenchError):
+    """A request that was not answered with status 200; one line that says which and how it was answered."""
+
+
+def get(base_url: str, path: str) -> bytes:
+    """The body at `path`. Raises VisitError unless the status is 200."""
+    return _get(base_url, path, CLOSE)[0]
+
+
+def headers(base_url: str, path: str) -> http.client.HTTPMessage:
+    """The headers of the answer at `path`. Raises VisitError like `get`."""
+    return _get(base_url, path, CLOSE)[1].headers
+
+
+def stays_open(base_url: str, path: str) -> bool:
+    """Whether the server keeps a connection open after its answer when it may. Raises VisitError like `get`."""
+    return not _get(base_url, path, {})[1].will_close
+
+
+def all_of(base_url: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """The body of every different path, requested once. Raises VisitError at the first not answered with 200."""
+    return {path: get(base_url, path) for path in dict.fromkeys(paths)}
+
+
+def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None:
+    """The status of GET `path`, or None when there is no answer."""
+    try:
+        return _exchange(base_url, path, CLOSE, timeout_s)[1].status
+    except (OSError, http.client.HTTPException):
+        return None
+
+
+def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, http.client.HTTPResponse]:
+    try:
+        body, answer = _exchange(base_url, path, headers, TIMEOUT_S)
+    except TimeoutError:
+        raise VisitError(f"GET {path}: no answer in {TIMEOUT_S} s") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise VisitError(f"GET {path}: {error or type(error).__name__}") from None
+    if answer.status != 200:
+        raise VisitError(f"GET {path}: status {answer.status}, not 200")
+    return body, answer
+
+
+def _exchange(
+    base_url: str, path: str, headers: dict[str, str], timeout_s: float
+) -> tuple[bytes, http.client.HTTPResponse]:
+    parts = urlsplit(base_url)
+    connection: http.client.HTTPConnection
+    if parts.scheme == "https":
+        # The certificate is the deployment's own, signed by nobody.
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection(parts.netloc, timeout=timeout_s, context=context)
+    else:
+        connection = http.client.HTTPConnection(parts.netloc, timeout=timeout_s)
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return answer.read(), answer
+    finally:
+        connection.close()
