@@ -17,12 +17,12 @@ from bench.cli.up import add_set, add_size, environment
 from bench.errors import BenchError, DeploymentError
 from bench.host.identity import worker
 from bench.project import commands
+from bench.results.records import Skip
 from bench.serve import database, deployment
 from bench.verify import table
 from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import Site, prepare
 from bench.verify.suite import all_checks, chosen, must_know, verify_url
-from bench.verify.table import Skip
 from bench.verify.unknown import must_answer, unknown_site
 from bench.verify.verifier import Verifier
 from bench.verify.wire import Target
@@ -146,7 +146,7 @@ def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[S
     pairs, skips = plan(args.stacks, args.layer or [])
     idle = [pair for pair in pairs if not chosen(args.check, args.group, {}, pair[1])]
     pairs = [pair for pair in pairs if pair not in idle]
-    skips += [Skip(*pair, NEEDS_LAYER) for pair in idle]
+    skips += [Skip(*pair, None, NEEDS_LAYER) for pair in idle]
     verifier, outcomes = Verifier(args.check, args.load, groups=args.group, thorough=not args.quick), []
     for number, (stack, layer) in enumerate(pairs, 1):
         started = time.monotonic()
@@ -193,7 +193,7 @@ def plan(stacks: Iterable[str], layers: Iterable[str]) -> tuple[list[tuple[str, 
         for layer in chosen_layers:
             composed = compose.compose(compose.stack(name), compose.layers(layer))
             if isinstance(composed, compose.Skip):
-                skips.append(Skip(name, layer, composed.reason))
+                skips.append(Skip(name, layer, None, composed.reason))
             else:
                 pairs.append((name, layer))
     return pairs, skips

@@ -30,7 +30,7 @@ from bench.measure.queries import QueryCounter
 from bench.measure.trial import Load, failed, measure, newest_log, now
 from bench.project import commands
 from bench.results import records, stability
-from bench.results.records import Case, Check, Environment, Folder, RunInfo, Trial
+from bench.results.records import Case, Environment, Folder, Outcome, RunInfo, Trial
 from bench.serve import database, deployment
 from bench.serve.deployment import Running
 from bench.verify import Verifier
@@ -62,9 +62,9 @@ class Host:
         """The deployment, up as long as the context lasts."""
         return deployment.deployed(stack, layer, **how)
 
-    def verify(self, running: Running) -> list[Check]:
+    def verify(self, running: Running) -> list[Outcome]:
         """Every check of the suite; those left out are named as such."""
-        return [Check(**vars(item)) for item in self._verifier.verify(running)]
+        return self._verifier.verify(running)
 
     def queries_per_request(self, running: Running, case: Case, addresses: tuple[str, ...]) -> float | None:
         """Database queries of a request to these addresses, on average; None when it cannot be told."""
@@ -135,7 +135,7 @@ class Run:
     asked: str | None
     environment: Environment
     made: tuple[Trial, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Outcome, ...] = ()
 
     def __post_init__(self) -> None:
         asked = self.info.plan
@@ -156,7 +156,7 @@ class Run:
         self.addresses = self.folder.read_addresses()
         self.counted = False
         self.verified = {(check.stack, check.layer) for check in self.checks}
-        self.wrong: dict[tuple[str, str], list[Check]] = {}
+        self.wrong: dict[tuple[str, str], list[Outcome]] = {}
         for check in self.checks:
             if not check.ok:
                 self.wrong.setdefault((check.stack, check.layer), []).append(check)
@@ -425,7 +425,7 @@ class Run:
         self.progress.trial(trial)
 
 
-def _wrong_answers(checks: list[Check]) -> str:
+def _wrong_answers(checks: list[Outcome]) -> str:
     """Which checks failed; what was expected and what came is in verify.jsonl."""
     names = ", ".join(check.check for check in checks[:SHOWN]) + (", ..." if len(checks) > SHOWN else "")
     return f"not measured, it gives wrong answers: {len(checks)} check{'s'[: len(checks) > 1]} failed: {names}"

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from bench.figures import histogram
 from bench.figures.stats import Comparison, Spread, paired, paired_ratio, spread
-from bench.results.records import Check, Run, Trial
+from bench.results.records import Outcome, Run, Trial
 
 BASELINE = "none"  # the layer that every other layer is compared with
 
@@ -268,9 +268,9 @@ class Report:
         return tuple(sorted(most, key=lambda name: -most[name]))
 
     @property
-    def checks(self) -> dict[tuple[str, str], list[Check]]:
+    def checks(self) -> dict[tuple[str, str], list[Outcome]]:
         """(stack, layer) -> the checks of verify."""
-        found: dict[tuple[str, str], list[Check]] = {}
+        found: dict[tuple[str, str], list[Outcome]] = {}
         for check in self.run.checks:
             found.setdefault((check.stack, check.layer), []).append(check)
         return found

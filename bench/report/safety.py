@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench.report.model import BASELINE, Report
 from bench.report.numbers import number
-from bench.results.records import Check
+from bench.results.records import Outcome
 
 PASS, DECLARED, FAIL, NOT_TRIED = "pass", "declared", "fail", "not tried"
 GRAVEST = (FAIL, DECLARED, PASS, NOT_TRIED)
@@ -77,7 +77,7 @@ class Safety:
         return self.cells.get((layer, group))
 
 
-def word(check: Check) -> str:
+def word(check: Outcome) -> str:
     """What a check came to, in one word."""
     if not check.ok:
         return FAIL
@@ -115,7 +115,7 @@ class Count:
     remarks: str
 
 
-def count(checks: Iterable[Check]) -> Count:
+def count(checks: Iterable[Outcome]) -> Count:
     """How many checks of a deployment were right; what is declared or was not tried was not made and does not count."""
     counts = Counter(map(word, checks))
     remarks = [f"{counts[each]:,} {each}" for each in (DECLARED, NOT_TRIED) if counts[each]]
@@ -144,7 +144,7 @@ def told(report: Report, stack: str, layer: str) -> str:
     return text + "."
 
 
-def _remarks(found: Iterable[tuple[Check, str | None]]) -> tuple[Remark, ...]:
+def _remarks(found: Iterable[tuple[Outcome, str | None]]) -> tuple[Remark, ...]:
     gathered: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for check, reason in found:
         checks, stacks = gathered.setdefault((check.layer, reason or ""), ({}, {}))
@@ -153,7 +153,7 @@ def _remarks(found: Iterable[tuple[Check, str | None]]) -> tuple[Remark, ...]:
     return tuple(Remark(*key, tuple(checks), tuple(stacks)) for key, (checks, stacks) in gathered.items())
 
 
-def _figures(checks: Iterable[Check]) -> Iterable[tuple[str, str, str, str]]:
+def _figures(checks: Iterable[Outcome]) -> Iterable[tuple[str, str, str, str]]:
     """Each figure of a check under a layer, with its value on each stack."""
     gathered: dict[tuple[str, str, str], list[str]] = {}
     for check in checks:

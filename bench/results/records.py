@@ -333,19 +333,30 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Check:
-    """One check of verify, made before a case is measured."""
+class Outcome:
+    """What one check of verify found on one deployment."""
 
     stack: Annotated[str, "Name of the stack."]
     layer: Annotated[str, "Name of the layer."]
-    check: Annotated[str, "What was checked."]
-    ok: Annotated[bool, "True when the answer was right."]
-    expected: Annotated[str | None, "The right answer."]
-    got: Annotated[str | None, "The answer received."]
-    declared: Annotated[str | None, "Why the stack or layer is known not to support it; null when it is."] = None
-    group: Annotated[str, "What the check belongs to: behaviour, caching, privacy, ..."] = "behaviour"
-    figures: Annotated[dict[str, float | None] | None, "What was measured on the way, the unit in the name."] = None
-    not_tried: Annotated[str | None, "Why the check was not made, which is not to pass it; null when it was."] = None
+    check: Annotated[str, "Name of the check."]
+    ok: Annotated[bool, "False when an answer was wrong."]
+    expected: Annotated[str | None, "The right answer; null unless an answer was wrong."] = None
+    got: Annotated[str | None, "The wrong answer received; null unless an answer was wrong."] = None
+    declared: Annotated[str | None, "Why the stack or layer declares that it does not support it, or null."] = None
+    group: Annotated[str, "Group of the check: behaviour, caching, privacy, ..."] = "behaviour"
+    figures: Annotated[
+        dict[str, float | None] | None, "Figure the check measured -> its value; the unit is in the name."
+    ] = None
+    not_tried: Annotated[str | None, "Why the check was not made, which is not a pass; null when it was."] = None
+
+    @property
+    def word(self) -> str:
+        """`FAIL`, `declared`, `not tried` or `pass`."""
+        if not self.ok:
+            return "FAIL"
+        if self.declared:
+            return "declared"
+        return "not tried" if self.not_tried else "pass"
 
 
 @dataclass(frozen=True)
@@ -356,7 +367,7 @@ class Run:
     info: RunInfo
     environment: Environment
     trials: tuple[Trial, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[Outcome, ...]
 
 
 # ---------------------------------------------------------------------------------------------- reading
@@ -376,7 +387,7 @@ def read_run(directory: Path | str) -> Run:
         info=read_info(directory),
         environment=parse(Environment, _json_object(directory / ENVIRONMENT_FILE), directory / ENVIRONMENT_FILE),
         trials=tuple(_read_lines(Trial, directory / TRIALS_FILE)),
-        checks=tuple(_read_lines(Check, directory / CHECKS_FILE)),
+        checks=tuple(_read_lines(Outcome, directory / CHECKS_FILE)),
     )
 
 
@@ -534,7 +545,7 @@ class Folder:
         """Add one line to trials.jsonl and wait until it is on the disk."""
         _append_lines(self.directory / TRIALS_FILE, [trial])
 
-    def append_checks(self, checks: Iterable[Check]) -> None:
+    def append_checks(self, checks: Iterable[Outcome]) -> None:
         """Add lines to verify.jsonl and wait until they are on the disk."""
         _append_lines(self.directory / CHECKS_FILE, list(checks))
 

@@ -26,7 +26,7 @@ RECORDS = {
     "run": records.RunInfo,
     "environment": records.Environment,
     "trial": records.Trial,
-    "check": records.Check,
+    "check": records.Outcome,
     "reproduction": Reproduction,
 }
 

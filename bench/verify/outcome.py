@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from bench.results.records import Outcome
+
+__all__ = ["BEHAVIOUR", "GROUPS", "NEEDS", "Figure", "Finding", "Mismatch", "NotAsked", "NotTried", "Outcome"]
 
 # The checks of any site, then those that only a caching layer can fail, in the order they are made and shown in.
 BEHAVIOUR = "behaviour"
@@ -54,35 +57,3 @@ class NotAsked(Exception):
 
 
 Finding = Mismatch | Figure | NotTried
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one check found on one deployment; a line of verify.jsonl.
-
-    ok         False when it met a wrong answer
-    declared   the reason why the stack or layer does not support it, or None
-    group      one of GROUPS
-    figures    what was measured on the way, by name
-    not_tried  the reason why it was not made, or None; then `ok` says nothing
-    """
-
-    stack: str
-    layer: str
-    check: str
-    ok: bool
-    expected: str | None = None
-    got: str | None = None
-    declared: str | None = None
-    group: str = BEHAVIOUR
-    figures: Mapping[str, float | int | None] = field(default_factory=dict)
-    not_tried: str | None = None
-
-    @property
-    def word(self) -> str:
-        """`FAIL`, `declared`, `not tried` or `pass`."""
-        if not self.ok:
-            return "FAIL"
-        if self.declared:
-            return "declared"
-        return "not tried" if self.not_tried else "pass"

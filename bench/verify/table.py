@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
-from bench.verify.outcome import GROUPS, Outcome
+from bench.results.records import Outcome, Skip
+from bench.verify.outcome import GROUPS
 
 # Beyond so many deployments, the table of single checks is too wide to be read: it has a column for each.
 MOST_COLUMNS = 12
 # What a cell says of the checks in it: the gravest word.
 WORDS = ("FAIL", "not tried", "declared", "pass")
-
-
-@dataclass(frozen=True)
-class Skip:
-    """A deployment that cannot run here, and why."""
-
-    stack: str
-    layer: str
-    reason: str
 
 
 def as_document(outcomes: list[Outcome], skips: list[Skip]) -> dict:
@@ -34,7 +26,7 @@ def as_document(outcomes: list[Outcome], skips: list[Skip]) -> dict:
             for layer, groups in _by_layer(outcomes).items()
         },
         "outcomes": [asdict(item) for item in outcomes],
-        "skips": [asdict(skip) for skip in skips],
+        "skips": [{"stack": skip.stack, "layer": skip.layer, "reason": skip.reason} for skip in skips],
     }
 
 
@@ -134,7 +126,7 @@ def _figures(outcomes: list[Outcome]) -> list[str]:
     lines = ["", "FIGURES"]
     for item in outcomes:
         if item.figures:
-            said = ", ".join(f"{name} {_number(value)}" for name, value in item.figures.items())
+            said = ", ".join(f"{name} {_number(value)}" for name, value in (item.figures or {}).items())
             lines.append(f"  {item.stack} with layer {item.layer}, {item.check}: {said}")
     return lines
 

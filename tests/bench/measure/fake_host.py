@@ -19,7 +19,7 @@ from bench.catalog.compose import Composition, Skip
 from bench.cli import run
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.measure.session import Host
-from bench.results.records import Check
+from bench.results.records import Outcome
 from tests.bench.load.load_target import target
 
 STATIC = {"small.txt": "small.0.txt", "site.css": "site.1.css", "site.js": "site.2.js", "logo.svg": "logo.3.svg"}
@@ -113,7 +113,7 @@ class FakeHost(Host):
             finally:
                 self.note(f"down {stack} {layer}")
 
-    def verify(self, running: SimpleNamespace) -> list[Check]:
+    def verify(self, running: SimpleNamespace) -> list[Outcome]:
         self.note(f"verify {running.stack} {running.layer}")
         if running.stack in self.changes:
             threading.Timer(1.0, setattr, (running.site, "body", b"another page")).start()
@@ -121,8 +121,8 @@ class FakeHost(Host):
             running.site.broken.set()
         good = running.stack not in self.wrong
         return [
-            Check(running.stack, running.layer, "status", True, "200", "200"),
-            Check(running.stack, running.layer, "content", good, "a page", "a page" if good else "another page"),
+            Outcome(running.stack, running.layer, "status", True, "200", "200"),
+            Outcome(running.stack, running.layer, "content", good, "a page", "a page" if good else "another page"),
         ]
 
     def queries_per_request(self, running: SimpleNamespace, case, addresses: tuple[str, ...]) -> float | None:

@@ -221,20 +221,20 @@ def _samples(name: str, base: int, chance: random.Random) -> tuple[tuple[float, 
     )
 
 
-def _checks(hostile: bool) -> list[records.Check]:
+def _checks(hostile: bool) -> list[records.Outcome]:
     kinds = ("status", "content", "static files", "404", "HEAD", "login", "comment")
     skipped = {(skip.stack, skip.layer) for skip in SKIPPED}
     checks = [
-        records.Check(stack, layer, kind, True, "as rendered", "as rendered")
+        records.Outcome(stack, layer, kind, True, "as rendered", "as rendered")
         for stack in STACKS
         for layer in LAYERS
         if (stack, layer) not in skipped
         for kind in kinds
     ]
     known = "chunked bodies are refused by design"
-    checks.append(records.Check("uwsgi", "none", "chunked body", True, None, f"declared: {known}", known))
+    checks.append(records.Outcome("uwsgi", "none", "chunked body", True, None, f"declared: {known}", known))
     wrong = HOSTILE if hostile else "the greeting of another account"
-    checks.append(records.Check("gunicorn", "site-middleware", "login", False, "Hello, alice", wrong))
+    checks.append(records.Outcome("gunicorn", "site-middleware", "login", False, "Hello, alice", wrong))
     return checks
 
 

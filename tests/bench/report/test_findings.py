@@ -192,11 +192,13 @@ def test_an_open_loop_is_told_in_requests_a_second(tmp_path):
 def checks(folder: Path) -> None:
     """What a layer's checks may come to."""
     more = [
-        records.Check("uwsgi", "fragments", "hit", True, None, None, group="caching", figures={"hit_ratio": 0.98}),
-        records.Check("gunicorn", "fragments", "hit", True, None, None, group="caching", figures={"hit_ratio": 0.5}),
-        records.Check("uwsgi", "fragments", "twice", True, None, None, group="stampede", not_tried="it takes seconds"),
-        records.Check("uwsgi", "fragments", "hosts", True, None, None, declared="one host only", group="web"),
-        records.Check("nginx-uwsgi", "staticgenerator", "names", False, "404", "a file outside", group="names"),
+        records.Outcome("uwsgi", "fragments", "hit", True, None, None, group="caching", figures={"hit_ratio": 0.98}),
+        records.Outcome("gunicorn", "fragments", "hit", True, None, None, group="caching", figures={"hit_ratio": 0.5}),
+        records.Outcome(
+            "uwsgi", "fragments", "twice", True, None, None, group="stampede", not_tried="it takes seconds"
+        ),
+        records.Outcome("uwsgi", "fragments", "hosts", True, None, None, declared="one host only", group="web"),
+        records.Outcome("nginx-uwsgi", "staticgenerator", "names", False, "404", "a file outside", group="names"),
     ]
     records.Folder(folder).append_checks(more)
 

@@ -92,7 +92,7 @@ def folder(tmp_path):
     written.write_info(INFO)
     written.write_environment(ENVIRONMENT)
     written.append_trial(TRIAL)
-    written.append_checks([records.Check("one", "none", "status", True, "200", "200")])
+    written.append_checks([records.Outcome("one", "none", "status", True, "200", "200")])
     return written
 
 
@@ -107,7 +107,7 @@ def test_what_is_written_is_read_back(folder):
     assert run.info == INFO
     assert run.environment == ENVIRONMENT
     assert run.trials == (TRIAL, failed(log="raw/x/load.txt"))
-    assert run.checks == (records.Check("one", "none", "status", True, "200", "200"),)
+    assert run.checks == (records.Outcome("one", "none", "status", True, "200", "200"),)
 
 
 @pytest.mark.parametrize("record", [value for value in vars(records).values() if hasattr(value, "__match_args__")])
