@@ -1,49 +1,106 @@
-"""What a run says while it works: one line a trial, and on a terminal the rate of the one under way."""
+"""The one progress printer: lines that stay and, on a terminal, a live line below them that is replaced.
+
+`Printer` serves every command: `run` and `reproduce` write to stdout, `verify` shows its checks on stderr. Where the
+stream is no terminal only the lines that stay are written, as plain text. `RunProgress` words a run: one line a trial,
+live the rate of the trial under way.
+"""
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
 from bench.catalog.sizes import UNLIMITED
 from bench.results.records import Case, Trial
 
-# To the beginning of the terminal's line, and empty it.
-CLEAR = "\r\x1b[K"
+
+class Printer:
+    """Writes to `stream`, stdout by default. As a context manager it removes the live line at the end.
+
+    prefix  begins every live line: `with Printer(sys.stderr, "nginx-uwsgi: ") as printer: printer.show("3 of 40")`
+    """
+
+    def __init__(self, stream: TextIO | None = None, prefix: str = ""):
+        stream = stream or sys.stdout
+        # The stream alone decides: FORCE_COLOR and the like put no control codes into a file.
+        self._console = Console(file=stream, force_terminal=stream.isatty(), highlight=False)
+        self._prefix = prefix
+        self._live: Live | None = None
+
+    def __enter__(self) -> Printer:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.clear()
+
+    def say(self, line: str) -> None:
+        """Write a line that stays, in place of the live one."""
+        self.clear()
+        self._console.out(line)
+
+    def show(self, words: str) -> None:
+        """Replace the live line, cut to the terminal's width; nothing where there is no terminal."""
+        if not self._console.is_terminal or self._console.is_dumb_terminal:
+            return
+        text = Text(f"{self._prefix}{words}", no_wrap=True, overflow="ellipsis")
+        if self._live is None:
+            self._live = Live(
+                console=self._console,
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        self._live.update(text, refresh=True)
+
+    def clear(self) -> None:
+        """Remove the live line."""
+        if self._live is not None:
+            live, self._live = self._live, None
+            live.stop()
 
 
-class Progress:
-    """Counts trials and guesses the time left from those of this invocation."""
+def say(line: str) -> None:
+    """One line on stdout, for what shows no live line."""
+    Printer().say(line)
 
-    def __init__(self, cases: int, rounds: int, remaining: int, made: Iterable[Trial] = ()):
+
+class RunProgress:
+    """Counts a run's trials and estimates the time left from the trials of this invocation."""
+
+    def __init__(self, printer: Printer, cases: int, rounds: int, remaining: int, done: Iterable[Trial] = ()):
+        self._printer = printer
         self._cases = cases
         self._rounds = rounds
         self._remaining = remaining
-        self._made = 0
+        self._finished = 0
         self._numbers: dict[int, dict[str, int]] = {}
-        self._began = time.monotonic()
-        self._under_way = ""
-        for trial in made:
+        self._started = time.monotonic()
+        self._current = ""
+        for trial in done:
             self._number(trial)
 
-    def began(self, words: str) -> None:
-        """A trial begins: `words` say which."""
-        self._under_way = words
+    def start_trial(self, case: Case, level: int, mode: str) -> None:
+        """A trial of this case begins."""
+        self._current = f"{case_words(case)}, {level_words(level, mode)}"
 
     def live(self, seconds: float, requests: int) -> None:
-        """How far the trial under way is: seconds since its load began, requests so far. Shown on a terminal alone."""
-        if sys.stdout.isatty() and seconds > 0:
-            words = f"{self._under_way}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s"
-            width = shutil.get_terminal_size().columns
-            print(f"{CLEAR}{words[: width - 1]}", end="", flush=True)
+        """How far the trial under way is: seconds since its load began, requests so far."""
+        if seconds > 0:
+            self._printer.show(f"{self._current}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s")
 
     def trial(self, trial: Trial) -> None:
         """Say how a trial went."""
-        self._made += 1
+        self._finished += 1
         self._remaining -= 1
-        say(
+        self._printer.say(
             f"round {trial.round} of {self._rounds}, case {self._number(trial)} of {self._cases}: "
             f"{case_words(trial)}, {level_words(trial.level, trial.mode)}: {outcome(trial)}; {self._left()}"
         )
@@ -56,18 +113,18 @@ class Progress:
     def _left(self) -> str:
         if not self._remaining:
             return "done"
-        seconds = (time.monotonic() - self._began) / self._made * self._remaining
+        seconds = (time.monotonic() - self._started) / self._finished * self._remaining
         return f"time left ~{duration(seconds)}"
 
 
 def case_words(case: Case | Trial) -> str:
-    """A case, or that of a trial, as people say it; a size only where there is one."""
+    """A case, or the case of a trial, in words; the size only where there is one."""
     size = "" if case.size == UNLIMITED else f", {case.size}"
     return f"{case.stack}, layer {case.layer}, {case.workload}{size}"
 
 
 def level_words(level: int, mode: str) -> str:
-    """A level as people say it."""
+    """A level in words."""
     return f"{level:,} connections" if mode == "closed" else f"{level:,} requests/s due"
 
 
@@ -82,13 +139,8 @@ def outcome(trial: Trial) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them: 40 s, 3 min, 1 h 20 min."""
+    """Seconds in words: 40 s, 3 min, 1 h 20 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def say(line: str) -> None:
-    """One line, seen at once, in place of what a terminal shows of a trial under way."""
-    print(f"{CLEAR if sys.stdout.isatty() else ''}{line}", file=sys.stdout, flush=True)

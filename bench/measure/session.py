@@ -25,7 +25,7 @@ from bench.host.identity import worker
 from bench.interrupt import Interrupts
 from bench.measure import calibrate, guards, plan
 from bench.measure.plan import Deployment, Measurement
-from bench.measure.progress import Progress, case_words, level_words, say
+from bench.measure.progress import Printer, RunProgress, case_words
 from bench.measure.queries import QueryCounter
 from bench.measure.trial import Load, failed, measure, newest_log, now
 from bench.project import commands
@@ -147,7 +147,8 @@ class Run:
             if left := tuple(m for m in item.measurements if m.trial_id not in done):
                 self.schedule.append(replace(item, measurements=left))
         remaining = sum(len(item.measurements) for item in self.schedule)
-        self.progress = Progress(len(self.info.cases), asked.rounds, remaining, self.made)
+        self.printer = Printer()
+        self.progress = RunProgress(self.printer, len(self.info.cases), asked.rounds, remaining, self.made)
         self.load = replace(self.load, live=self.progress.live)
         self.refused: dict[str, str] = {}
         self.pinned = self.environment.affinity
@@ -174,10 +175,10 @@ class Run:
         self._say_how_stable()
         trials = len(self.info.cases) * len(self.info.plan.levels) * self.info.plan.rounds
         if self.failures:
-            say(f"{self.failures} of {trials} trials failed")
+            self.printer.say(f"{self.failures} of {trials} trials failed")
         if self.voided:
-            say(f"{self.voided} of {trials} trials voided: guards do not trust them")
-        say(f"results in {self.folder.directory}; next: python -m bench report {self.folder.directory}")
+            self.printer.say(f"{self.voided} of {trials} trials voided: guards do not trust them")
+        self.printer.say(f"results in {self.folder.directory}; next: python -m bench report {self.folder.directory}")
         return 1 if self.failures else 0
 
     def _say_how_stable(self) -> None:
@@ -186,16 +187,16 @@ class Run:
             rated = stability.rate(trial for trial in trials if trial.case_id == case.case_id)
             if rated.rating:
                 why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
-                say(f"stability of {case_words(case)}: {rated.rating}{why}")
+                self.printer.say(f"stability of {case_words(case)}: {rated.rating}{why}")
 
     def _announce(self) -> None:
         trials = sum(len(item.measurements) for item in self.schedule)
-        say(f"{len(self.info.cases)} cases, {trials} trials to make by {self.load.tool.name}")
-        say(f"results go to {self.folder.directory}")
+        self.printer.say(f"{len(self.info.cases)} cases, {trials} trials to make by {self.load.tool.name}")
+        self.printer.say(f"results go to {self.folder.directory}")
         for skip in self.info.skips:
-            say(f"skipped: {skip.stack} with layer {skip.layer}: {skip.reason}")
+            self.printer.say(f"skipped: {skip.stack} with layer {skip.layer}: {skip.reason}")
         for note in self.info.notes:
-            say(f"note: {note}")
+            self.printer.say(f"note: {note}")
 
     def _calibrate(self, interrupts: Interrupts) -> None:
         """Learn what the load tool can do at most, once in a run."""
@@ -231,7 +232,7 @@ class Run:
                 f"{ceiling:,.0f} requests/s {'on kept' if kept else 'on new'} connections"
                 for kept, ceiling in found.items()
             )
-            say(f"{self.load.tool.name} could make {most} at most with each core it keeps busy")
+            self.printer.say(f"{self.load.tool.name} could make {most} at most with each core it keeps busy")
 
     def _up(self, stack: str, layer: str, size: str, directory: Path) -> AbstractContextManager[Running]:
         """The deployment as this run wants it."""
@@ -361,7 +362,9 @@ class Run:
             verdict = f"{len(wrong)} of {len(checks)} checks FAILED" if wrong else passed
             verdict += f", {declared} declared" if declared else ""
             verdict += f", {left} not tried" if left else ""
-            say(f"verified {item.stack}, layer {item.layer}: {verdict} in {time.monotonic() - started:.1f} s")
+            self.printer.say(
+                f"verified {item.stack}, layer {item.layer}: {verdict} in {time.monotonic() - started:.1f} s"
+            )
             if not wrong:
                 # What the checks asked for has grown the workers and filled the layer: the trials begin from new ones.
                 running.empty_layer()
@@ -372,7 +375,7 @@ class Run:
         """Make the measurements one by one, taking each off the list; returns early when the deployment dies."""
         while left:
             item = left[0]
-            self.progress.began(f"{case_words(item.case)}, {level_words(item.level, self.load.mode)}")
+            self.progress.start_trial(item.case, item.level, self.load.mode)
             with pin.on(self.pinned, pin.LOAD):
                 trial = self._undisturbed(item, running)
             if trial.status == "failed":
@@ -394,7 +397,7 @@ class Run:
             if not self._is_due_again(trial):
                 return trial
             self.folder.append_trial(trial)
-            say(f"{trial.reason}: the trial is made again")
+            self.printer.say(f"{trial.reason}: the trial is made again")
             kept = self.folder.raw / trial.trial_id
             kept.rename(kept.with_name(f"{kept.name}~void{self.tries[trial.trial_id]}"))
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import io
 import json
 import os
 import re
@@ -18,17 +16,18 @@ from pathlib import Path
 
 import pytest
 
+from bench import paths
 from bench.cli import run
 from bench.errors import BenchError
 from bench.host import machine, pin, ports
-from bench.measure import calibrate, guards, plan, progress
+from bench.measure import calibrate, guards, plan
 from bench.report.model import arrange
 from bench.results import records
 from bench.results.records import Case
 from bench.serve import deployment
 from tests.bench.measure.fake_host import FakeHost, arguments
 
-PROJECT = Path(__file__).parent.parent.parent
+PROJECT = paths.PROJECT
 # What the machine does meanwhile is not the question here.
 UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
 QUICK = ["--duration", "1", "--warmup", "0", "--rounds", "1", "--workload", "home", "--layer", "none", *UNGUARDED]
@@ -434,39 +433,6 @@ def test_what_is_started_meanwhile_stays_on_the_cores_and_the_caller_does_not():
         )
     assert said.stdout.strip() == f"[{last}]"
     assert os.sched_getaffinity(0) == before
-
-
-# ------------------------------------------------------------------------------------- progress
-
-
-def test_a_terminal_shows_the_rate_of_the_trial_under_way(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    shown = Terminal()
-    monkeypatch.setattr(sys, "stdout", shown)
-    under_way = progress.Progress(1, 1, 1)
-    under_way.began("one, layer none, home, 16 connections")
-    under_way.live(2.0, 5000)
-    progress.say("round 1")
-    assert shown.getvalue() == (
-        f"{progress.CLEAR}one, layer none, home, 16 connections: 2 s, 2,500 requests/s{progress.CLEAR}round 1\n"
-    )
-
-
-def test_a_size_is_told_apart_and_none_is_not_mentioned():
-    unlimited = case("one")
-    bronze = dataclasses.replace(unlimited, size="bronze")
-    said = [progress.case_words(each) for each in (unlimited, bronze)]
-    assert said == ["one, layer none, home", "one, layer none, home, bronze"]
-
-
-def test_elsewhere_there_are_plain_lines_alone(capsys):
-    under_way = progress.Progress(1, 1, 1)
-    under_way.live(2.0, 5000)
-    progress.say("round 1")
-    assert capsys.readouterr().out == "round 1\n"
 
 
 # ------------------------------------------------------------------------------------- resuming

@@ -247,7 +247,7 @@ def test_a_load_tool_may_open_a_file_for_each_connection_and_nobody_else(tmp_pat
 
 
 def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
-    code = "import sys, pathlib; from bench.trial import Command, _run\n"
+    code = "import sys, pathlib; from bench.measure.trial import Command, _run\n"
     code += "_run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]), 'load', 400)"
     instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.PROJECT)
     try:
@@ -266,7 +266,8 @@ def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
 
 def test_no_load_tool_outlives_its_trial(tmp_path):
     code = (
-        "import sys, pathlib\nsys.path.insert(0, '.')\nfrom bench import trial\nfrom bench.load import Command\n"
+        "import sys, pathlib\nsys.path.insert(0, '.')\nfrom bench.load import Command\n"
+        "from bench.measure import trial\n"
         "trial._run(Command((sys.executable, '-c', 'import os,time; print(os.getpid(), flush=True); time.sleep(60)')),"
         f" 1, pathlib.Path({str(tmp_path)!r}), 'load', 60)"
     )
