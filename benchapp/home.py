@@ -1,7 +1,7 @@
 """What the home page shows: ten lists and four single values, each one query, each asked for lazily.
 
 The template puts every list inside a {% cache %} tag and calls the method there; the single values go
-through `caching.fragments.lookup`. With that layer on, a warm page runs no query. Without it every query
+through `caching.fragments.cached_value`. With that layer on, a warm page runs no query. Without it every query
 reads a few rows off one end of an index, whatever the size of the tables; only the archive counts rows,
 those of six months, inside an index.
 """
@@ -18,11 +18,25 @@ from django.db.models import Count, DateTimeField, Q, QuerySet, Subquery, Value
 from django.urls import reverse
 
 from benchapp import pagination
-from benchapp.caching.fragments import home_generation, lookup
+from benchapp.caching.fragments import cached_value, page_generation
 from benchapp.models import Author, Comment, Post
 from benchapp.pager import page_url
 
 ARCHIVE_MONTHS = 6
+# The {% cache %} tags of templates/home.html and the cached values below, all fetched at once.
+FRAGMENTS = (
+    "recent_posts",
+    "most_viewed",
+    "most_discussed",
+    "archive_months",
+    "archive_pick",
+    "busiest_authors",
+    "newest_authors",
+    "cities",
+    "latest_comments",
+    "five_stars",
+)
+VALUES = ("total_authors", "total_posts", "total_comments", "latest_comment_time")
 LATEST = 5  # comments under "latest"
 # Five-star comments and cities are looked for among this many of the newest rows, so that a rare find stays cheap.
 RECENT_COMMENTS = 2_000
@@ -43,28 +57,28 @@ class Home:
 
     @cached_property
     def generation(self) -> str:
-        """What the keys of all parts hold, the same for one rendering; asked for before anything else."""
-        return home_generation()
+        """The generation in the keys of all parts, the same for one rendering; read before anything else."""
+        return page_generation(reverse("home"), FRAGMENTS, VALUES)
 
     # -- four single values ------------------------------------------------------------------------
 
     @cached_property
     def total_authors(self) -> int:
-        return lookup("total_authors", self.generation, pagination.total_authors)
+        return cached_value("total_authors", self.generation, pagination.total_authors)
 
     @cached_property
     def total_posts(self) -> int:
-        return lookup("total_posts", self.generation, pagination.total_posts)
+        return cached_value("total_posts", self.generation, pagination.total_posts)
 
     @cached_property
     def total_comments(self) -> int:
-        return lookup("total_comments", self.generation, pagination.total_comments)
+        return cached_value("total_comments", self.generation, pagination.total_comments)
 
     @cached_property
     def latest_comment_time(self) -> datetime | None:
         """When the newest comment was written; None on an empty site."""
         newest = Comment.objects.order_by("-id").values_list("created", flat=True)
-        return lookup("latest_comment_time", self.generation, newest.first)
+        return cached_value("latest_comment_time", self.generation, newest.first)
 
     # -- ten lists ---------------------------------------------------------------------------------
 

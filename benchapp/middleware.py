@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from collections.abc import Callable
+from functools import wraps
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-GetResponse = Callable[[HttpRequest], HttpResponse]
+GetResponse = Callable[..., HttpResponse]
 
 # Everything from this site itself, nothing inline, no frames around it.
 CONTENT_SECURITY_POLICY = (
@@ -22,7 +23,7 @@ def real_address(get_response: GetResponse) -> GetResponse:
     """Take the client's address from X-Real-IP and the port from Host, behind a web server that overwrites them.
 
     Over a Unix socket there is no other source: the application server sees an empty address, and no port or 0.
-    A server before that one, brought by a caching layer, says it in X-Front-Address.
+    A reverse proxy in front of the whole chain, which a caching layer adds, sends it in X-Front-Address.
     """
     header = "HTTP_X_FRONT_ADDRESS" if settings.BENCHAPP_FRONT else "HTTP_X_REAL_IP"
 
@@ -41,8 +42,8 @@ def _port(request: HttpRequest) -> str:
     host, _, port = request.META.get("HTTP_HOST", "").rpartition(":")
     if host and port.isdecimal():
         return port
-    says = "HTTP_X_FRONT_PROTO" if settings.BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO"
-    return "443" if request.META.get(says) == "https" else "80"
+    scheme_header = "HTTP_X_FRONT_PROTO" if settings.BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO"
+    return "443" if request.META.get(scheme_header) == "https" else "80"
 
 
 def _is_address(value: str) -> bool:
@@ -66,19 +67,20 @@ def security_headers(get_response: GetResponse) -> GetResponse:
 
 
 def render_id(get_response: GetResponse) -> GetResponse:
-    """Name each rendering in X-Render-Id.
+    """Give each rendering an id of its own, X-Render-Id; also a decorator for a view.
 
-    Innermost of all middleware, so that a cached response keeps the name it was rendered under: two
-    responses with the same one came from a cache.
+    Innermost of all middleware, so that a cached response keeps its id: two responses with the same one came from a
+    cache.
     """
 
-    def middleware(request: HttpRequest) -> HttpResponse:
-        return name_rendering(get_response(request))
+    @wraps(get_response)
+    def middleware(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        return name_rendering(get_response(request, *args, **kwargs))
 
     return middleware
 
 
 def name_rendering(response: HttpResponse) -> HttpResponse:
-    """Give a response its X-Render-Id, once."""
+    """Give a response its X-Render-Id, unless it has one."""
     response.headers.setdefault("X-Render-Id", uuid.uuid4().hex)
     return response

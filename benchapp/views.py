@@ -18,10 +18,10 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_cookie
 
 from benchapp import pagination
-from benchapp.caching.viewcache import keep_public
+from benchapp.caching.django_cache import cache_public_page
 from benchapp.forms import CommentForm
 from benchapp.home import Home
-from benchapp.middleware import name_rendering
+from benchapp.middleware import name_rendering, render_id
 from benchapp.models import Author, Comment, Post
 from benchapp.pager import Pager, page_url
 
@@ -30,12 +30,13 @@ PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
 def page(view: View) -> View:
-    """A page to read. It shows the name of who is logged in, so it varies with the cookie from the start."""
-    return require_safe(keep_public(vary_on_cookie(view)))
+    """A public page. It shows the name of the visitor who is logged in, so it varies with the cookie."""
+    # A cached view is inside of the middleware that sets X-Render-Id: here the id is stored with the page.
+    return require_safe(cache_public_page(render_id(vary_on_cookie(view))))
 
 
 def numbered_page(view: View) -> View:
-    """A page of many; number 1 has only the URL without a number."""
+    """A page of a list; page 1 has only the URL without a number."""
 
     @wraps(view)
     def numbered(request: HttpRequest, number: int | None = None, **kwargs: object) -> HttpResponse:
@@ -48,8 +49,8 @@ def numbered_page(view: View) -> View:
 
 @page
 def home(request: HttpRequest) -> HttpResponse:
-    """The home page: ten parts, each of which a cache can keep by itself."""
-    return render(request, "home.html", {"home": Home(), "ttl": settings.BENCHAPP_CACHE_SECONDS})
+    """The home page: ten parts, each of which can be cached by itself."""
+    return render(request, "home.html", {"home": Home(), "ttl": settings.CACHING_SECONDS})
 
 
 @numbered_page
@@ -84,14 +85,14 @@ def author(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 
 @numbered_page
 def post(request: HttpRequest, pk: int, number: int) -> HttpResponse:
-    """A post with its comments, 25 a page, and the form for another one for who is logged in."""
+    """A post with its comments, 25 a page, and the comment form for a visitor who is logged in."""
     form = CommentForm() if request.user.is_authenticated else None
     return _post(request, _post_or_404(pk), number, form)
 
 
 @require_POST
 def comment(request: HttpRequest, pk: int) -> HttpResponse:
-    """Take a comment and go to the page that shows it; a form with errors comes back with the post."""
+    """Save a comment and redirect to the page that shows it; an invalid form is shown again below the post."""
     post_url = reverse("post", args=[pk])
     if not request.user.is_authenticated:
         return redirect_to_login(post_url)
@@ -109,7 +110,7 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def jump(request: HttpRequest, name: str, pk: int | None = None) -> HttpResponse:
-    """Send the form that asks for a page number (`?page=7`) to the URL of that page."""
+    """Redirect the form that asks for a page number (`?page=7`) to the URL of that page."""
     number = request.GET.get("page", "").strip()
     if not PAGE_NUMBER.fullmatch(number):
         raise Http404("not a page number")
@@ -118,7 +119,7 @@ def jump(request: HttpRequest, name: str, pk: int | None = None) -> HttpResponse
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Says that the process answers; asks no database and no cache."""
+    """Health check of the process: it uses no database and no cache."""
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
 
 
@@ -126,17 +127,17 @@ login = LoginView.as_view(template_name="login.html", redirect_authenticated_use
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The page for a request that cannot be understood or asks for a host that is not served."""
+    """The page for a malformed request, or one for a host that is not ours."""
     return _plain(request, "400.html", 400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The page for what must not happen: no database, no session, no context."""
+    """The page for an internal error: no database, no session, no context."""
     return _plain(request, "500.html", 500)
 
 
 def _plain(request: HttpRequest, template: str, status: int) -> HttpResponse:
-    # Outside of all middleware, so the rendering is named here.
+    # Outside of all middleware, so X-Render-Id is set here.
     return name_rendering(HttpResponse(loader.render_to_string(template), status=status))
 
 

@@ -1,8 +1,8 @@
-"""Readers of environment variables that refuse what they do not understand.
+"""Strict readers of environment variables.
 
-django-environ takes any unknown word for False and leaves a bad number to a traceback. A setting with a
-typing error must not silently become its default, so these readers raise ImproperlyConfigured with one
-line: the variable, what it held, and what it may hold.
+django-environ reads any unknown word as False and raises a traceback for a bad number. A setting with a typing error
+must not silently become its default, so these readers raise ImproperlyConfigured with one line: the variable, its
+value, and the values it may have.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+
+from benchapp.caching.registry import Layer
 
 TRUE = ("1", "true", "yes", "on")
 FALSE = ("0", "false", "no", "off", "")
@@ -39,7 +41,7 @@ SECRET_KEY_CHARACTERS = 64
 
 
 def flag(env: environ.Env, name: str, default: bool) -> bool:
-    """A switch: 1 or 0, true or false, yes or no, on or off, in any letter case; empty means off."""
+    """A switch: 1 or 0, true or false, yes or no, on or off, in any case; empty means off."""
     value = env.str(name, default="1" if default else "0").strip().lower()
     if value in TRUE:
         return True
@@ -183,13 +185,43 @@ def memcached(env: environ.Env, name: str) -> str:
     return value
 
 
+def caching_layers(env: environ.Env, layers: Mapping[str, Layer], base: Path) -> dict[str, dict[str, object]]:
+    """The active caching layers with their options.
+
+    A layer with options is active when CACHING_<LAYER>_<OPTION> is set for one of them, and then needs all but the
+    optional ones. A layer without options is active when CACHING_<LAYER> is 1.
+    """
+    readers = {
+        "directory": lambda name: directory(env, name, None, base),
+        "file": lambda name: file(env, name, base),
+        "megabytes": lambda name: whole_number(env, name, 0, minimum=0, maximum=1_048_576),
+        "memcached": lambda name: memcached(env, name),
+        "url": lambda name: plain_url(env, name),
+    }
+    active = {}
+    for layer_name, layer in layers.items():
+        prefix = f"CACHING_{layer_name.replace('-', '_')}".upper()
+        if not layer.options:
+            if flag(env, prefix, default=False):
+                active[layer_name] = {}
+            continue
+        kinds = {**layer.options, **layer.optional}
+        options = {option: readers[kind](f"{prefix}_{option.upper()}") for option, kind in kinds.items()}
+        missing = [f"{prefix}_{option.upper()}" for option in layer.options if not options[option]]
+        if missing and any(options.values()):
+            raise ImproperlyConfigured(f"{missing[0]} is not set: the layer {layer_name} needs it")
+        if not missing:
+            active[layer_name] = options
+    return active
+
+
 def secret_key(environment: Mapping[str, str], name: str, file: Path) -> str:
-    """The key of the environment or else a random one, made once and kept in a file only its owner reads."""
+    """The key of the environment, else a random one from a file that only its owner can read."""
     value = environment.get(name, "").strip()
-    return value or _kept_key(name, file)
+    return value or _key_from(name, file)
 
 
-def _kept_key(name: str, file: Path) -> str:
+def _key_from(name: str, file: Path) -> str:
     try:
         if not file.exists():
             _make_key(file)
@@ -205,7 +237,7 @@ def _kept_key(name: str, file: Path) -> str:
 
 
 def _make_key(file: Path) -> None:
-    """Write a new key; of several processes that start together, the first one's key stays for all."""
+    """Write a new key; of several processes that start together, all use the first one's."""
     new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     file.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:

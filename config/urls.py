@@ -1,4 +1,4 @@
-"""URLs of the whole project: the site, and the debug toolbar while DEBUG is on."""
+"""URLs of the whole project: the site, the probes under BENCHAPP_PROBES, and the debug toolbar under DEBUG."""
 
 from __future__ import annotations
 

@@ -13,6 +13,6 @@ django_application = get_wsgi_application()
 # Settings can be read only now.
 from django.conf import settings  # noqa: E402
 
-from benchapp.gateway import Gateway  # noqa: E402
+from config.wsgi_middleware import NormalizeRequests  # noqa: E402
 
-application = Gateway(django_application, trusts_proxy=settings.BENCHAPP_BEHIND_PROXY)
+application = NormalizeRequests(django_application, trusts_proxy=settings.BENCHAPP_BEHIND_PROXY)

@@ -15,14 +15,16 @@ from django.middleware.csrf import get_token
 from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
-from benchapp.caching.viewcache import keep_public
+from benchapp.caching.django_cache import cache_public_page
+from benchapp.middleware import render_id
 from probes.rendered import probe_page
 
 COOKIE = "probe"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@keep_public
+@cache_public_page
+@render_id
 def advisory(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """The answer of a kind; a new `name` is a page nobody has asked for."""
     try:

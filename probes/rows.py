@@ -21,8 +21,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from benchapp import pagination
-from benchapp.caching import staleness
-from benchapp.caching.staleness import Stale
+from benchapp.caching.invalidation import StalePages, invalidate
+from benchapp.invalidation import stale_after_write
 from benchapp.models import Author, Comment, Post
 from benchapp.views import page
 from probes import render_gate
@@ -81,9 +81,9 @@ def title_of(pk: int) -> str:
     return get_object_or_404(Post, author=made_by_probe(pk)).title
 
 
-def pages_of(pk: int) -> Stale:
+def pages_of(pk: int) -> StalePages:
     """The probes' own pages that show an author's post."""
-    return Stale(prefixes=frozenset({reverse("probe_author", args=[pk])}))
+    return StalePages(prefixes=frozenset({reverse("probe_author", args=[pk])}))
 
 
 def remove_all() -> int:
@@ -105,7 +105,7 @@ def _edit(author: Author) -> None:
     post.title = _words()
     with transaction.atomic():
         post.save()
-        staleness.announce(pages_of(author.pk))
+        invalidate(pages_of(author.pk))
 
 
 def _update(author: Author) -> None:
@@ -113,7 +113,7 @@ def _update(author: Author) -> None:
     post = author.posts.get()
     with transaction.atomic():
         Post.objects.filter(author=author).update(title=_words())
-        staleness.announce(staleness.stale_after_write(post, created=False, old_parent=None) | pages_of(author.pk))
+        invalidate(stale_after_write(post, created=False, old_parent=None) | pages_of(author.pk))
 
 
 def _update_silently(author: Author) -> None:
@@ -152,13 +152,13 @@ def _roll_back(author: Author) -> list[str]:
 def _delete(author: Author) -> None:
     with transaction.atomic():
         author.posts.get().delete()
-        staleness.announce(pages_of(author.pk))
+        invalidate(pages_of(author.pk))
 
 
 def _remove(author: Author) -> None:
     with transaction.atomic():
         Author.objects.get(pk=author.pk).delete()
-        staleness.announce(pages_of(author.pk))
+        invalidate(pages_of(author.pk))
 
 
 # Each returns the words that no page may ever show, if there are any.

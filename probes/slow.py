@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from benchapp.caching.fragments import lookup, page_generation
+from benchapp.caching.fragments import cached_value, page_generation
 from benchapp.views import page
 from probes import render_gate
 from probes.rendered import probe_page
@@ -27,7 +27,7 @@ def slow(request: HttpRequest, milliseconds: int, name: str) -> HttpResponse:
         return uuid.uuid4().hex
 
     word = page_generation(request.path)
-    return probe_page([("part-id", lookup(f"probe.{name}", word, make_part))])
+    return probe_page([("part-id", cached_value(f"probe.{name}", word, make_part))])
 
 
 @page
@@ -43,7 +43,7 @@ def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
         return title
 
     word = page_generation(request.path)
-    return probe_page([("title", lookup(f"probe.title.{pk}.{name}", word, read))])
+    return probe_page([("title", cached_value(f"probe.title.{pk}.{name}", word, read))])
 
 
 @never_cache

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.test import Client, override_settings
 
+from benchapp.caching import registry
 from benchapp.models import Author, Comment, Post
 
 PASSWORD = "a quiet evening 7"
@@ -100,11 +101,17 @@ def settings_from(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, An
 def site_with(settings_from: Callable[..., dict[str, Any]]) -> Callable[..., AbstractContextManager[None]]:
     """The site as these environment variables set it up, all but database and static files; a context manager."""
 
-    def override(**environment: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def override(**environment: str) -> Iterator[None]:
         changed = settings_from(**environment)
         for name in ("DATABASES", "SECRET_KEY", "STATIC_ROOT", "WHITENOISE_USE_FINDERS"):
             del changed[name]
         changed["ALLOWED_HOSTS"] = [*changed["ALLOWED_HOSTS"], "testserver"]
-        return override_settings(**changed)
+        with override_settings(**changed):
+            registry.connect()
+            try:
+                yield
+            finally:
+                registry.disconnect()
 
     return override

@@ -24,7 +24,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from benchapp import counted, databases, pagination
+from benchapp import counted, pagination
+from benchapp.management import databases
 from benchapp.models import Author, Comment, Post
 from fixtures import load, postgresql, sqlite
 from fixtures.generator import TABLES, Rows, row
@@ -224,13 +225,13 @@ def test_the_caching_layers_are_told(site_database):
     def hear(sender: object, stale: object, **kwargs: object) -> None:
         told.append(stale)
 
-    from benchapp.caching.staleness import pages_stale
+    from benchapp.caching.invalidation import pages_invalidated
 
-    pages_stale.connect(hear)
+    pages_invalidated.connect(hear)
     try:
         load_rows(1000)
     finally:
-        pages_stale.disconnect(hear)
+        pages_invalidated.disconnect(hear)
     assert [stale.covers("/posts/5/") for stale in told] == [True]
 
 

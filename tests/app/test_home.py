@@ -16,8 +16,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.caching.fragments import ALIAS, HOME_FRAGMENTS, HOME_LOOKUPS
-from benchapp.home import Home
+from benchapp.caching.fragments import ALIAS
+from benchapp.home import FRAGMENTS, VALUES, Home
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows, account, make_rows
 
@@ -38,13 +38,13 @@ def test_each_part_of_the_home_page_is_kept_under_its_generation():
     template = (Path(settings.BASE_DIR) / "templates" / "home.html").read_text()
     names = re.findall(r"{% cache ttl (\w+) home.generation %}", template)
     assert len(names) == len(re.findall(r"{% cache ", template)) == 10
-    assert sorted(names) == sorted(HOME_FRAGMENTS), "all are asked for at once"
-    lookups = re.findall(r'lookup\("(\w+)"', (Path(settings.BASE_DIR) / "benchapp" / "home.py").read_text())
-    assert sorted(lookups) == sorted(HOME_LOOKUPS)
+    assert sorted(names) == sorted(FRAGMENTS), "all are asked for at once"
+    lookups = re.findall(r'cached_value\("(\w+)"', (Path(settings.BASE_DIR) / "benchapp" / "home.py").read_text())
+    assert sorted(lookups) == sorted(VALUES)
 
 
 def test_warm_fragments_run_no_query(client: Client, rows: Rows, site_with: Site):
-    with site_with(BENCHAPP_FRAGMENTS="1"):
+    with site_with(CACHING_FRAGMENTS="1"):
         caches[ALIAS].clear()
         cold = queries_of(client)
         assert len(cold) == 14
@@ -53,7 +53,7 @@ def test_warm_fragments_run_no_query(client: Client, rows: Rows, site_with: Site
 
 def test_warm_fragments_are_the_same_page(client: Client, rows: Rows, site_with: Site):
     bare = client.get("/").content
-    with site_with(BENCHAPP_FRAGMENTS="1"):
+    with site_with(CACHING_FRAGMENTS="1"):
         caches[ALIAS].clear()
         cold, warm = client.get("/"), client.get("/")
     assert bare == cold.content == warm.content
@@ -61,7 +61,7 @@ def test_warm_fragments_are_the_same_page(client: Client, rows: Rows, site_with:
 
 
 def test_fragments_hold_nothing_of_who_is_logged_in(rows: Rows, site_with: Site):
-    with site_with(BENCHAPP_FRAGMENTS="1"):
+    with site_with(CACHING_FRAGMENTS="1"):
         caches[ALIAS].clear()
         ann, bob = account("ann-of-the-hill"), account("bob-of-the-dale")
         assert b"ann-of-the-hill" in ann.get("/").content
@@ -74,7 +74,7 @@ def test_fragments_hold_nothing_of_who_is_logged_in(rows: Rows, site_with: Site)
 def test_fragments_are_forgotten_after_a_write(
     client: Client, rows: Rows, site_with: Site, django_capture_on_commit_callbacks: Callable
 ):
-    with site_with(BENCHAPP_FRAGMENTS="1"):
+    with site_with(CACHING_FRAGMENTS="1"):
         caches[ALIAS].clear()
         assert b"60 comments" in client.get("/").content
         with django_capture_on_commit_callbacks(execute=True):

@@ -21,8 +21,8 @@ FromEnvironment = Callable[..., dict[str, Any]]
 
 REFUSED = [
     ("DEBUG", "maybe", "DEBUG='maybe' is not a switch: use 1 or 0"),
-    ("BENCHAPP_FRAGMENTS", "2", "BENCHAPP_FRAGMENTS='2' is not a switch: use 1 or 0"),
-    ("BENCHAPP_SITE_MIDDLEWARE", "si", "BENCHAPP_SITE_MIDDLEWARE='si' is not a switch: use 1 or 0"),
+    ("CACHING_FRAGMENTS", "2", "CACHING_FRAGMENTS='2' is not a switch: use 1 or 0"),
+    ("CACHING_SITE_MIDDLEWARE", "si", "CACHING_SITE_MIDDLEWARE='si' is not a switch: use 1 or 0"),
     ("BENCHAPP_WHITENOISE", "none", "BENCHAPP_WHITENOISE='none' is not a switch: use 1 or 0"),
     ("BENCHAPP_BEHIND_PROXY", "nginx", "BENCHAPP_BEHIND_PROXY='nginx' is not a switch: use 1 or 0"),
     ("BENCHAPP_HTTPS", "https", "BENCHAPP_HTTPS='https' is not a switch: use 1 or 0"),
@@ -31,12 +31,13 @@ REFUSED = [
         ("BENCHAPP_CACHE_SECONDS", value, f"BENCHAPP_CACHE_SECONDS={value!r}: use a whole number from 1 to 31536000")
         for value in ("0", "-1", "1.5", "1m", "31536001", "٣", "9" * 30)
     ),
-    ("BENCHAPP_STATICGENERATOR_ROOT", "manage.py", "BENCHAPP_STATICGENERATOR_ROOT='manage.py' is not a directory"),
+    ("CACHING_STATICGENERATOR_ROOT", "manage.py", "CACHING_STATICGENERATOR_ROOT='manage.py' is not a directory"),
     (
-        "BENCHAPP_STATICGENERATOR_ROOT",
+        "CACHING_STATICGENERATOR_ROOT",
         "/",
-        "BENCHAPP_STATICGENERATOR_ROOT='/' is the root of the file system: use a directory of its own",
+        "CACHING_STATICGENERATOR_ROOT='/' is the root of the file system: use a directory of its own",
     ),
+    ("CACHING_VARNISH_PURGE_URL", "unix:/x", "CACHING_VARNISH_GENERATION_FILE is not set: the layer varnish needs it"),
     ("BENCHAPP_STATIC_ROOT", "manage.py", "BENCHAPP_STATIC_ROOT='manage.py' is not a directory"),
     (
         "ALLOWED_HOSTS",
@@ -125,9 +126,9 @@ PRODUCTION = {
     "layer",
     [
         {},
-        {"BENCHAPP_FRAGMENTS": "1"},
-        {"BENCHAPP_SITE_MIDDLEWARE": "1"},
-        {"BENCHAPP_STATICGENERATOR_ROOT": "var/pages", "BENCHAPP_WHITENOISE": "0"},
+        {"CACHING_FRAGMENTS": "1"},
+        {"CACHING_SITE_MIDDLEWARE": "1"},
+        {"CACHING_STATICGENERATOR_ROOT": "var/pages", "BENCHAPP_WHITENOISE": "0"},
     ],
 )
 def test_production_values_pass_the_deployment_check(layer: dict[str, str]):
@@ -165,16 +166,16 @@ def test_layers_are_where_they_see_everything(settings_from: FromEnvironment):
     names = [
         name.rpartition(".")[2]
         for name in settings_from(
-            BENCHAPP_SITE_MIDDLEWARE="1", BENCHAPP_STATICGENERATOR_ROOT="var/pages", BENCHAPP_BEHIND_PROXY="1"
+            CACHING_SITE_MIDDLEWARE="1", CACHING_STATICGENERATOR_ROOT="var/pages", BENCHAPP_BEHIND_PROXY="1"
         )["MIDDLEWARE"]
     ]
-    assert names[-2:] == ["FetchAnonymousFromCache", "render_id"]
-    assert names.index("StaticGenerator") < names.index("StoreAnonymousInCache") < names.index("SessionMiddleware")
+    assert names[-2:] == ["FetchFromCache", "render_id"]
+    assert names.index("StoreInFiles") < names.index("UpdateCache") < names.index("SessionMiddleware")
     assert names.index("real_address") < names.index("SecurityMiddleware")
 
 
 def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
-    found = settings_from(BENCHAPP_CACHE_SECONDS="7", BENCHAPP_FRAGMENTS="1")
+    found = settings_from(BENCHAPP_CACHE_SECONDS="7", CACHING_FRAGMENTS="1")
     assert found["CACHE_MIDDLEWARE_SECONDS"] == 7
     assert {cache["TIMEOUT"] for cache in found["CACHES"].values()} == {7}
 
@@ -184,18 +185,18 @@ def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
     [
         ("locmemcache://", "locmem.LocMemCache", "pages"),
         ("dummycache://", "dummy.DummyCache", ""),
-        ("filecache:///tmp/site", "AddingFileCache", "/tmp/site"),
-        ("dbcache://cache_table", "MadeTableCache", "cache_table"),
-        ("redis:///run/r.sock?db=1", "ForgivingRedisCache", "unix:///run/r.sock"),
-        ("memcache://127.0.0.1:11211", "KeptMemcachedCache", "127.0.0.1:11211"),
-        ("memcache://a:1,b:2", "KeptMemcachedCache", ["a:1", "b:2"]),
-        ("memcache:///run/m.sock", "KeptMemcachedCache", "unix:/run/m.sock"),
-        ("pymemcache:///run/m.sock", "KeptMemcachedCache", "unix:/run/m.sock"),
+        ("filecache:///tmp/site", "AtomicAddFileCache", "/tmp/site"),
+        ("dbcache://cache_table", "SelfCreatingDatabaseCache", "cache_table"),
+        ("redis:///run/r.sock?db=1", "TolerantRedisCache", "unix:///run/r.sock"),
+        ("memcache://127.0.0.1:11211", "SharedMemcachedCache", "127.0.0.1:11211"),
+        ("memcache://a:1,b:2", "SharedMemcachedCache", ["a:1", "b:2"]),
+        ("memcache:///run/m.sock", "SharedMemcachedCache", "unix:/run/m.sock"),
+        ("pymemcache:///run/m.sock", "SharedMemcachedCache", "unix:/run/m.sock"),
     ],
 )
 def test_caches(settings_from: FromEnvironment, url: str, backend: str, location: str | list[str]):
-    found = settings_from(CACHE_URL=url, BENCHAPP_FRAGMENTS="1")["CACHES"]
-    where = "django.core.cache.backends" if "." in backend else "benchapp.caching.backends"
+    found = settings_from(CACHE_URL=url, CACHING_FRAGMENTS="1")["CACHES"]
+    where = "django.core.cache.backends" if "." in backend else "benchapp.caching.repairs.django_backends"
     assert found["default"]["BACKEND"] == f"{where}.{backend}"
     assert found["default"]["LOCATION"] == location
     # Pages and fragments never share an entry, whatever the backend.

@@ -163,7 +163,7 @@ def test_behind_varnish_the_site_sees_the_client_and_nobody_else_tells_what_is_s
         # A server that ends TLS says who the client is with the PROXY protocol.
         with socket.socket(socket.AF_UNIX) as tls:
             tls.settimeout(20)
-            tls.connect(running.env["BENCHAPP_PURGE_URL"].removeprefix("unix:").replace("purge", "tls"))
+            tls.connect(running.env["CACHING_VARNISH_PURGE_URL"].removeprefix("unix:").replace("purge", "tls"))
             host = httpx.URL(running.url).netloc.decode()
             head = f"GET /probe/inside HTTP/1.1\r\nHost: {host}\r\nX-Front-Proto: http\r\nConnection: close\r\n\r\n"
             tls.sendall(f"PROXY TCP4 203.0.113.9 127.0.0.1 4711 443\r\n{head}".encode())

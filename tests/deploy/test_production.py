@@ -246,7 +246,7 @@ def _ask(connection, path, name):
 def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
     made = host("nginx-uwsgi", "staticgenerator")
     assert made.command("benchapp-expirepages")[-2:] == [f"{paths.PROJECT}/manage.py", "expirepages"]
-    assert "BENCHAPP_STATICGENERATOR_ROOT" in made.environment("benchapp-expirepages")
+    assert "CACHING_STATICGENERATOR_ROOT" in made.environment("benchapp-expirepages")
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,9 @@ def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: P
     bare = json.loads(run("renderpages", "/", "/posts/"))
     with site_with(
         BENCHAPP_PROBES="1",
-        BENCHAPP_SITE_MIDDLEWARE="1",
-        BENCHAPP_FRAGMENTS="1",
-        BENCHAPP_STATICGENERATOR_ROOT=str(tmp_path / "pages"),
+        CACHING_SITE_MIDDLEWARE="1",
+        CACHING_FRAGMENTS="1",
+        CACHING_STATICGENERATOR_ROOT=str(tmp_path / "pages"),
         BENCHAPP_HTTPS="1",
         ALLOWED_HOSTS="example.org",
     ):
@@ -243,8 +243,8 @@ def test_sitecheck_passes_a_site_that_can_be_served(site_database: str):
 
 
 def test_sitecheck_of_the_settings_alone():
-    wrong = manage("sitecheck", "--settings-only", BENCHAPP_FRAGMENTS="perhaps")
-    assert wrong.stderr == "manage.py: BENCHAPP_FRAGMENTS='perhaps' is not a switch: use 1 or 0\n"
+    wrong = manage("sitecheck", "--settings-only", CACHING_FRAGMENTS="perhaps")
+    assert wrong.stderr == "manage.py: CACHING_FRAGMENTS='perhaps' is not a switch: use 1 or 0\n"
     assert manage("sitecheck", "--settings-only", DATABASE_URL="postgresql://127.0.0.1:1/name").returncode == 0
 
 

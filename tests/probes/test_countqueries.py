@@ -41,13 +41,13 @@ def test_without_a_layer_a_page_costs_the_same_every_time(database):
 
 
 def test_a_layer_saves_the_queries_of_a_warm_page(database):
-    found = counted(database, "/", BENCHAPP_FRAGMENTS="1")
+    found = counted(database, "/", CACHING_FRAGMENTS="1")
     assert found["/"]["warm"] < found["/"]["cold"]
-    assert counted(database, "/", BENCHAPP_SITE_MIDDLEWARE="1")["/"]["warm"] == 0
+    assert counted(database, "/", CACHING_SITE_MIDDLEWARE="1")["/"]["warm"] == 0
 
 
 def test_it_leaves_no_page_where_a_server_would_find_it(database, tmp_path):
-    found = counted(database, "/", BENCHAPP_STATICGENERATOR_ROOT=str(tmp_path))
+    found = counted(database, "/", CACHING_STATICGENERATOR_ROOT=str(tmp_path))
     assert found["/"]["cold"] == found["/"]["warm"]
     assert list(tmp_path.iterdir()) == []
 

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import clear_url_caches
 
-from benchapp.caching.staleness import pages_stale
+from benchapp.caching.invalidation import pages_invalidated
 from benchapp.models import Author, Comment, Post
 from probes import rows as probes
 
@@ -40,9 +40,9 @@ def told():
     def receive(stale, **kwargs):
         found.append(stale)
 
-    pages_stale.connect(receive)
+    pages_invalidated.connect(receive)
     yield found
-    pages_stale.disconnect(receive)
+    pages_invalidated.disconnect(receive)
 
 
 def counted():

@@ -1,55 +1,57 @@
-"""Keep the files of the staticgenerator layer no older than the time to live."""
+"""Remove the files of the layer `staticgenerator` before they are older than the time to live."""
 
 from __future__ import annotations
 
 import signal
 import threading
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.caching.staticgenerator import Pages
+from benchapp.caching import registry
+from benchapp.caching.stores.files import PageFiles
 
-# Between two sweeps pages may take more room than they may for long.
-LONGEST_INTERVAL_S = 30
+# Between two sweeps the pages may exceed the limit of their room.
+MAX_INTERVAL_S = 30
 
 
 class Command(BaseCommand):
-    """Runs beside the servers until it is told to stop, or once from a timer."""
+    """Runs beside the servers until SIGTERM, or once from a timer."""
 
     help = (
-        "Remove pages on disk before they are older than BENCHAPP_CACHE_SECONDS, and the oldest of what is more than "
-        "BENCHAPP_STATICGENERATOR_MB; runs until SIGTERM."
+        "Remove pages on disk before they are older than BENCHAPP_CACHE_SECONDS, and the oldest pages above "
+        "CACHING_STATICGENERATOR_MAX_MB; runs until SIGTERM."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="remove what is too old now, say how much, and end")
+        parser.add_argument(
+            "--once", action="store_true", help="remove what is too old now, print the numbers, and end"
+        )
 
     def handle(self, **options: Any) -> None:
-        if not settings.BENCHAPP_STATICGENERATOR_ROOT:
-            raise CommandError("the layer is off: set BENCHAPP_STATICGENERATOR_ROOT to the directory of its pages")
-        pages = Pages(Path(settings.BENCHAPP_STATICGENERATOR_ROOT))
+        if not registry.is_active("staticgenerator"):
+            raise CommandError("the layer is off: set CACHING_STATICGENERATOR_ROOT to the directory of its pages")
+        pages = PageFiles(registry.options("staticgenerator")["root"])
         if options["once"]:
-            removed, kept = pages.expire(settings.BENCHAPP_CACHE_SECONDS, most_bytes())
-            self.stdout.write(f"{removed} removed, {kept} kept in {pages.root}")
+            removed, stay = pages.expire(settings.CACHING_SECONDS, max_bytes())
+            self.stdout.write(f"{removed} removed, {stay} stay in {pages.root}")
         else:
-            expire_until_told(pages, settings.BENCHAPP_CACHE_SECONDS)
+            expire_until_stopped(pages, settings.CACHING_SECONDS)
 
 
-def expire_until_told(pages: Pages, seconds: int) -> None:
-    """Sweep ten times within the time to live, or oftener, removing what would outlive it before the next sweep."""
+def expire_until_stopped(pages: PageFiles, seconds: int) -> None:
+    """Sweep at least ten times within the time to live; each sweep removes what the next would find too old."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    interval = min(seconds / 10, LONGEST_INTERVAL_S)
+    interval = min(seconds / 10, MAX_INTERVAL_S)
     while not stop.wait(interval):
-        pages.expire(seconds - interval, most_bytes())
+        pages.expire(seconds - interval, max_bytes())
 
 
-def most_bytes() -> int | None:
-    """How much all pages together may take between two sweeps; None when that is not limited."""
-    return settings.BENCHAPP_STATICGENERATOR_MB * 1_048_576 or None
+def max_bytes() -> int | None:
+    """The limit of all pages together; None for no limit."""
+    return registry.options("staticgenerator").get("max_mb", 0) * 1_048_576 or None

@@ -11,8 +11,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection, transaction
 
-from benchapp import counted, databases
-from benchapp.caching import staleness
+from benchapp import counted
+from benchapp.caching.invalidation import invalidate
+from benchapp.invalidation import all_pages
+from benchapp.management import databases
 from fixtures import load
 from fixtures.database import Busy
 from fixtures.generator import ROWS_DEFAULT, ROWS_MAX, ROWS_MIN, SEED_DEFAULT, Rows
@@ -112,7 +114,7 @@ class Command(BaseCommand):
             with closing(connection.connection.cursor()) as cursor:
                 try:
                     load.replace(cursor, connection.vendor, stream, force, progress, counted, self._transaction())
-                    staleness.announce(staleness.everything())
+                    invalidate(all_pages())
                     progress.task("gathering statistics")
                     load.tidy(cursor, connection.vendor)
                 finally:

@@ -18,11 +18,11 @@ HOST = "127.0.0.1"
 
 
 class Command(BaseCommand):
-    """Prints how many queries each page takes when the caches are empty, and when it was asked for before."""
+    """Prints how many queries each page runs on a cache miss, and on the next request."""
 
     help = (
-        "Count the queries of pages for an anonymous visitor, cold and warm, with the caching that this environment "
-        "asks for; prints one JSON object."
+        "Count the queries of pages for an anonymous visitor, cold and warm, with the caching layers of this "
+        "environment; prints one JSON object."
     )
     requires_system_checks = []
 
@@ -35,16 +35,16 @@ class Command(BaseCommand):
                 raise CommandError(f"{path!r} is not a path: begin it with a slash")
         with override_settings(**_own_caches()):
             client = Client(raise_request_exception=False, SERVER_NAME=HOST)
-            # Whatever a process does once only, on its first page, is not the page's.
+            # Queries that a process runs once, on its first page, do not count.
             client.get(options["paths"][0])
             counted = {path: _count(client, path) for path in options["paths"]}
         self.stdout.write(json.dumps(counted))
 
 
 def _own_caches() -> dict[str, Any]:
-    """The settings of this environment, on caches of this process: what others keep is neither used nor changed.
+    """The settings of this environment, on caches of this process: shared caches are neither read nor changed.
 
-    Middleware that puts pages where a server answers from them answers nothing itself, and is left out.
+    Middleware that stores pages for a server to serve is left out: it serves none itself.
     """
     own = {
         alias: {**cache, "BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": f"queries-{alias}"}
@@ -56,14 +56,14 @@ def _own_caches() -> dict[str, Any]:
     return {
         "ALLOWED_HOSTS": [HOST],
         "CACHES": settings.CACHES | own,
-        "MIDDLEWARE": [name for name in settings.MIDDLEWARE if _answers(name)],
+        "MIDDLEWARE": [name for name in settings.MIDDLEWARE if _serves(name)],
         "SECURE_SSL_REDIRECT": False,
     }
 
 
-def _answers(middleware: str) -> bool:
-    keeps_elsewhere = middleware.startswith("benchapp.caching.") and ".sitemiddleware." not in middleware
-    return not keeps_elsewhere and "debug_toolbar" not in middleware
+def _serves(middleware: str) -> bool:
+    stores_elsewhere = middleware.startswith("benchapp.caching.") and ".django_cache." not in middleware
+    return not stores_elsewhere and "debug_toolbar" not in middleware
 
 
 def _count(client: Client, path: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Remove what the probes' writes have left behind, when the site that should have removed it was gone."""
+"""Remove the rows that probes have made and not removed, for example because the site was stopped meanwhile."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from probes import rows
 
 
 class Command(BaseCommand):
-    """Removes authors whose name only a probe gives, with their posts and comments; nothing else."""
+    """Removes authors that probes have made, with their posts and comments, and nothing else."""
 
-    help = "Remove authors, posts and comments that probes have made and nobody has removed; says how many authors."
+    help = "Remove authors, posts and comments that probes have made; prints how many authors."
     requires_system_checks = []
 
     def handle(self, **options: Any) -> None:

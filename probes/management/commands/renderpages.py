@@ -1,4 +1,4 @@
-"""Render pages in this process, without a server: what every stack and layer has to answer."""
+"""Render pages in this process, without a server: the responses that every stack and layer must give."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ class Command(BaseCommand):
 
 
 def _bare_settings() -> dict[str, Any]:
-    """Settings without layers, redirects to HTTPS and tools of the developer."""
-    middleware = [name for name in settings.MIDDLEWARE if "cach" not in name and "debug_toolbar" not in name]
+    """Settings without caching layers, redirects to HTTPS and developer tools."""
+    middleware = [name for name in settings.MIDDLEWARE if "caching" not in name and "debug_toolbar" not in name]
     dummy = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
     return {
         "ALLOWED_HOSTS": [HOST],
+        "CACHING_LAYERS": {},
         "CACHES": dict.fromkeys(settings.CACHES, dummy),
         "MIDDLEWARE": middleware,
         "SECURE_SSL_REDIRECT": False,

@@ -1,4 +1,4 @@
-"""Say whether the site could be served as it is set up, before anybody starts a server for it."""
+"""Check that the site can be served as it is configured, before a server is started."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, connection
 
-from benchapp import counted, databases
+from benchapp import counted
+from benchapp.management import databases
 from fixtures import load
 
-# A host that does not answer is named after this many seconds, not after the two minutes of the operating system.
+# An unreachable host is reported after this many seconds; the operating system would wait for two minutes.
 CONNECT_TIMEOUT_S = 5
 
 
 class Command(BaseCommand):
-    """Reads the settings by being run at all, then tries the database; what is wrong is one line without secrets."""
+    """Running it reads the settings; then it tries the database. A problem is one line without secrets."""
 
-    help = "Try the settings and the database: exit 0 when the site can be served, else say in one line why not."
+    help = "Try the settings and the database: exit 0 when the site can be served, else print why not in one line."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The arguments of `sitecheck`."""
-        parser.add_argument("--settings-only", action="store_true", help="do not ask the database")
+        parser.add_argument("--settings-only", action="store_true", help="do not try the database")
 
     def handle(self, **options: Any) -> None:
         """Raise CommandError, naming the database, when it cannot be reached or is not this site's."""

@@ -1,4 +1,4 @@
-"""Print how many rows the site holds, for whoever measures it from outside."""
+"""Print how many rows the site holds, for the results of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fixtures.generator import SEED_DEFAULT, Rows
 
 
 class Command(BaseCommand):
-    """Reads the totals that the lists show; nothing is counted row by row."""
+    """Reads the totals that the lists show; it does not count rows."""
 
     help = "Print how many rows each of the three tables holds."
     requires_system_checks = []

@@ -1,4 +1,4 @@
-"""Print one real URL of every kind, for whoever checks the site from outside."""
+"""Print one real URL of every kind of page, for checks from outside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchapp.pager import page_url
 
 
 class Command(BaseCommand):
-    """Names each kind of page and one URL of it that answers 200 now."""
+    """Prints each kind of page with one URL of it that answers 200."""
 
     help = "Print one real URL of every kind of page that the rows at hand allow."
     requires_system_checks = []

@@ -1,4 +1,4 @@
-"""An account for the time of a check, and its removal without a trace."""
+"""Create an account for a check, and remove it without a trace."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from django.utils import timezone
 from benchapp.models import Comment
 
 PREFIX = "verify-"
-# Exactly what `create` makes: a person may well call themselves verify-something.
+# Exactly the names that `create` makes: a person may have a name like verify-something.
 MADE_HERE = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
-# No check takes so long, so that an account of that age was left behind.
+# No check takes so long: an account of that age is abandoned.
 ABANDONED = timedelta(hours=1)
 
 
 class Command(BaseCommand):
     """Creates and deletes accounts whose names begin with `verify-`, no others.
 
-    Who made an account and was killed leaves it behind. So `create` takes a word for who its caller is and names all
-    accounts that are there with theirs; the caller knows who of them is gone, and has those removed by `prune`.
+    A caller that is killed leaves its account behind. So `create` stores who its caller is, and prints the other
+    accounts with their owners; the caller knows which owners are gone, and has `prune` remove their accounts.
     """
 
     help = "Make an ordinary account with a random name and password, or remove it with what it posted."
@@ -38,8 +38,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         create = actions.add_parser("create", help="print the new account's name and password as JSON")
-        create.add_argument("--owner", default="", metavar="TEXT", help="who makes it, in the caller's own words")
-        prune = actions.add_parser("prune", help="remove accounts left behind, with all that they posted")
+        create.add_argument("--owner", default="", metavar="TEXT", help="who makes it; any text of the caller's")
+        prune = actions.add_parser("prune", help="remove abandoned accounts with their comments")
         prune.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
         delete = actions.add_parser("delete", help="remove the account, its sessions and its comments")
         delete.add_argument("username", metavar="USERNAME")

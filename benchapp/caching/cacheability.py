@@ -1,0 +1,74 @@
+"""Cacheability: which requests a shared cache may answer and which responses it may store, for every layer."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+FORBIDDEN_DIRECTIVES = frozenset({"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"})
+VARY_ALLOWED = frozenset({"cookie", "accept-encoding"})
+
+
+def may_store_for(request: HttpRequest) -> bool:
+    """Whether the response to this request could be stored for everybody: a GET by an anonymous visitor.
+
+    A visitor with a CSRF cookie is anonymous too: a page that holds their token sets the cookie anew, and is not
+    stored for that (`may_store`). The site never reads other cookies, such as those of analytics.
+    """
+    return request.method == "GET" and may_answer(request)
+
+
+def may_answer(request: HttpRequest) -> bool:
+    """Whether a cached page may answer this GET or HEAD request.
+
+    Django and browsers remove dot segments from a URL, while the site takes them as names: such a path would share
+    the entry of another page.
+    """
+    return (
+        request.method in ("GET", "HEAD")
+        and not request.META.get("QUERY_STRING")
+        and "/." not in request.path
+        and "HTTP_AUTHORIZATION" not in request.META
+        and settings.SESSION_COOKIE_NAME not in request.COOKIES
+    )
+
+
+def may_store(response: HttpResponse) -> bool:
+    """Whether this response is a finished HTML page whose headers allow a shared cache to store it."""
+    return (
+        response.status_code == 200
+        and not response.streaming
+        and response.get("Content-Type", "").lower().replace(" ", "") == "text/html;charset=utf-8"
+        and not response.cookies
+        and not any(response.has_header(name) for name in ("Set-Cookie", "Content-Encoding", "Content-Range"))
+        and _directives(response).isdisjoint(FORBIDDEN_DIRECTIVES)
+        and _varies_by(response) <= VARY_ALLOWED
+    )
+
+
+def has_only_common_headers(response: HttpResponse) -> bool:
+    """Whether a server that stores the body alone can send the headers of this page from its own configuration.
+
+    That configuration has the headers of all pages of the site, so a page with headers of its own is not stored.
+    Middleware further out adds more; no view sets those.
+    """
+    own = {name.lower() for name, _ in response.items()}
+    return (
+        own <= {"content-type", "content-length", "x-render-id", "vary", "x-frame-options"}
+        and _varies_by(response) <= {"cookie"}
+        and response.get("X-Frame-Options", settings.X_FRAME_OPTIONS) == settings.X_FRAME_OPTIONS
+    )
+
+
+def _directives(response: HttpResponse) -> frozenset[str]:
+    """The directives of Cache-Control, lower case; one with a field list (`private="Set-Cookie"`) by its name."""
+    found = set()
+    for part in response.get("Cache-Control", "").lower().split(","):
+        directive = part.strip().replace(" ", "")
+        name, _, value = directive.partition("=")
+        found.add(f"{name}={value.strip(chr(34))}" if name in ("max-age", "s-maxage") else name)
+    return frozenset(found)
+
+
+def _varies_by(response: HttpResponse) -> frozenset[str]:
+    return frozenset(name.strip().lower() for name in response.get("Vary", "").split(",") if name.strip())

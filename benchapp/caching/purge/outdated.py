@@ -1,0 +1,67 @@
+"""The generation file: how a cache of another program learns that a response is outdated.
+
+**A slow rendering cannot bring stale data back**: each purge writes a new random word into a file that all workers
+share. A rendering reads it before it reads anything from the database. If the word has changed by the end, the response
+is marked `X-Outdated`, and the cache does not store it. Apache reads the file itself, as a part of its keys.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from benchapp.caching import registry
+from benchapp.caching.invalidation import StalePages
+
+logger = logging.getLogger(__name__)
+
+
+class MarkOutdated:
+    """Middleware that marks a response rendered across a purge, and every streaming response.
+
+    A server that buffers a stream gives it a length: if the rendering fails half way, the half looks whole.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        # Layers that are joined may share a file.
+        layers = settings.CACHING_LAYERS.values()
+        self.files = sorted({options["generation_file"] for options in layers if "generation_file" in options})
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        before = self._generations()
+        response = self.get_response(request)
+        if response.streaming or self._generations() != before:
+            response.headers["X-Outdated"] = "1"
+        return response
+
+    def _generations(self) -> list[bytes]:
+        return list(map(_generation, self.files))
+
+
+def purge(stale: StalePages, **kwargs: object) -> None:
+    """Receiver of the layer `apache-cache`: a new generation changes the keys of all pages."""
+    renew_generation("apache-cache")
+
+
+def renew_generation(layer: str) -> None:
+    """Write a new word into the generation file of a layer, whole or not at all."""
+    file = registry.options(layer)["generation_file"]
+    new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        new.write_bytes(secrets.token_hex(16).encode("ascii"))
+        new.replace(file)
+    except OSError as error:
+        logger.error("%s cannot be written: %s", file, error)
+
+
+def _generation(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""

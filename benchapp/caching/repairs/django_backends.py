@@ -1,0 +1,203 @@
+"""Repairs of Django's cache backends, each with a link to the fault.
+
+`SharedMemcachedCache` and `TolerantRedisCache` also fetch many keys ahead, for a page that is made of many parts.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from django.core.cache.backends.db import DatabaseCache
+from django.core.cache.backends.filebased import FileBasedCache
+from django.core.cache.backends.memcached import PyMemcacheCache
+from django.core.cache.backends.redis import RedisCache
+from django.core.files import locks
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connections, router
+
+from benchapp.caching.resilience import CircuitBreaker
+
+logger = logging.getLogger(__name__)
+
+
+class FetchAhead:
+    """Fetches many keys in one request to the cache; the next `get` of each is answered from that."""
+
+    _ahead: dict[str, Any] = {}
+
+    def fetch_ahead(self, keys: list[str]) -> None:
+        """Fetch these keys now, for the next `get` of each; forgotten at the end of the request."""
+        found = self.get_many(keys)
+        self._ahead = {key: found.get(key, _ABSENT) for key in keys}
+
+    def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
+        if version is None and key in self._ahead:
+            value = self._ahead.pop(key)
+            return default if value is _ABSENT else value
+        return super().get(key, default, version)
+
+    def close(self, **kwargs: Any) -> None:
+        self._ahead = {}
+        super().close(**kwargs)
+
+
+_ABSENT = object()
+
+
+class SharedMemcachedCache(FetchAhead, PyMemcacheCache):
+    """memcached over persistent connections: one client, with a pool, serves all threads of a process.
+
+    Repairs: Django closes all connections after each request, which costs more than a get.
+    https://code.djangoproject.com/ticket/11331
+    """
+
+    _pid, _client = 0, None
+
+    @property
+    def _cache(self) -> Any:
+        # A forked process gets its own client.
+        if self._pid != os.getpid():
+            self._pid, self._client = os.getpid(), _shared_client(self)
+        return self._client
+
+    def close(self, **kwargs: Any) -> None:
+        """Keep the connections open."""
+        self._ahead = {}
+
+
+_clients: dict[tuple, Any] = {}
+
+
+def _shared_client(cache: SharedMemcachedCache) -> Any:
+    """The client of this process for these servers."""
+    from benchapp.caching.repairs.pymemcache_client import ThreadSafeClient  # an optional package
+
+    options = dict(cache._options)
+    if len(cache.client_servers) == 1:
+        options["hasher"] = OneNode
+    key = (os.getpid(), *cache.client_servers, repr(sorted(options.items())))
+    if key not in _clients:
+        _clients[key] = ThreadSafeClient(cache.client_servers, use_pooling=True, **options)
+    return _clients[key]
+
+
+class OneNode:
+    """The node of every key where there is one server: no key is hashed in Python."""
+
+    def __init__(self) -> None:
+        self.nodes: list[str] = []
+
+    def add_node(self, node: str) -> None:
+        self.nodes.append(node)
+
+    def remove_node(self, node: str) -> None:
+        self.nodes.remove(node)
+
+    def get_node(self, key: str) -> str | None:
+        return self.nodes[0] if self.nodes else None
+
+
+_breakers: dict[tuple, CircuitBreaker] = {}
+
+
+def _breaker(cache: RedisCache) -> CircuitBreaker:
+    """The circuit breaker of this process for these servers: each thread has a cache object of its own."""
+    return _breakers.setdefault((os.getpid(), *cache._servers), CircuitBreaker())
+
+
+def _tolerant(name: str, fallback: Callable[[tuple], Any]) -> Callable[..., Any]:
+    """The method of that name, with a fallback for a Redis that cannot be reached."""
+    method = getattr(RedisCache, name)
+
+    @wraps(method)
+    def tolerant(self: RedisCache, *args: Any, **kwargs: Any) -> Any:
+        import redis  # an optional package
+
+        breaker = _breaker(self)
+        if breaker.is_open:
+            return fallback(args)
+        try:
+            return method(self, *args, **kwargs)
+        except redis.RedisError as error:
+            # A page asks many times, and would wait for a hanging Redis each time.
+            if isinstance(error, redis.TimeoutError):
+                breaker.trip()
+            logger.warning("redis: %s", error)
+            return fallback(args)
+
+    return tolerant
+
+
+class _RedisCache(RedisCache):
+    """A Redis that is down or hangs makes pages slower, not broken: reads miss, and writes do nothing.
+
+    Repairs: every method of Django's raises the exceptions of redis-py, so an unreachable cache is an error 500.
+    https://github.com/django/django/blob/5.2/django/core/cache/backends/redis.py
+    """
+
+    get = _tolerant("get", lambda args: args[1] if len(args) > 1 else None)
+    get_many = _tolerant("get_many", lambda args: {})
+    add = _tolerant("add", lambda args: False)
+    set = _tolerant("set", lambda args: None)
+    set_many = _tolerant("set_many", lambda args: list(args[0]))
+    delete = _tolerant("delete", lambda args: False)
+    delete_many = _tolerant("delete_many", lambda args: None)
+    has_key = _tolerant("has_key", lambda args: False)
+    touch = _tolerant("touch", lambda args: False)
+
+
+class TolerantRedisCache(FetchAhead, _RedisCache):
+    """The same, for a page that is made of many parts."""
+
+
+class SelfCreatingDatabaseCache(DatabaseCache):
+    """The cache in a table of the database, which is created on first use.
+
+    Repairs: Django raises until somebody runs `createcachetable`.
+    https://docs.djangoproject.com/en/5.2/topics/cache/#creating-the-cache-table
+    """
+
+    def get_many(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        try:
+            return super().get_many(*args, **kwargs)
+        except DatabaseError:
+            if not self._create_table():
+                raise
+            return super().get_many(*args, **kwargs)
+
+    def _base_set(self, *args: Any, **kwargs: Any) -> bool:
+        # A missing table looks like a row that could not be written.
+        return super()._base_set(*args, **kwargs) or (self._create_table() and super()._base_set(*args, **kwargs))
+
+    def _create_table(self) -> bool:
+        """Create the table if it is missing; whether this worker or another one at the same time created it."""
+        connection = connections[router.db_for_write(self.cache_model_class)]
+        if connection.in_atomic_block or self._table in connection.introspection.table_names():
+            return False
+        try:
+            call_command("createcachetable", self._table, database=connection.alias, verbosity=0)
+        except CommandError as error:
+            logger.warning("%s", error)
+        return self._table in connection.introspection.table_names()
+
+
+class AtomicAddFileCache(FileBasedCache):
+    """The cache in files, with an `add` that only one of several workers wins.
+
+    Repairs: Django's `add` looks first and writes afterwards, so all who look at once win.
+    https://github.com/django/django/blob/5.2/django/core/cache/backends/filebased.py#L27
+    """
+
+    _LOCK = "add.lock"
+
+    def add(self, *args: Any, **kwargs: Any) -> bool:
+        self._createdir()
+        # The lock ends with the open file, also when the process is killed.
+        with (Path(self._dir) / self._LOCK).open("ab") as lock:
+            locks.lock(lock, locks.LOCK_EX)
+            return super().add(*args, **kwargs)

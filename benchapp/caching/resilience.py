@@ -1,0 +1,71 @@
+"""A cache that is down or hangs: a circuit breaker for reads, delayed retries for invalidations."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+OPEN_S = 1.0
+
+
+class CircuitBreaker:
+    """Skips a backend for a moment after a timeout, so that a page waits for it once. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._open_until = 0.0
+
+    def trip(self) -> None:
+        """Open the circuit: the backend has not answered in time."""
+        self._open_until = time.monotonic() + OPEN_S
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the backend is to be skipped now."""
+        return time.monotonic() < self._open_until
+
+
+def later(seconds: float, action: Callable[..., object], *arguments: object) -> None:
+    """Call the action once after so many seconds, in a thread that keeps no process alive."""
+    timer = threading.Timer(seconds, action, arguments)
+    timer.daemon = True
+    timer.start()
+
+
+class Retry:
+    """Repeats an action that failed, such as an invalidation that a backend did not take.
+
+    attempt  does it, and returns whether it succeeded; it must cover every request made before it is called
+    every_s  seconds between two attempts
+
+    However many requests there are, one timer runs. Threads may share it.
+    """
+
+    def __init__(self, attempt: Callable[[], bool], every_s: float) -> None:
+        self._attempt = attempt
+        self._every_s = every_s
+        self._lock = threading.Lock()
+        self._deadline = 0.0
+        self._scheduled = False
+
+    def request(self, for_s: float) -> None:
+        """Attempt it until it succeeds, for so many seconds at most."""
+        with self._lock:
+            self._deadline = max(self._deadline, time.monotonic() + for_s)
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            later(self._every_s, self._try)
+
+    def _try(self) -> None:
+        with self._lock:
+            deadline, self._deadline = self._deadline, 0.0
+        done = self._attempt()
+        with self._lock:
+            self._scheduled = False
+            # A request made during the attempt may concern a write that it came too early for.
+            self._deadline = max(self._deadline, 0.0 if done else deadline)
+            if self._deadline > time.monotonic():
+                self._schedule()

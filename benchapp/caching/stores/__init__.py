@@ -1,0 +1,1 @@
+"""The page stores: files, memcached, and uWSGI's shared memory."""

@@ -1,0 +1,284 @@
+"""Finished pages as files, for a web server to serve without touching Python.
+
+The page of `/posts/page/2/` is stored in `ROOT/posts/page/2/index.html`. A file appears whole or not at all: it is
+written under a temporary name and then renamed. The web server may serve a file to a visitor without a session cookie
+whose URL has no query string, and passes all other requests on.
+
+A purge removes stale files one by one, and whole directories by renaming them away first, so that a list of thousands
+of pages disappears at once.
+
+**A slow rendering cannot bring stale data back.** Each purge gives the root a new generation, a random word in the file
+`.generation`. A rendering reads the generation before it reads anything from the database, and its page is stored only
+if the generation is still the same. Comparing and renaming happen under a lock of that file, which a purge takes too,
+across all processes that share the root.
+
+`manage.py expirepages` removes files older than the time to live, and the oldest files above the limit of the room.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchapp.caching import registry
+from benchapp.caching.invalidation import StalePages
+from benchapp.caching.page_store import PageStore, StorePages
+
+INDEX = "index.html"
+GENERATION = ".generation"
+# Temporary files and directories on their way out; no URL maps to a name with a leading dot.
+TEMPORARY_PREFIX = ".tmp-"
+LOCKS = ".locks"  # the directory of the render locks
+MAX_NAME = 200  # bytes of one segment; file systems take 255
+MAX_PATH = 1000  # bytes of a whole path
+
+logger = logging.getLogger(__name__)
+
+
+class StoreInFiles(StorePages):
+    """Middleware of the layer `staticgenerator`: stores each cacheable page as a file below the root."""
+
+    def open_store(self) -> PageStore:
+        return FileStore(_active_files())
+
+    def has_key(self, path: str) -> bool:
+        return self.store.files.file_of(path) is not None
+
+
+class FileStore:
+    """The files as a page store: a full disk or an unusable root is logged and costs no visitor the page."""
+
+    def __init__(self, files: PageFiles) -> None:
+        self.files = files
+        self.locks = FileLocks(files.root / LOCKS)
+
+    def generation(self) -> str | None:
+        try:
+            return self.files.generation()
+        except OSError as error:
+            logger.error("pages cannot be stored in %s: %s", self.files.root, error)
+            return None
+
+    def get(self, path: str) -> bytes | None:
+        try:
+            return self.files.file_of(path).read_bytes()
+        except OSError:
+            return None
+
+    def put(self, path: str, body: bytes, generation: str) -> bool:
+        try:
+            return self.files.store(self.files.file_of(path), body, generation)
+        except OSError as error:
+            logger.error("page %s not stored: %s", path, error)
+            return False
+
+    def purge(self, stale: StalePages) -> None:
+        self.files.purge(stale)
+
+
+class FileLocks:
+    """Render locks, a small file each: its modification time is the time when it expires."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, key: str, value: str, seconds: int) -> bool:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            new = self._written(key, value, seconds)
+            try:
+                os.link(new, self._file(key))  # atomic, and fails if it is there
+                return True
+            except FileExistsError:
+                if self.get(key) is None:
+                    self.delete(key)  # expired: the next request to try gets it
+                return False
+            finally:
+                new.unlink(missing_ok=True)
+        except OSError:
+            return False
+
+    def get(self, key: str) -> str | None:
+        try:
+            file = self._file(key)
+            return file.read_text("ascii") if file.stat().st_mtime > time.time() else None
+        except OSError:
+            return None
+
+    def set(self, key: str, value: str, seconds: int) -> None:
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._written(key, value, seconds).replace(self._file(key))
+
+    def delete(self, key: str) -> None:
+        with contextlib.suppress(OSError):
+            self._file(key).unlink(missing_ok=True)
+
+    def _file(self, key: str) -> Path:
+        return self.folder / key.replace(":", "-")
+
+    def _written(self, key: str, value: str, seconds: int) -> Path:
+        new = self.folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        new.write_text(value, "ascii")
+        until = time.time() + seconds
+        os.utime(new, (until, until))
+        return new
+
+
+class PageFiles:
+    """The files below one root."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def file_of(self, path: str) -> Path | None:
+        """The file of a URL path (decoded, beginning and ending with a slash), or None for a path without one.
+
+        No two paths share a file. No path leads outside the root, or to a name that this module uses.
+        """
+        if not (path.startswith("/") and path.endswith("/")):
+            return None
+        segments = path.split("/")[1:-1]
+        if len(path.encode(errors="replace")) > MAX_PATH or not all(map(_is_safe, segments)):
+            return None
+        return self.root.joinpath(*segments, INDEX)
+
+    def generation(self) -> str:
+        """The current generation. OSError if the root cannot be used."""
+        with self._locked(fcntl.LOCK_SH) as lock:
+            current = _read(lock)
+        return current or self._renew()
+
+    def store(self, file: Path, body: bytes, generation: str) -> bool:
+        """Store a page unless there was a purge since `generation`; returns whether it is stored.
+
+        A directory that is purged or expires meanwhile takes the page with it, which is as good as a purge.
+        """
+        temporary = file.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(body)
+            with self._locked(fcntl.LOCK_EX) as lock:
+                if _read(lock) != generation:
+                    return False
+                temporary.replace(file)
+                return True
+        except (FileNotFoundError, FileExistsError):  # mkdir raises the latter when it sees a directory vanish
+            return False
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def purge(self, stale: StalePages) -> None:
+        """Remove the files of stale pages and refuse those that are being rendered at this moment."""
+        doomed = [self._directory(prefix) for prefix in stale.prefixes]
+        files = [self.file_of(path) for path in stale.paths | stale.prefixes]
+        with self._locked(fcntl.LOCK_EX) as lock:
+            _write(lock, secrets.token_hex(16))
+            for file in filter(None, files):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    file.unlink()
+            moved = [hidden for directory in filter(None, doomed) for hidden in self._move_away(directory)]
+        # Outside the lock: it takes long for many files, and no server sees them any more.
+        for directory in moved:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def expire(self, seconds: float, max_bytes: int | None = None) -> tuple[int, int]:
+        """Remove pages older than so many seconds, temporary files of killed writers, and empty directories.
+
+        Above `max_bytes` in total the oldest pages go too. Returns how many pages were removed and how many stay.
+        """
+        files = sorted(self._files())
+        total = sum(size for _, size, _ in files)
+        oldest = time.time() - seconds
+        removed = stay = 0
+        for changed, size, file in files:
+            if changed > oldest and (max_bytes is None or total <= max_bytes):
+                stay += file.name == INDEX
+                continue
+            total -= size
+            with contextlib.suppress(FileNotFoundError):
+                file.unlink()
+                removed += file.name == INDEX
+        for folder, _, _ in os.walk(self.root, topdown=False):
+            if Path(folder) != self.root:
+                with contextlib.suppress(OSError):  # not empty
+                    Path(folder).rmdir()
+        return removed, stay
+
+    def _files(self) -> Iterator[tuple[float, int, Path]]:
+        """Each file below the root: its modification time, its size, and its path."""
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                if name != GENERATION:
+                    with contextlib.suppress(FileNotFoundError):
+                        found = (file := Path(folder, name)).stat()
+                        yield found.st_mtime, found.st_size, file
+
+    def _renew(self) -> str:
+        """Begin the first generation of a root, or the next one after somebody emptied it."""
+        with self._locked(fcntl.LOCK_EX) as lock:
+            current = _read(lock) or secrets.token_hex(16)
+            _write(lock, current)
+            return current
+
+    def _directory(self, prefix: str) -> Path | None:
+        file = self.file_of(prefix)
+        return file.parent if file else None
+
+    def _move_away(self, directory: Path) -> Iterator[Path]:
+        """Rename a directory out of sight, the root's content piece by piece; yields the paths to delete."""
+        whole_site = directory == self.root
+        for source in list(self.root.glob("[!.]*")) if whole_site else [directory]:
+            hidden = self.root / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                source.rename(hidden)
+                yield hidden
+
+    @contextlib.contextmanager
+    def _locked(self, mode: int) -> Iterator[int]:
+        """Hold the lock of the root, shared or exclusive; gives the file descriptor of the generation."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.root / GENERATION, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, mode)
+            yield lock
+        finally:
+            os.close(lock)
+
+
+def purge(stale: StalePages, **kwargs: object) -> None:
+    """Receiver of the layer `staticgenerator`: remove the files of stale pages."""
+    _active_files().purge(stale)
+
+
+def _active_files() -> PageFiles:
+    return PageFiles(registry.options("staticgenerator")["root"])
+
+
+def _is_safe(segment: str) -> bool:
+    """Whether a path segment can name a directory: not hidden, not special, not too long, printable."""
+    return (
+        segment != ""
+        and not segment.startswith(".")
+        and segment != INDEX
+        and "\\" not in segment
+        and segment.isprintable()
+        and len(segment.encode()) <= MAX_NAME
+    )
+
+
+def _read(lock: int) -> str:
+    return os.pread(lock, 64, 0).decode("ascii", errors="replace")
+
+
+def _write(lock: int, generation: str) -> None:
+    """Replace the generation; always 32 characters, so that nothing of the old one is left."""
+    os.pwrite(lock, generation.encode("ascii"), 0)

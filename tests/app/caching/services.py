@@ -1,0 +1,67 @@
+"""Real memcached and Redis servers, and a stand-in for the module that only uWSGI's workers have."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+
+@contextmanager
+def memcached(path: Path) -> Iterator[subprocess.Popen]:
+    """A memcached on a Unix socket, ready when the block begins and gone after it."""
+    command = ["memcached", "-u", "nobody", "-U", "0", "-s", str(path), "-a", "0777", "-m", "16"]
+    with _on_socket(command, path) as process:
+        yield process
+
+
+@contextmanager
+def redis(path: Path) -> Iterator[subprocess.Popen]:
+    """A Redis on a Unix socket, ready when the block begins and gone after it."""
+    command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(path.parent)]
+    with _on_socket(command, path) as process:
+        yield process
+
+
+@contextmanager
+def _on_socket(command: list[str], path: Path) -> Iterator[subprocess.Popen]:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 10
+            while not _accepts(path) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            yield process
+        finally:
+            process.terminate()
+
+
+def _accepts(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def fake_uwsgi() -> SimpleNamespace:
+    """The few functions of the module `uwsgi` that the store uses."""
+    held: dict[str, bytes] = {}
+
+    def update(key: str, value: bytes, seconds: int, cache: str) -> bool:
+        held[key] = value
+        return True
+
+    def add(key: str, value: bytes, seconds: int, cache: str) -> bool | None:
+        return None if key in held else update(key, value, seconds, cache)
+
+    return SimpleNamespace(
+        held=held,
+        cache_get=lambda key, cache: held.get(key),
+        cache_update=update,
+        cache_set=add,
+        cache_del=lambda key, cache: held.pop(key, None),
+        cache_keys=lambda cache: [key.encode() for key in held],
+        lock=lambda: None,
+        unlock=lambda: None,
+    )

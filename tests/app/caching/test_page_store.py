@@ -1,0 +1,101 @@
+"""Finished pages in memcached and in uWSGI's memory: found by path, gone after a write, never brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from benchapp.caching.invalidation import StalePages
+from benchapp.caching.page_store import PageStore, has_key
+from benchapp.caching.stores import uwsgi
+from benchapp.caching.stores.memcached import MemcachedStore
+from benchapp.invalidation import all_pages
+from tests.app.caching.services import fake_uwsgi, memcached
+from tests.app.caching.test_stores_memcached import pytestmark  # noqa: F401
+from tests.app.conftest import Rows
+
+Site = Callable[..., AbstractContextManager[None]]
+
+
+@pytest.fixture(params=["memcached", "uwsgi"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[PageStore, Callable]]:
+    """A store, and how its server finds a page."""
+    if request.param == "uwsgi":
+        module = fake_uwsgi()
+        monkeypatch.setattr(uwsgi, "uwsgi", module)
+        yield uwsgi.UwsgiStore(60), module.held.get
+        return
+    path = request.getfixturevalue("socket")
+    with memcached(path):
+        pages = MemcachedStore(f"unix:{path}", 60)
+        yield pages, lambda url: pages.client.get(f"page:{url}")
+        pages.client.close()
+
+
+def keep(store: PageStore, *paths: str) -> None:
+    for path in paths:
+        store.put(path, path.encode(), store.generation() or "")
+
+
+def test_a_page_is_found_by_its_path(store: tuple[PageStore, Callable]):
+    pages, find = store
+    keep(pages, "/", "/posts/5/")
+    assert [find("/"), find("/posts/5/"), find("/posts/")] == [b"/", b"/posts/5/", None]
+
+
+def test_a_purge_removes_paths_and_all_below_prefixes(store: tuple[PageStore, Callable]):
+    pages, find = store
+    kept = ["/posts/", "/posts/55/", "/posts/55/page/2/", "/comments/page/20/page/"]
+    gone = ["/", "/posts/5/", "/posts/5/page/2/", "/comments/page/2/"]
+    keep(pages, *kept[:3], *gone)
+    pages.purge(StalePages(frozenset({"/"}), frozenset({"/posts/5/", "/comments/page/"})))
+    assert [find(path) for path in gone] == [None] * 4
+    assert all(find(path) for path in kept[:3])
+
+
+def test_a_wide_prefix_removes_everything_below(store: tuple[PageStore, Callable]):
+    pages, find = store
+    keep(pages, "/", "/posts/", "/posts/5/")
+    pages.purge(all_pages())
+    assert [find(path) for path in ("/", "/posts/", "/posts/5/")] == [None] * 3
+
+
+def test_a_rendering_from_before_a_purge_is_not_kept(store: tuple[PageStore, Callable]):
+    pages, find = store
+    before = pages.generation()
+    pages.purge(StalePages(frozenset({"/posts/"})))
+    pages.put("/", b"old", before or "")
+    assert find("/") is None
+
+
+@pytest.mark.parametrize(
+    "path", ["/posts//", "/posts", "/posts/ä/", "/a b/", "/a%20b/", "/../", "/" + 200 * "a" + "/", "/a\n/", "/a/\n"]
+)
+def test_only_plain_paths_have_a_key(path: str):
+    assert not has_key(path)
+
+
+def test_pages_of_anonymous_readers_are_put_into_memcached(rows: Rows, site_with: Site, socket: Path):
+    with memcached(socket), site_with(CACHING_NGINX_MEMCACHED_ADDRESS=f"unix:{socket}"):
+        pages = MemcachedStore(f"unix:{socket}", 60)
+        html = Client().get("/posts/").content
+        assert pages.client.get("page:/posts/") == html
+        for path, extra in (("/authors/", {"HTTP_COOKIE": "sessionid=x"}), ("/login/", {}), ("/comments/?a=1", {})):
+            Client().get(path, **extra)
+            assert pages.client.get(f"page:{path.partition('?')[0]}") is None
+        pages.client.close()
+
+
+def test_memcached_that_is_down_breaks_no_page(rows: Rows, site_with: Site, tmp_path: Path):
+    with site_with(CACHING_NGINX_MEMCACHED_ADDRESS=f"unix:{tmp_path}/none.sock"):
+        assert Client().get("/posts/").status_code == 200
+
+
+def test_a_kept_page_answers_no_host_that_is_not_ours(rows: Rows, site_with: Site, tmp_path: Path):
+    with site_with(CACHING_STATICGENERATOR_ROOT=str(tmp_path / "pages")):
+        assert Client().get("/posts/").status_code == 200
+        assert Client().get("/posts/", headers={"host": "other.example"}).status_code == 400

@@ -1,0 +1,71 @@
+"""Files of Nginx's own cache are removed by the paths of their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+
+from benchapp.caching.invalidation import StalePages, pages_invalidated
+from benchapp.caching.purge import nginx_files
+
+PATHS = ["/", "/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/55/"]
+
+
+def keep(root: Path, path: str) -> Path:
+    """A file as Nginx writes it: a binary header, the key, the answer."""
+    name = md5(path.encode()).hexdigest()
+    file = root / name[-1] / name[-3:-1] / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(bytes(range(256)) + b"\nKEY: " + path.encode() + b"\nHTTP/1.1 200 OK\r\n\r\n\nKEY: /posts/5/\n")
+    return file
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for path in PATHS:
+        keep(tmp_path, path)
+    return tmp_path
+
+
+def left(root: Path) -> list[str]:
+    return [path for path in PATHS if nginx_files._file(root, path).exists()]
+
+
+@pytest.mark.parametrize(
+    ("stale", "stays"),
+    [
+        (StalePages(frozenset({"/posts/"})), ["/", "/posts/5/", "/posts/5/page/2/", "/posts/55/"]),
+        (StalePages(prefixes=frozenset({"/posts/5/"})), ["/", "/posts/", "/posts/55/"]),
+        (StalePages(frozenset({"/none/"}), frozenset({"/authors/"})), PATHS),
+        (StalePages(prefixes=frozenset({"/"})), []),
+    ],
+)
+def test_the_files_of_stale_pages_go_and_no_others(root: Path, stale: StalePages, stays: list[str]):
+    nginx_files.remove_files(root, stale)
+    assert left(root) == stays
+
+
+def test_an_answer_that_was_on_its_way_is_removed_a_moment_later(
+    tmp_path: Path, site_with: Callable[..., AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
+):
+    later: list[Callable[[], None]] = []
+
+    def when_the_test_says_so(seconds: float, call: Callable[..., None], *args: object) -> None:
+        later.append(lambda: call(*args))
+
+    monkeypatch.setattr(nginx_files, "later", when_the_test_says_so)
+    options = {"DIRECTORY": str(tmp_path / "pages"), "GENERATION_FILE": str(tmp_path / "purged")}
+    with site_with(**{f"CACHING_NGINX_MICROCACHE_{name}": value for name, value in options.items()}):
+        pages_invalidated.send(sender=StalePages, stale=StalePages(frozenset({"/posts/"})))
+        file = keep(tmp_path / "pages", "/posts/")
+        assert len(later) == 1
+        later[0]()
+        assert not file.exists()
+
+
+def test_a_cache_that_is_not_there_yet_keeps_no_write_from_being_told(tmp_path: Path):
+    nginx_files.remove_files(tmp_path / "none", StalePages(frozenset({"/"}), frozenset({"/posts/"})))

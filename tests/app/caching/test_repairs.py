@@ -1,0 +1,178 @@
+"""Parts of pages in each cache that CACHE_URL can name: kept, told of writes, and never in the way of a page."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from django.core.cache import caches
+from django.core.cache.backends.filebased import FileBasedCache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from benchapp.caching.repairs.django_backends import AtomicAddFileCache
+from benchapp.caching.repairs.pymemcache_client import ThreadSafeClient
+from benchapp.models import Comment
+from tests.app.caching.services import memcached, redis
+from tests.app.conftest import Rows
+
+Site = Callable[..., AbstractContextManager[None]]
+
+
+@pytest.fixture(params=["memcached", "redis", "locmem", "database", "file"])
+def cache_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A CACHE_URL of each kind, its service running."""
+    plain = {
+        "locmem": f"locmemcache://{tmp_path.name}",
+        "database": "dbcache://cached_parts",
+        "file": f"filecache://{tmp_path}/c",
+    }
+    if request.param in plain:
+        yield plain[request.param]
+        return
+    if not shutil.which({"redis": "redis-server"}.get(request.param, request.param)):
+        pytest.skip(f"{request.param} is not installed")
+    path = request.getfixturevalue("socket")
+    with (redis if request.param == "redis" else memcached)(path):
+        yield f"{'redis' if request.param == 'redis' else 'memcache'}://{path}"
+        caches["template_fragments"].close()
+
+
+def queries_of_rows() -> int:
+    """How many queries of the site's tables the home page makes; a cache in the database has queries of its own."""
+    with CaptureQueriesContext(connection) as captured:
+        assert Client().get("/").status_code == 200
+    return len([query for query in captured if "benchapp_" in query["sql"]])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_cache_keeps_parts_and_is_told_of_writes(rows: Rows, site_with: Site, cache_url: str):
+    with site_with(CACHING_FRAGMENTS="1", CACHE_URL=cache_url):
+        assert queries_of_rows() == 14
+        assert queries_of_rows() == 0
+        Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
+        assert queries_of_rows() == 14
+        assert b"61 comments" in Client().get("/").content
+
+
+@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
+def test_a_redis_that_is_down_breaks_no_page(
+    rows: Rows,
+    site_with: Site,
+    socket: Path,
+    layer: str,
+    caplog: pytest.LogCaptureFixture,
+):
+    if not shutil.which("redis-server"):
+        pytest.skip("redis-server is not installed")
+    with site_with(**{layer: "1", "CACHE_URL": f"redis://{socket}"}):
+        with redis(socket):
+            assert [queries_of_rows() for _ in range(2)] == [14, 0]
+        # Whether what this logger says reaches pytest by itself depends on the settings of logging.
+        logger = logging.getLogger("benchapp.caching.repairs.django_backends")
+        logger.addHandler(caplog.handler)
+        assert [queries_of_rows() for _ in range(2)] == [14, 14]
+        logger.removeHandler(caplog.handler)
+        assert "redis: " in caplog.text
+        with redis(socket):
+            assert [queries_of_rows() for _ in range(2)] == [14, 0]
+        caches["default"].close()
+        caches["template_fragments"].close()
+
+
+def test_of_many_who_add_the_same_file_at_once_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    looks = FileBasedCache.has_key
+
+    def slowly(self: FileBasedCache, *args: object, **kwargs: object) -> bool:
+        there = looks(self, *args, **kwargs)
+        time.sleep(0.05)
+        return there
+
+    monkeypatch.setattr(FileBasedCache, "has_key", slowly)
+    cache = AtomicAddFileCache(str(tmp_path / "c"), {})
+    with ThreadPoolExecutor(6) as pool:
+        added = list(pool.map(lambda number: cache.add("turn", number), range(6)))
+    assert added.count(True) == 1
+    assert cache.get("turn") == added.index(True)
+
+
+@contextmanager
+def hanging(process: subprocess.Popen) -> Iterator[None]:
+    """A service that takes connections and answers nothing while the block lasts."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+def test_what_a_hanging_memcached_did_not_take_is_told(socket: Path):
+    if not shutil.which("memcached"):
+        pytest.skip("memcached is not installed")
+    options = {"use_pooling": True, "default_noreply": False, "connect_timeout": 1, "timeout": 0.2, "retry_timeout": 0}
+    client = ThreadSafeClient([f"unix:{socket}"], ignore_exc=True, **options)
+    with memcached(socket) as process:
+        assert client.set_many({"a": "1", "b": "1"}) == []
+        with hanging(process):
+            assert sorted(client.set_many({"a": "2", "b": "2"})) == ["a", "b"]
+        assert client.set_many({"a": "3"}) == []
+        assert client.get("a") == b"3"
+    assert client.set_many({"a": "4"}) == ["a"]
+    client.close()
+
+
+@pytest.mark.parametrize("kind", ["memcached", "redis"])
+@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
+@pytest.mark.django_db(transaction=True)
+def test_a_cache_that_hangs_delays_a_page_once_and_comes_back_without_what_was_written_over(
+    rows: Rows,
+    site_with: Site,
+    socket: Path,
+    kind: str,
+    layer: str,
+):
+    if not shutil.which(program := {"redis": "redis-server"}.get(kind, kind)):
+        pytest.skip(f"{program} is not installed")
+    url = f"{'redis' if kind == 'redis' else 'memcache'}://{socket}"
+    with site_with(**{layer: "1", "CACHE_URL": url}), (redis if kind == "redis" else memcached)(socket) as process:
+        assert [queries_of_rows() for _ in range(2)] == [14, 0]
+        with hanging(process):
+            begun = time.monotonic()
+            assert queries_of_rows() == 14
+            # Each of its many questions would wait a second for an answer; a page waits for one or two of them.
+            assert time.monotonic() - begun < 5
+            Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
+            assert b"61 comments" in Client().get("/").content
+        deadline = time.monotonic() + 20
+        # A hit is of the cache itself, which shows the write as soon as it is told of it.
+        while queries_of_rows() or b"61 comments" not in Client().get("/").content:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert b"61 comments" in Client().get("/").content
+        for name in ("default", "template_fragments"):
+            caches[name].close()
+
+
+def test_threads_that_find_at_once_that_memcached_may_be_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    adds = ThreadSafeClient.add_server
+
+    def slowly(self: ThreadSafeClient, server: str) -> None:
+        time.sleep(0.1)
+        adds(self, server)
+
+    nowhere = str(tmp_path / "m.sock")
+    client = ThreadSafeClient([nowhere], use_pooling=True, ignore_exc=True, dead_timeout=0)
+    client._mark_failed_server(nowhere)
+    client.remove_server(nowhere)
+    monkeypatch.setattr(ThreadSafeClient, "add_server", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(client.get, ["key"] * 4)) == [None] * 4

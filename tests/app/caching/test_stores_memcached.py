@@ -1,0 +1,119 @@
+"""Layers kept in memcached: they work, share nothing by accident, and survive its death."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from django.core.cache import caches
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pymemcache.client.base import Client as Client_
+
+from benchapp.caching.invalidation import StalePages
+from benchapp.caching.stores.memcached import MemcachedStore
+from tests.app.caching.services import memcached
+from tests.app.conftest import Rows
+
+Site = Callable[..., AbstractContextManager[None]]
+
+pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached is not installed")
+
+
+def queries() -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert Client().get("/").status_code == 200
+    return len(captured)
+
+
+def wait_for_a_hit() -> None:
+    deadline = time.monotonic() + 20
+    while queries() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
+def test_hits_stop_while_memcached_is_down_and_return_with_it(rows: Rows, site_with: Site, socket: Path, layer: str):
+    with site_with(**{layer: "1", "CACHE_URL": f"memcache://{socket}"}):
+        with memcached(socket):
+            assert queries() == 14
+            assert queries() == 0
+            bare = Client().get("/").content
+        assert queries() == 14
+        assert Client().get("/").content == bare
+        with memcached(socket):
+            wait_for_a_hit()
+            assert queries() == 0
+
+
+def test_pages_and_fragments_share_one_memcached(rows: Rows, site_with: Site, socket: Path):
+    settings = {"CACHING_FRAGMENTS": "1", "CACHING_SITE_MIDDLEWARE": "1", "CACHE_URL": f"memcache://{socket}"}
+    with site_with(**settings), memcached(socket):
+        caches["default"].set("name", "page")
+        caches["template_fragments"].set("name", "fragment")
+        assert caches["default"].get("name") == "page"
+        Client().get("/")
+        caches["default"].delete("name")
+        assert caches["template_fragments"].get("name") == "fragment"
+
+
+def test_a_warm_page_of_many_parts_asks_twice_on_a_connection_that_is_kept(
+    rows: Rows, site_with: Site, socket: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    def noted(name: str) -> Callable[..., object]:
+        method = getattr(Client_, name)
+
+        def call(self: Client_, *args: object, **kwargs: object) -> object:
+            asked.append(name)
+            return method(self, *args, **kwargs)
+
+        return call
+
+    with site_with(CACHING_FRAGMENTS="1", CACHE_URL=f"memcache://{socket}"), memcached(socket):
+        queries()
+        for name in ("get", "get_many", "_connect"):
+            monkeypatch.setattr(Client_, name, noted(name))
+        assert queries() == 0
+        # The words of the generation, then all parts.
+        assert asked == ["get_many", "get_many"]
+
+
+def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socket: Path):
+    with memcached(socket) as process:
+        pages = MemcachedStore(f"unix:{socket}", seconds=60)
+        assert pages.put("/posts/5/", b"old", pages.generation())
+        process.send_signal(signal.SIGSTOP)
+        try:
+            pages.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
+        finally:
+            process.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 10
+        while pages.get("/posts/5/") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert pages.get("/posts/5/") is None
+        for thread in threading.enumerate():
+            if isinstance(thread, threading.Timer):
+                thread.join()
+        pages.client.close()
+
+
+@pytest.mark.parametrize("days", [11, 365])
+def test_a_long_time_to_live_is_no_date_long_past(socket: Path, days: int):
+    path = "/posts/5/page/2/"
+    with memcached(socket):
+        pages = MemcachedStore(f"unix:{socket}", seconds=days * 24 * 3600)
+        assert pages.put(path, b"kept", pages.generation())
+        assert pages.get(path) == b"kept"
+        # It is found by the index of what is below a directory, which lasts longer.
+        pages.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
+        assert pages.get(path) is None
+        pages.client.close()

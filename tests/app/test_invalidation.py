@@ -1,0 +1,188 @@
+"""Which pages a write makes stale, and when the caching layers are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.db import transaction
+
+from benchapp.caching.invalidation import StalePages, invalidate, pages_invalidated
+from benchapp.invalidation import all_pages as every_page
+from benchapp.invalidation import pages_of
+from benchapp.models import Author, Comment, Post
+from tests.app.conftest import Rows
+
+
+@pytest.fixture
+def told() -> Iterator[list[StalePages]]:
+    """What a caching layer hears, in order."""
+    heard: list[StalePages] = []
+
+    def hear(stale: StalePages, **kwargs: object) -> None:
+        heard.append(stale)
+
+    pages_invalidated.connect(hear)
+    yield heard
+    pages_invalidated.disconnect(hear)
+
+
+@pytest.fixture
+def stale_after(
+    told: list[StalePages], django_capture_on_commit_callbacks: Callable
+) -> Callable[[Callable], StalePages]:
+    """Runs a write and gives all that it made stale."""
+
+    def after(write: Callable[[], object]) -> StalePages:
+        told.clear()
+        with django_capture_on_commit_callbacks(execute=True):
+            write()
+        union = StalePages()
+        for stale in told:
+            union |= stale
+        return union
+
+    return after
+
+
+def all_pages(rows: Rows) -> list[str]:
+    other_post, other_author = rows.post.pk + 1, rows.author.pk + 1
+    return [
+        "/",
+        "/login/",
+        *(f"/{name}/{end}" for name in ("authors", "posts", "comments") for end in ("", "page/2/")),
+        *(f"/authors/{pk}/{end}" for pk in (rows.author.pk, other_author) for end in ("", "page/2/")),
+        *(f"/posts/{pk}/{end}" for pk in (rows.post.pk, other_post) for end in ("", "page/2/")),
+    ]
+
+
+def test_comment_touches_home_its_post_and_the_comments(rows: Rows, stale_after: Callable):
+    new = Comment(post=rows.post, name="Z", body="z", rating=1)
+    mine = {f"/posts/{rows.post.pk}/", f"/posts/{rows.post.pk}/page/2/"}
+    expected = {"/", "/comments/", "/comments/page/2/", *mine}
+    for write in [new.save, new.save, new.delete]:
+        stale = stale_after(write)
+        assert {page for page in all_pages(rows) if stale.covers(page)} == expected
+
+
+def test_post_touches_its_author_and_all_lists(rows: Rows, stale_after: Callable):
+    lists = {page for page in all_pages(rows) if page.count("/") < 3 or "s/page/" in page} - {"/login/"}
+    author = {f"/authors/{rows.author.pk}/", f"/authors/{rows.author.pk}/page/2/"}
+    mine = {f"/posts/{rows.post.pk}/", f"/posts/{rows.post.pk}/page/2/"}
+    stale = stale_after(rows.post.save)
+    assert {page for page in all_pages(rows) if stale.covers(page)} == lists | author | mine
+    new = Post(author=rows.author, title="New", body="new")
+    stale = stale_after(new.save)
+    assert {page for page in all_pages(rows) if stale.covers(page)} == lists | author
+    stale = stale_after(new.delete)
+    assert {page for page in all_pages(rows) if stale.covers(page)} == lists | author
+
+
+def test_new_author_touches_home_and_the_authors(rows: Rows, stale_after: Callable):
+    stale = stale_after(Author(name="New", city="Oslo").save)
+    assert {page for page in all_pages(rows) if stale.covers(page)} == {"/", "/authors/", "/authors/page/2/"}
+
+
+def test_renamed_author_touches_all_that_may_show_the_name(rows: Rows, stale_after: Callable):
+    stale = stale_after(rows.author.save)
+    names = {page for page in all_pages(rows) if page.startswith(("/authors/", "/posts/"))}
+    assert {page for page in all_pages(rows) if stale.covers(page)} == {"/"} | names
+
+
+def test_deleted_author_takes_the_posts_along(rows: Rows, stale_after: Callable):
+    pages = all_pages(rows)
+    stale = stale_after(rows.author.delete)
+    assert {page for page in pages if not stale.covers(page)} == {"/login/"}
+
+
+def test_moved_rows_touch_the_old_parent_too(rows: Rows, stale_after: Callable):
+    other = Author.objects.exclude(pk=rows.author.pk).latest("id")
+    post = Post.objects.filter(author=rows.author).latest("id")
+    post.author = other
+    stale = stale_after(post.save)
+    assert stale.covers(f"/authors/{rows.author.pk}/page/2/")
+    assert stale.covers(f"/authors/{other.pk}/")
+    for moved in (Comment.objects.filter(post=rows.post).latest("id"), Comment(name="N", body="B", rating=5)):
+        # One that was read, and one that is written over another of which only the key is known.
+        moved.pk = moved.pk or Comment.objects.filter(post=rows.post).latest("id").pk
+        moved.post = post
+        stale = stale_after(moved.save)
+        assert stale.covers(f"/posts/{rows.post.pk}/")
+        assert stale.covers(f"/posts/{post.pk}/")
+
+
+def test_deleting_many_rows_at_once_tells_of_each(rows: Rows, stale_after: Callable):
+    doomed = list(Post.objects.order_by("-id").values_list("id", flat=True)[:3])
+    stale = stale_after(lambda: Post.objects.filter(pk__in=doomed).delete())
+    assert all(stale.covers(f"/posts/{pk}/") for pk in doomed)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_deleted_along_with_a_row_is_told_of_with_it(told: list[StalePages]):
+    with transaction.atomic():
+        author = Author.objects.create(name="A", city="B")
+        posts = [Post.objects.create(author=author, title="T", body="B") for _ in range(2)]
+        for post in posts:
+            Comment.objects.create(post=post, name="N", body="B", rating=5)
+    pages = ("/", "/comments/page/2/", f"/posts/{posts[0].pk}/")
+    for doomed in (posts[0], Author.objects.filter(pk=author.pk)):
+        told.clear()
+        doomed.delete()
+        assert len(told) == 1
+        assert all(map(told[0].covers, pages))
+    assert not Post.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_layers_are_told_after_the_commit_and_never_of_a_rollback(told: list[StalePages]):
+    with transaction.atomic():
+        author = Author.objects.create(name="A", city="B")
+        assert told == []
+    assert told and told[0].covers("/authors/")
+    told.clear()
+    with pytest.raises(RuntimeError), transaction.atomic():
+        author.save()
+        raise RuntimeError
+    assert told == []
+    with transaction.atomic():
+        with pytest.raises(RuntimeError), transaction.atomic():
+            author.save()
+            raise RuntimeError
+        Author.objects.create(name="C", city="D")
+    assert len(told) == 1
+    assert not told[0].covers("/posts/")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_layer_that_fails_spoils_neither_the_write_nor_the_other_layers(told: list[StalePages], caplog):
+    def fail(**kwargs: object) -> None:
+        raise OSError("disk full")
+
+    pages_invalidated.connect(fail)
+    try:
+        with transaction.atomic():
+            Author.objects.create(name="A", city="B")
+    finally:
+        pages_invalidated.disconnect(fail)
+    assert len(told) == 1
+    assert Author.objects.count() == 1
+    assert "disk full" in caplog.text
+
+
+def test_bulk_writes_announce_themselves(db: None, stale_after: Callable):
+    assert stale_after(lambda: Author.objects.update(city="Cork")) == StalePages()
+    assert stale_after(lambda: invalidate(every_page())) == StalePages(prefixes=frozenset({"/"}))
+    assert every_page().covers("/posts/7/page/2/")
+
+
+def test_pages_of_a_row(rows: Rows):
+    assert pages_of(rows.author).prefixes == {f"/authors/{rows.author.pk}/"}
+    assert pages_of(rows.post).prefixes == {f"/posts/{rows.post.pk}/"}
+    assert pages_of(rows.post.comments.first()).prefixes == {f"/posts/{rows.post.pk}/"}
+    assert not pages_of(Post(pk=1)).covers("/posts/10/")
+
+
+@pytest.mark.parametrize("path", ["posts/", "/posts", ""])
+def test_stale_pages_are_paths(path: str):
+    with pytest.raises(ValueError, match="begin and end with a slash"):
+        StalePages(paths=frozenset({path}))
