@@ -43,6 +43,13 @@ def test_the_site_never_imports_the_probes(path):
     assert "probes" not in imported(path)
 
 
+@pytest.mark.parametrize("path", sorted((paths.PROJECT / "benchapp" / "caching").rglob("*.py")), ids=label)
+def test_caching_never_imports_the_site(path):
+    modules = re.findall(r"^\s*(?:from|import) (benchapp[\w.]*)", path.read_text("utf-8"), re.M)
+    assert all(f"{module}.".startswith("benchapp.caching.") for module in modules)
+    assert not imported(path) & {"config", "fixtures"}
+
+
 @pytest.mark.parametrize("path", BENCH_FILES, ids=label)
 def test_the_instrument_never_imports_the_site(path):
     assert not imported(path) & {"django", *SITE}

@@ -57,7 +57,7 @@ class Writer:
         return _row(MAKE, answer)
 
     def write(self, row: Row, what: str) -> Row:
-        """Do `what` to the row, see benchapp/probes/rows.py; the row as it is then."""
+        """Do `what` to the row, see probes/rows.py; the row as it is then."""
         path = f"{MAKE}{row.author}/{what}/"
         written = _row(path, self._post(path))
         if written.name is None:

@@ -1,7 +1,7 @@
 """Django's security advisories on its cache middleware, Vary and cache backends, from 2014 on: one check each.
 
 A layer need not be Django's to make the same mistake, so each is made through whatever layer is there. What the
-probes answer is in benchapp/probes/advisories.py, the table of the advisories in docs/advisories.md.
+probes answer is in probes/advisories.py, the table of the advisories in docs/advisories.md.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ BEFORE_S, WITHOUT_S = 0.3, 1.2
 # Seconds that it hangs: longer than any layer waits for one answer of it.
 HUNG_S = 3.0
 # The longest that a page may take meanwhile: it may wait for somebody whose turn the service has not heard the end of
-# (benchapp/caching/turns.py, 5 s), and for a worker.
+# (benchapp/caching/render_lock.py, 5 s), and for a worker.
 PAGE_S = 8.0
 # So many askings in a row have to be a HIT: each worker has a connection of its own to the service.
 HITS = 8
