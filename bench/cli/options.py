@@ -1,27 +1,82 @@
-"""Options that several commands share, and the types of their values."""
+"""Options that several commands share, each declared once, and the types of their values."""
 
 from __future__ import annotations
 
 import argparse
 
-from bench.catalog import sizes
+from bench.catalog import manifest, sizes
+from bench.measure import guards
+from bench.results import records
+
+REPEATABLE = " (repeatable; default: {})"
 
 
-def add_size(parser: argparse.ArgumentParser) -> None:
-    """The argument that limits a deployment."""
+def add_layer(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """`--layer`: one, by default none, or `several`, by default all (then the value is None)."""
+    words = "a layer, or several joined with +"
+    if several:
+        parser.add_argument("--layer", action="append", metavar="L", help=words + REPEATABLE.format("all"))
+    else:
+        parser.add_argument("--layer", default=manifest.NO_LAYER, metavar="L", help=f"{words} (default: none)")
+
+
+def add_size(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """`--size`: one, by default unlimited, or `several` (then the value is None where none is named)."""
+    words = "limit memory and processor time: bronze, silver, gold or unlimited, as in deploy/sizes.toml"
+    if several:
+        parser.add_argument("--size", action="append", metavar="S", help=words + REPEATABLE.format(sizes.UNLIMITED))
+    else:
+        parser.add_argument("--size", default=sizes.UNLIMITED, metavar="S", help=f"{words} (default)")
+
+
+def add_database(parser: argparse.ArgumentParser, default: str = "sqlite") -> None:
+    """`--database`; the value is None where none is named."""
     parser.add_argument(
-        "--size",
-        default=sizes.UNLIMITED,
-        metavar="S",
-        help="limit memory and processor time: a size of deploy/sizes.toml, such as bronze (default: no limit)",
+        "--database",
+        metavar="URL|postgresql",
+        help=f"sqlite, postgresql (a private cluster) or a URL (default: {default})",
+    )
+
+
+def add_env(parser: argparse.ArgumentParser) -> None:
+    """`--env`; the value is a list of NAME=VALUE."""
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="a variable of the site's environment; `run` stores it with the results (repeatable)",
     )
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:
-    """The argument that changes a value for every stack."""
+    """`--set`; the value is a list of NAME=VALUE."""
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="change a value of deploy/values/bench.toml"
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="change a value of deploy/values/bench.toml (repeatable)",
     )
+
+
+def add_guard(parser: argparse.ArgumentParser) -> None:
+    """`--guard`; the value is a list of NAME=BOUND, or None."""
+    bounds = ", ".join(f"{name}={bound:g}" for name, bound in guards.BOUNDS.items())
+    parser.add_argument(
+        "--guard",
+        action="append",
+        metavar="NAME=BOUND",
+        help=f"when a trial is void, or `off` for never (repeatable; defaults: {bounds})",
+    )
+
+
+def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None."""
+    parser.add_argument(
+        "--to", type=records.folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
+    )
+    parser.add_argument("--resume", type=records.folder, metavar="DIR", help=f"resume the {what} in that folder")
 
 
 def port_number(text: str) -> int:

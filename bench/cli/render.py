@@ -6,18 +6,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench.catalog import manifest, values
-from bench.cli.options import add_set
+from bench.catalog import values
+from bench.cli import options
 from bench.serve.export import composed_for_files, write
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `render`."""
     parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
-    parser.add_argument("--layer", default=manifest.NO_LAYER, help="a layer, or several joined with + (default: none)")
+    options.add_layer(parser)
     parser.add_argument("--values", default="bench", help="a file of deploy/values (default: bench)")
     parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="a new or empty directory")
-    add_set(parser)
+    options.add_set(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench import paths, report
 from bench.catalog import compose, manifest
-from bench.cli import run
+from bench.cli import options, run
 from bench.errors import BenchError
 from bench.measure import guards
 from bench.measure.progress import say
@@ -41,20 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `reproduce`."""
     names = list(reproduction.benchmarks())
     parser.add_argument("benchmark", nargs="?", choices=names, metavar="BENCHMARK", help=", ".join(names))
-    parser.add_argument("--quick", action="store_true", help="fewer rounds of a few seconds: for the order of things")
-    parser.add_argument("--database", metavar="D", help="sqlite, postgresql or a URL (default: the published one)")
-    parser.add_argument(
-        "--guard",
-        action="append",
-        metavar="NAME=BOUND",
-        help="as of `run`: when a trial is void, or off (repeatable)",
-    )
-    parser.add_argument(
-        "--to", type=records.folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
-    )
-    parser.add_argument(
-        "--resume", type=records.folder, metavar="DIR", help="go on with the reproduction in that folder"
-    )
+    parser.add_argument("--quick", action="store_true", help="fewer, shorter rounds: a ranking, no absolute figures")
+    options.add_database(parser, default="the published one")
+    options.add_guard(parser)
+    options.add_folder(parser, "reproduction")
 
 
 def main(args: argparse.Namespace, host: Host | None = None) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench import load, paths, programs
 from bench.catalog import manifest, sizes, values
 from bench.catalog import workload as workloads
-from bench.cli.up import add_set, environment
+from bench.cli import options
 from bench.errors import BenchError, GlobalFault
 from bench.figures import stats
 from bench.host import machine, pin
@@ -65,9 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `run`."""
     several = "(repeatable; default: %s)"
     parser.add_argument("--stack", action="append", metavar="S", help="a stack of `list` " + several % "all")
-    parser.add_argument(
-        "--layer", action="append", metavar="L", help="a layer, or several joined with + " + several % "all"
-    )
+    options.add_layer(parser, several=True)
     parser.add_argument(
         "--workload", action="append", metavar="W", help=f"{', '.join(workloads.workloads())} " + several % "session"
     )
@@ -94,21 +92,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SEC",
         help="seconds of load before a trial (default: a fifth of it, at most 2)",
     )
-    parser.add_argument(
-        "--size",
-        action="append",
-        metavar="S",
-        help="limits memory and processor time: bronze, silver, gold, unlimited " + several % "unlimited",
-    )
-    parser.add_argument("--database", metavar="D", help="sqlite (default), postgresql (a private cluster) or a URL")
+    options.add_size(parser, several=True)
+    options.add_database(parser)
     parser.add_argument("--tool", metavar="T", help="the load tool: " + ", ".join(tool.name for tool in load.TOOLS))
-    parser.add_argument(
-        "--to", type=records.folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
-    )
-    parser.add_argument("--resume", type=records.folder, metavar="DIR", help="go on with the run in that folder")
-    parser.add_argument(
-        "--env", action="append", metavar="K=V", help="a variable of the site's environment (kept with the results)"
-    )
+    options.add_folder(parser, "run")
+    options.add_env(parser)
     parser.add_argument(
         "--verify",
         choices=("quick", "full"),
@@ -121,20 +109,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help=f"what differs by less is no difference (default: {stats.MARGIN})",
     )
-    parser.add_argument(
-        "--guard",
-        action="append",
-        metavar="NAME=BOUND",
-        help="when a trial is void, or off (repeatable; defaults: "
-        + ", ".join(f"{name}={bound:g}" for name, bound in guards.BOUNDS.items())
-        + ")",
-    )
+    options.add_guard(parser)
     parser.add_argument(
         "--pin",
         action=argparse.BooleanOptionalAction,
         help=f"keep load tool, stack and services on cores of their own (default: with {pin.CORES_FOR_ALL} or more)",
     )
-    add_set(parser)
+    options.add_set(parser)
 
 
 def main(args: argparse.Namespace, host: Host | None = None) -> int:
@@ -167,7 +148,7 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
     mode, levels = _mode(args)
     for name in args.size or ():
         sizes.named(name)
-    environment(args.env or [])
+    values.environment(args.env)
     values.read("bench").changed(values.parse_changes(args.set))
     plan = Plan(
         stacks=_unique(args.stack) or tuple(manifest.stacks()),

@@ -8,9 +8,9 @@ import signal
 import sys
 import time
 
-from bench.catalog import manifest, values
+from bench.catalog import values
 from bench.catalog.values import environment
-from bench.cli.options import add_set, add_size, port_number
+from bench.cli import options
 from bench.errors import DeploymentError
 from bench.serve import deployment
 
@@ -20,16 +20,12 @@ POLL_S = 0.2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `up`."""
     parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
-    parser.add_argument("--layer", default=manifest.NO_LAYER, help="a layer, or several joined with + (default: none)")
-    parser.add_argument("--port", type=port_number, help="the port on 127.0.0.1 (default: a free one)")
-    parser.add_argument(
-        "--database", metavar="URL|postgresql", help="sqlite (default), postgresql (a private cluster) or a URL"
-    )
-    add_size(parser)
-    parser.add_argument(
-        "--env", action="append", default=[], metavar="K=V", help="a variable of the site's environment"
-    )
-    add_set(parser)
+    options.add_layer(parser)
+    parser.add_argument("--port", type=options.port_number, help="the port on 127.0.0.1 (default: a free one)")
+    options.add_database(parser)
+    options.add_size(parser)
+    options.add_env(parser)
+    options.add_set(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from bench import paths
 from bench.catalog import compose, manifest, values
+from bench.cli import options
 from bench.cli.line import Line
-from bench.cli.up import add_set, add_size, environment
 from bench.errors import BenchError, DeploymentError
 from bench.host.identity import worker
 from bench.project import commands
@@ -35,22 +35,16 @@ NEEDS_LAYER = "these checks are made only where there is a layer"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `verify`."""
     parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks of `list` (default: all)")
-    parser.add_argument(
-        "--layer", action="append", metavar="L", help="a layer, or several joined with + (repeatable; default: all)"
-    )
+    options.add_layer(parser, several=True)
     parser.add_argument("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
     parser.add_argument(
         "--group", action="append", default=[], choices=GROUPS, metavar="G", help=f"run only these: {', '.join(GROUPS)}"
     )
     parser.add_argument("--quick", action="store_true", help="leave out the checks that take seconds, as `run` does")
     parser.add_argument("--list-checks", action="store_true", help="print the checks with what each proves, and stop")
-    parser.add_argument(
-        "--database", metavar="URL|postgresql", help="sqlite (default), postgresql (a private cluster) or a URL"
-    )
-    add_size(parser)
-    parser.add_argument(
-        "--env", action="append", default=[], metavar="K=V", help="a variable of the site's environment"
-    )
+    options.add_database(parser)
+    options.add_size(parser)
+    options.add_env(parser)
     parser.add_argument(
         "--target",
         metavar="URL",
@@ -61,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--load", type=seconds, default=2.5, metavar="SEC", help="how long 100 clients ask at once (default: 2.5)"
     )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
-    add_set(parser)
+    options.add_set(parser)
 
 
 def seconds(text: str) -> float:
@@ -133,12 +127,12 @@ def _verify_target(args: argparse.Namespace) -> list[Outcome]:
 def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
     """The site's own answers, from its database where that is named, and the environment of its commands."""
     if not args.database:
-        return unknown_site(target, paths.PROJECT / "static"), environment(args.env)
+        return unknown_site(target, paths.PROJECT / "static"), values.environment(args.env)
     chosen = database.parse(args.database, manifest.services())
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
-    env = {**commands.site_environment(chosen.url, paths.VAR), **environment(args.env)}
-    return prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix), environment(args.env)
+    env = {**commands.site_environment(chosen.url, paths.VAR), **values.environment(args.env)}
+    return prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix), values.environment(args.env)
 
 
 def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[Skip]]:
@@ -170,7 +164,7 @@ def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Names
             layer,
             database=args.database,
             size=args.size,
-            env=environment(args.env),
+            env=values.environment(args.env),
             changes=values.parse_changes(args.set),
         ) as running:
             found = verifier.verify(running, line.check)

@@ -1,6 +1,6 @@
 """A host whose deployments are a tiny site in this process, for the tests of runs: quick, and wrong where they ask.
 
-As a program it is `python -m bench run` on that host: python -m tests.bench.fake_host ARGUMENTS.
+As a program it is `python -m bench run` on that host: python -m tests.bench.measure.fake_host ARGUMENTS.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ from bench.results.records import Case
 from bench.serve import deployment
 from tests.bench.measure.fake_host import FakeHost, arguments
 
-PROJECT = paths.PROJECT
 # What the machine does meanwhile is not the question here.
 UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
 QUICK = ["--duration", "1", "--warmup", "0", "--rounds", "1", "--workload", "home", "--layer", "none", *UNGUARDED]
@@ -481,7 +480,7 @@ def start(tmp_path, *words):
     log = tmp_path / "host.log"
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.measure.fake_host", *words],
-        cwd=PROJECT,
+        cwd=paths.PROJECT,
         env={**os.environ, "FAKE_HOST_LOG": str(log)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -716,6 +715,7 @@ def test_a_password_in_the_command_line_is_not_recorded():
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
     assert vars(args) == vars(argparse.Namespace(**dict.fromkeys(run.PLAN_ARGUMENTS), database=None, resume=None)) | {
+        "env": [],
         "set": [],
         "verify": "quick",
     }
