@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import paths
-from bench.catalog import values
+from bench.catalog import catalog
 from bench.figures import stats
 from bench.results import records
 
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure(args: argparse.Namespace) -> None:
-    same = f"{args.stack}@processes={values.read('bench').names['processes']}"
+    same = f"{args.stack}@processes={catalog.read().values['bench'].names['processes']}"
     rounds = ROUNDS * -(-args.comparisons // len(WORKLOADS))
     words = ["--stack", args.stack, "--stack", same, "--layer", "none", "--rounds", str(rounds)]
     words += [word for workload in WORKLOADS for word in ("--workload", workload)]

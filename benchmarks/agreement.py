@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from bench import load, programs
-from bench.catalog import workload
+from bench.catalog import catalog, compose, workload
 from bench.figures import stats
 from bench.host.http import get
 from bench.measure.trial import Load, measure
@@ -40,7 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--duration", type=int, default=5, metavar="SEC")
     parser.add_argument("--rounds", type=int, default=5, metavar="R")
     args = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder, deployment.deployed(args.stack, args.layer) as running:
+    composition = compose.must_compose(args.stack, args.layer)
+    with tempfile.TemporaryDirectory() as folder, deployment.deployed(composition) as running:
         rates = _rates(args, running, Folder(Path(folder)))
     agree = [_judge(tool, rates["instrument", tool], rates["plain", tool]) for tool in TOOLS]
     return 0 if all(agree) else 1
@@ -51,7 +52,7 @@ def _rates(
 ) -> dict[tuple[str, str], dict[int, float]]:
     """(instrument or plain, tool) -> round -> requests/s."""
     case = Case("agreement", args.stack, args.layer, args.workload, "unlimited", "default")
-    steps = workload.named(args.workload)
+    steps = catalog.read().workload(args.workload)
     addresses = workload.resolve(steps, lambda path: get(running.url, path).decode(), commands.static_names())
     found: dict[tuple[str, str], dict[int, float]] = {
         (who, tool): {} for who in ("instrument", "plain") for tool in TOOLS

@@ -147,10 +147,10 @@ def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: 
     """Start every layer that can run here, pinned to its core, its page kept; the limit comes with `none`."""
     for layer in layers:
         stack = stacks.get(layer, USUAL)
-        if isinstance(composed := compose.compose(compose.stack(stack), compose.layers(layer)), Skip):
+        if isinstance(composed := compose.compose(stack, layer), Skip):
             print(f"{layer} on {stack} left out: {composed.reason}", file=sys.stderr)
             continue
-        running = cleanup.enter_context(deployment.deployed(stack, layer, database=database))
+        running = cleanup.enter_context(deployment.deployed(composed, database=database))
         pids = list(running.pids.values())
         pin(pids)
         bodies = [get(f"{running.url}/") for _ in range(8)]

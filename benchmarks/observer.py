@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import load, programs
+from bench.catalog import compose
 from bench.figures import stats
 from bench.host import processes
 from bench.load import Job, Tool
@@ -116,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure and print; returns 1 when the observer is shown to cost more than the limit."""
     args = parse(arguments)
     tool, program = load.choose([(args.path,)], programs.find)
-    with deployment.deployed(args.stack, args.layer, database=args.database) as running:
+    with deployment.deployed(compose.must_compose(args.stack, args.layer), database=args.database) as running:
         job = Job(running.url, (args.path,), args.level, args.duration, keep_alive=tool.can_keep_alive)
         measured = measure(running, tool, str(program), job, args.rounds)
     print(f"load average: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores", file=sys.stderr)

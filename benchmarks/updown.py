@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass, field
 
 from bench import paths
-from bench.catalog import compose, manifest
+from bench.catalog import compose
 from bench.catalog.compose import Skip
 from bench.catalog.survey import survey
 from bench.host.supervise import Address
@@ -86,7 +86,7 @@ def chosen(names: list[str]) -> list[Measurement]:
     known = survey()["stacks"]
     found = []
     for name in names or known:
-        if isinstance(composed := compose.compose(compose.stack(name), compose.layers(manifest.NO_LAYER)), Skip):
+        if isinstance(composed := compose.compose(name), Skip):
             print(f"skipped: {name}: {composed.reason}", file=sys.stderr)
             continue
         servers = [f"{item['name']} {item['version'] or '?'}" for item in known[name.partition("@")[0]]["servers"]]

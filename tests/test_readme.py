@@ -10,7 +10,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from bench import paths
-from bench.catalog import compose, manifest
+from bench.catalog import catalog, compose
 from bench.cli import main
 from bench.results import reproduction
 
@@ -42,10 +42,10 @@ def test_a_bench_command_is_understood(line):
     args = main.parser().parse_args(words)
     stacks = args.stack if isinstance(getattr(args, "stack", None), list) else [getattr(args, "stack", None)]
     for stack in [*stacks, *getattr(args, "stacks", [])]:
-        assert stack in {None, "mine"} or compose.stack(stack)
+        assert stack in {None, "mine"} or catalog.read().stack(stack)
     layers = getattr(args, "layer", None) or "none"
     for layer in layers if isinstance(layers, list) else [layers]:
-        assert compose.layers(layer)
+        assert catalog.read().joined_layers(layer)
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if "manage.py" in line])
@@ -57,7 +57,7 @@ def test_a_manage_command_is_understood(line):
 
 
 def test_the_matrix_is_what_fits():
-    layers = manifest.layers()
+    layers = catalog.read().layers
     header = next(line for line in TEXT.splitlines() if line.startswith("| stack |"))
     named = [cell.strip() for cell in header.strip("|").split("|")][2:]
     assert named == list(layers)
@@ -67,13 +67,13 @@ def test_the_matrix_is_what_fits():
             " ← ".join(server.name for server in stack.servers),
             *("·" if compose.misfit(stack, layer) else "yes" for layer in layers.values()),
         ]
-        for stack in manifest.stacks().values()
+        for stack in catalog.read().stacks.values()
     ]
     assert rows("| stack |") == expected
 
 
 def test_every_layer_has_its_row():
-    assert [cells[0].strip("`") for cells in rows("| layer |")] == list(manifest.layers())
+    assert [cells[0].strip("`") for cells in rows("| layer |")] == list(catalog.read().layers)
 
 
 def test_every_published_benchmark_has_its_row():

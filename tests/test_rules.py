@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.catalog import manifest
+from bench.catalog import catalog
 
 SITE = ("benchapp", "config", "fixtures", "probes")
 BENCH_FILES = sorted((paths.PROJECT / "bench").rglob("*.py"))
@@ -123,8 +123,10 @@ def test_rendering_starts_nothing():
 # A load tool's adapter may say which project its tool comes from.
 @pytest.mark.parametrize("path", [path for path in BENCH_FILES if path.parent.name != "load"], ids=label)
 def test_no_server_is_named_in_the_instrument(path):
-    servers = {server.name for stack in manifest.stacks().values() for server in stack.servers}
-    programs = {name for stack in manifest.stacks().values() for server in stack.servers for name in server.programs}
+    servers = {server.name for stack in catalog.read().stacks.values() for server in stack.servers}
+    programs = {
+        name for stack in catalog.read().stacks.values() for server in stack.servers for name in server.programs
+    }
     text = path.read_text("utf-8").lower()
     assert not [name for name in sorted(servers | programs) if re.search(rf"\b{re.escape(name)}\b", text)]
 

@@ -1,25 +1,25 @@
-"""Which layer fits which stack, and what can run on this machine: read from the folders, never from a list."""
+"""Compose a stack with layers: do they fit each other, and can they run on this machine?"""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bench import paths, programs
-from bench.catalog import manifest, values
+from bench.catalog import catalog
 from bench.catalog.manifest import NO_LAYER, Declaration, Layer, Server, Service, Stack
+from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
 # How a layer's manifest names the service that the value `cache` chooses, and what an own cache is named by instead.
 CHOSEN_CACHE = "{{ cache }}"
 CACHE_URL = "CACHE_URL"
-STACKS_LISTED = "`python -m bench list` prints all"
-JOINED = "fragments+varnish"
 OWN_CACHE = "its cache is that of the CACHE_URL given"
+# Where Debian puts servers.
+DEBIAN_PROGRAMS = Path("/usr/sbin")
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,16 @@ class Skip:
 
 @dataclass(frozen=True)
 class Composition:
-    """A stack with its layers, found to fit and to be runnable here.
+    """A stack with its layers, which fit each other, and the values they are served with.
 
-    programs  the program of each server, by the server's name
-    modules   the modules of each server that loads some, by the server's name
-    services  the services to start
-    env       environment of the application server that stack and layers ask for (templates)
-    notes     what a reader of the results must know, such as a service replaced by something else
-    declares  checks that stack or layers declare they do not support
+    programs   the program of each server, by the server's name
+    modules    the modules of each server that loads some, by the server's name
+    services   the services to start
+    env        environment of the application server that stack and layers ask for (templates)
+    notes      what a reader of the results must know, such as a service replaced by something else
+    declares   checks that stack or layers declare they do not support
+    values     the file of values, with the user's changes
+    given_env  environment of the site that the user gives; it wins over all other
     """
 
     stack: Stack
@@ -49,6 +51,8 @@ class Composition:
     env: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     declares: tuple[Declaration, ...] = ()
+    values: Values = field(default_factory=lambda: catalog.read().values[BENCH])
+    given_env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def beside(self) -> dict[str, tuple[str, ...]]:
@@ -65,68 +69,28 @@ class Composition:
         return "+".join(layer.name for layer in self.layers)
 
 
-def stack(name: str) -> Stack:
-    """The stack called `name`, or a variant of it, `name@processes=25` or `name@processes=5,threads=2`.
-
-    A variant is a stack of its own in plans and results, so that one command compares several. Raises BenchError with
-    the nearest name when there is no such stack, and for a value that does not exist.
-    """
-    plain, at, words = name.partition("@")
-    if not plain:
-        raise BenchError(f"stack {name!r}: no stack is named; {STACKS_LISTED}")
-    found = _named(manifest.stacks(), plain, "stack")
-    if not at:
-        return found
-    if not words:
-        raise BenchError(f"stack {name}: nothing follows the @; write {plain}, or {plain}@processes=5 for a variant")
-    changes = values.parse_changes(words.split(","), f"stack {name}:")
-    values.read("bench").changed(changes, f"stack {name}:")
-    reason = "; ".join(filter(None, (found.reason, f"asked for with {words}")))
-    return replace(found, name=name, values={**found.values, **changes}, reason=reason)
-
-
-def layers(names: str) -> tuple[Layer, ...]:
-    """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""
-    known = manifest.layers()
-    parts = names.split("+")
-    if "" in parts:
-        raise BenchError(f"layer {names!r}: a name is missing; write one layer, or several as {JOINED}")
-    if len(set(parts)) != len(parts):
-        raise BenchError(f"layer {names}: a layer is named twice; name each once")
-    if len(parts) > 1 and NO_LAYER in parts:
-        raise BenchError(f"layer {names}: {NO_LAYER} cannot be joined with another layer")
-    return tuple(_named(known, part, "layer") for part in parts)
-
-
-def _named(known: dict[str, Any], name: str, kind: str) -> Any:
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-    raise BenchError(f"no {kind} called {name!r}; {hint}")
-
-
 def chain(stack: Stack, layers: Iterable[Layer]) -> tuple[Server, ...]:
     """The servers of the stack with those that layers put before it, the outermost last."""
     return (*stack.servers, *(server for layer in layers for server in layer.servers))
 
 
 def compose(
-    stack: Stack,
-    layers: Iterable[Layer],
-    changes: dict[str, Any] | None = None,
+    stack_name: str,
+    layer_names: str = NO_LAYER,
+    changes: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Composition | Skip:
-    """The stack with the layers laid over it, or the reason why it cannot run here.
+    """The stack with the layers (joined with `+`), or the reason why it cannot run here.
 
-    changes  values that the user changed: one of them names the service that layers in a cache use
+    changes  values that the user changes: one of them names the service that layers in a cache use
     env      environment that the user gives the site: a cache of its own takes the place of that service
+
+    Raises BenchError for a name or a value that does not exist.
     """
-    layers = in_own_cache(layers, env or {})
-    for layer in layers:
-        if reason := misfit(stack, layer):
-            return Skip(reason)
-    if reason := collision(stack, layers):
+    known, env = catalog.read(), env or {}
+    stack, layers = known.stack(stack_name), in_own_cache(known.joined_layers(layer_names), env)
+    chosen = known.values[BENCH].changed(changes or {})
+    if reason := unfit(stack, layers):
         return Skip(reason)
     found, modules = {}, {}
     for server in chain(stack, layers):
@@ -138,13 +102,42 @@ def compose(
         for name, path in modules[server.name].items():
             if path is None:
                 return Skip(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
-    names = {**values.read("bench").names, **stack.values, **(changes or {})}
-    composed = _with_services(stack, layers, found, modules, names)
-    if isinstance(composed, Skip) or CACHE_URL not in (env or {}):
-        return composed
-    known = manifest.layers()
-    own = [layer.name for layer in layers if CHOSEN_CACHE in known[layer.name].services]
-    return replace(composed, notes=(*composed.notes, *(f"{name}: {OWN_CACHE}" for name in own)))
+    services = _with_services(stack, layers, {**chosen.names, **stack.values, **chosen.changes})
+    if isinstance(services, Skip):
+        return services
+    own = [layer.name for layer in layers if CACHE_URL in env and CHOSEN_CACHE in known.layers[layer.name].services]
+    notes = (*services.notes, *(f"{name}: {OWN_CACHE}" for name in own))
+    return replace(services, programs=found, modules=modules, notes=notes, values=chosen, given_env=env)
+
+
+def compose_for_files(stack_name: str, layer_names: str, chosen: Values) -> Composition:
+    """The stack with the layers under these values, whether or not its programs are installed here.
+
+    A program that is missing is assumed to be where Debian puts it. Raises BenchError when a layer does not fit.
+    """
+    known = catalog.read()
+    stack, layers = known.stack(stack_name), known.joined_layers(layer_names)
+    if reason := unfit(stack, layers):
+        raise BenchError(f"{stack_name} with layer {layer_names}: {reason}")
+    servers = chain(stack, layers)
+    services = dict.fromkeys(name for layer in layers for name in services_of(layer, chosen.names))
+    return Composition(
+        stack,
+        layers,
+        programs={
+            server.name: programs.find(server.programs, server.search) or DEBIAN_PROGRAMS / server.programs[0]
+            for server in servers
+        },
+        modules={server.name: _modules_for_files(server, layers) for server in servers},
+        services=tuple(known.services[name] for name in services),
+        env={name: value for source in (stack, *layers) for name, value in source.env.items()},
+        values=chosen,
+    )
+
+
+def _modules_for_files(server: Server, layers: Iterable[Layer]) -> dict[str, str]:
+    """The modules found here, or the globs where they would be."""
+    return {name: programs.module(globs) or globs[0] for name, globs in modules_of(server, layers).items()}
 
 
 def in_own_cache(layers: Iterable[Layer], env: Mapping[str, str]) -> tuple[Layer, ...]:
@@ -182,6 +175,11 @@ def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
     return modules
 
 
+def unfit(stack: Stack, layers: tuple[Layer, ...]) -> str:
+    """Why the layers can never be laid over the stack, or an empty string when they can."""
+    return next(filter(None, (misfit(stack, layer) for layer in layers)), "") or collision(stack, layers)
+
+
 def misfit(stack: Stack, layer: Layer) -> str:
     """Why the layer can never be laid over the stack, or an empty string when it can.
 
@@ -213,24 +211,18 @@ def layer_needs(layer: Layer) -> str:
     return " or ".join(dialects) + " in the chain"
 
 
-def _with_services(
-    stack: Stack,
-    layers: tuple[Layer, ...],
-    found: dict[str, Path],
-    modules: dict[str, dict[str, str]],
-    names: dict[str, Any],
-) -> Composition | Skip:
-    known = manifest.services()
+def _with_services(stack: Stack, layers: tuple[Layer, ...], names: dict[str, Any]) -> Composition | Skip:
+    """The composition with its services, or what replaces those that are not installed; without its programs."""
+    known = catalog.read()
     services: dict[str, Service] = {}
-    env, notes = dict(stack.env), []
-    laid = []
+    env, notes, used = dict(stack.env), [], []
     for layer in layers:
         env.update(layer.env)
         here = layer
         for name in services_of(layer, names):
-            missing = missing_programs(known[name])
+            missing = missing_programs(known.services[name])
             if not missing:
-                services[name] = known[name]
+                services[name] = known.services[name]
             elif name in layer.without:
                 instead = layer.without[name]
                 env.update(instead.get("env", {}))
@@ -238,12 +230,11 @@ def _with_services(
                 here = replace(here, **_otherwise(instead))
             else:
                 return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
-        laid.append(here)
-    layers = tuple(laid)
+        used.append(here)
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
-    declares = declared(stack.declares, layers, {server.name for server in chain(stack, layers)}, stack.name)
-    return Composition(stack, layers, found, modules, tuple(services.values()), env, tuple(notes), declares)
+    declares = declared(stack.declares, tuple(used), {server.name for server in chain(stack, used)}, stack.name)
+    return Composition(stack, tuple(used), {}, {}, tuple(services.values()), env, tuple(notes), declares)
 
 
 def declared(
@@ -267,9 +258,7 @@ def declared(
 def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:
     """The services that the layer uses under these values; raises BenchError for one that does not exist."""
     found = [_replaced(name, {CHOSEN_CACHE: str(names["cache"])}) for name in layer.services]
-    for name in found:
-        _named(manifest.services(), name, "service")
-    return found
+    return [catalog.read().service(name).name for name in found]
 
 
 def missing_programs(service: Service) -> list[str]:
@@ -279,12 +268,12 @@ def missing_programs(service: Service) -> list[str]:
 
 def must_compose(
     stack_name: str,
-    layer_names: str,
-    changes: dict[str, Any] | None = None,
+    layer_names: str = NO_LAYER,
+    changes: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Composition:
-    """The composition of these names; raises BenchError with the reason when it cannot run here."""
-    composed = compose(stack(stack_name), layers(layer_names), changes, env)
+    """Like `compose`; raises BenchError with the reason when it cannot run here."""
+    composed = compose(stack_name, layer_names, changes, env)
     if isinstance(composed, Skip):
         raise BenchError(f"{stack_name} with layer {layer_names} cannot run here: {composed.reason}")
     return composed

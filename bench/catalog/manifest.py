@@ -204,23 +204,6 @@ class Service:
     stop: str = "TERM"
 
 
-def stacks() -> dict[str, Stack]:
-    """Every stack of deploy/stacks by name, in alphabetical order."""
-    return {path.parent.name: read_stack(path) for path in sorted((paths.DEPLOY / "stacks").glob("*/stack.toml"))}
-
-
-def layers() -> dict[str, Layer]:
-    """Every layer of deploy/layers by name, `none` first."""
-    found = {path.parent.name: read_layer(path) for path in sorted((paths.DEPLOY / "layers").glob("*/layer.toml"))}
-    return {NO_LAYER: found[NO_LAYER], **found}
-
-
-def services() -> dict[str, Service]:
-    """Every service of deploy/services by name."""
-    folder = paths.DEPLOY / "services"
-    return {path.parent.name: read_service(path) for path in sorted(folder.glob("*/service.toml"))}
-
-
 def read_stack(path: Path) -> Stack:
     """The stack that `path` (a stack.toml) declares.
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-import functools
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
-from bench import paths
 from bench.catalog.manifest import build, read_toml
 from bench.errors import BenchError
 from bench.host import cgroups, machine
 from bench.host.cgroups import Group, Limits, Unavailable
 
 UNLIMITED = "unlimited"
-FILE = paths.DEPLOY / "sizes.toml"
 MIB = 1024 * 1024
 
 
@@ -23,9 +20,9 @@ MIB = 1024 * 1024
 class Size:
     """A limit put on stack, layer and services together.
 
-    guaranteed_mb  memory in MiB that is taken from others first when the machine runs short
-    burstable_mb   memory in MiB that may be used at most
-    cpus           processor time, in cores; a part of one can be given, 0.5
+    guaranteed_mb  memory in MiB that the kernel leaves alone when the machine runs short
+    burstable_mb   limit of memory in MiB
+    cpus           limit of processor time in cores, such as 0.5
     """
 
     name: str
@@ -50,32 +47,18 @@ class Size:
         return Limits(self.guaranteed_mb * MIB, self.burstable_mb * MIB, self.cpus)
 
 
-@functools.cache
-def sizes() -> dict[str, Size]:
-    """Every size by name but `unlimited`; raises BenchError naming the file when it is wrong."""
+def read(path: Path) -> dict[str, Size]:
+    """Every size of the file `path` by name, but `unlimited`; raises BenchError naming the file when it is wrong."""
     found = {}
-    for name, entry in read_toml(FILE).items():
+    for name, entry in read_toml(path).items():
         if not isinstance(entry, dict) or name == UNLIMITED:
-            raise BenchError(f"{FILE}: {name}: write each size as a table of its own, [bronze]; {UNLIMITED} is no size")
-        found[name] = build(Size, {"name": name, **entry}, FILE)
+            raise BenchError(f"{path}: {name}: write each size as a table of its own, [bronze]; {UNLIMITED} is no size")
+        found[name] = build(Size, {"name": name, **entry}, path)
     return found
 
 
-def named(name: str) -> Size | None:
-    """The size called `name`, None for `unlimited`; raises BenchError with the nearest name when there is none."""
-    if name == UNLIMITED:
-        return None
-    known = sizes()
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join([UNLIMITED, *known])}"
-    raise BenchError(f"--size {name}: no such size; {hint}")
-
-
-def problem(name: str) -> str:
-    """Why the size cannot be had here and what would help, or an empty string; raises BenchError for an unknown one."""
-    size = named(name)
+def problem(size: Size | None) -> str:
+    """Why the size is not available here and what would help, or an empty string; None is `unlimited`."""
     if size is None:
         return ""
     if size.cpus > machine.cores():
@@ -89,8 +72,13 @@ def problem(name: str) -> str:
     return ""
 
 
-def group(name: str) -> Group | None:
-    """A group for the size, not made yet; None for `unlimited`. Raises BenchError when it cannot be had here."""
-    if reason := problem(name):
-        raise BenchError(f"--size {name} cannot be had here: {reason}")
-    return cgroups.group() if named(name) else None
+def group(size: Size | None) -> Group | None:
+    """A control group for the size, not made yet; None for `unlimited`.
+
+    Raises BenchError when it is not available here.
+    """
+    if size is None:
+        return None
+    if reason := problem(size):
+        raise BenchError(f"--size {size.name} cannot be had here: {reason}")
+    return cgroups.group()

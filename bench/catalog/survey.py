@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bench import paths, programs
-from bench.catalog import compose, manifest, sizes, values
+from bench.catalog import catalog, compose, manifest, sizes
+from bench.catalog.values import BENCH
 from bench.errors import BenchError
 from bench.host import identity
 
@@ -15,33 +16,31 @@ def survey() -> dict[str, Any]:
 
     `fits[stack][layer]` is null when the two can run here, else the reason why not; so is the `problem` of a size.
     """
-    stacks, layers, services = manifest.stacks(), manifest.layers(), manifest.services()
-    fits = {
-        name: {layer: _reason(compose.compose(stack, [layers[layer]])) for layer in layers}
-        for name, stack in stacks.items()
-    }
+    known = catalog.read()
     return {
         "python": {"program": str(paths.PYTHON), "version": programs.version((str(paths.PYTHON), "--version"))},
         **_who(),
         "stacks": {
             name: {"title": stack.title, "about": stack.about, "servers": _servers(stack.servers)}
-            for name, stack in stacks.items()
+            for name, stack in known.stacks.items()
         },
         "layers": {
             name: {
                 "title": layer.title,
                 "about": layer.about,
                 "place": layer.place,
-                "services": compose.services_of(layer, values.read("bench").names),
+                "services": compose.services_of(layer, known.values[BENCH].names),
                 "servers": _servers(layer.servers),
             }
-            for name, layer in layers.items()
+            for name, layer in known.layers.items()
         },
-        "services": {name: _service(service) for name, service in services.items()},
+        "services": {name: _service(service) for name, service in known.services.items()},
         "sizes": {
-            name: {"title": size.title, "problem": sizes.problem(name) or None} for name, size in sizes.sizes().items()
+            name: {"title": size.title, "problem": sizes.problem(size) or None} for name, size in known.sizes.items()
         },
-        "fits": fits,
+        "fits": {
+            stack: {layer: _reason(compose.compose(stack, layer)) for layer in known.layers} for stack in known.stacks
+        },
     }
 
 

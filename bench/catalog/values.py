@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from bench import paths
 from bench.catalog.manifest import read_toml
 from bench.errors import BenchError
 
-# What the instrument asks the site as.
+# The files of values: what measuring uses, and what a production host uses.
+BENCH, PRODUCTION = "bench", "production"
+# The host name in the instrument's own requests.
 LOOPBACK = "127.0.0.1"
 
 
@@ -77,22 +79,16 @@ def _problem(name: str, value: Any, usual: Any) -> str:
     return ""
 
 
-def read(name: str = "bench") -> Values:
-    """The values called `name`; raises BenchError that lists the names there are, or names a value that cannot be."""
-    path = paths.DEPLOY / "values" / f"{name}.toml"
-    names = sorted(item.stem for item in path.parent.glob("*.toml"))
-    # A name, not a path: `../values/bench` would lead to a file, too.
-    if name not in names:
-        known = ", ".join(names)
-        raise BenchError(f"no values called {name!r} in deploy/values; there are: {known}")
+def read(path: Path) -> Values:
+    """The values in the file `path`; raises BenchError that names a value that cannot be."""
     table = read_toml(path)
     env = {key: str(value) for key, value in table.pop("env", {}).items()}
     places = table.pop("places", {})
-    usual = read_toml(path.with_name("bench.toml"))
+    usual = read_toml(path.with_name(f"{BENCH}.toml"))
     for key, value in table.items():
         if problem := _problem(key, value, usual.get(key, value)):
             raise BenchError(f"{path}: {key} = {value!r}: {problem}")
-    return Values(name, table, env, places)
+    return Values(path.stem, table, env, places)
 
 
 def parse_changes(texts: list[str], where: str = "--set") -> dict[str, Any]:

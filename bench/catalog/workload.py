@@ -7,7 +7,6 @@ same ones.
 
 from __future__ import annotations
 
-import difflib
 import html
 import re
 from collections.abc import Callable, Mapping
@@ -57,16 +56,6 @@ def workloads() -> dict[str, Workload]:
     )
     closing = (replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection") for each in found)
     return {each.name: each for each in (*found, *(replace(each, keep_alive=False) for each in closing))}
-
-
-def named(name: str) -> Workload:
-    """The workload called `name`; raises BenchError with the nearest name when there is none."""
-    known = workloads()
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-    raise BenchError(f"no workload called {name!r}; {hint}")
 
 
 def _recorded(name: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench.catalog import compose, manifest
+from bench.catalog import catalog
 from bench.serve.config_check import Finding, check
 
 
@@ -15,11 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print a line a check; returns 1 when one failed."""
-    chosen = [compose.stack(name) for name in args.stacks] or list(manifest.stacks().values())
-    manifest.services()
+    known = catalog.read()
+    chosen = [known.stack(name) for name in args.stacks] or list(known.stacks.values())
     failed = 0
     for stack in chosen:
-        for layer in manifest.layers().values():
+        for layer in known.layers.values():
             for finding in check(stack, layer):
                 failed += bool(finding.problem and not finding.skipped)
                 print(_line(finding), flush=True)

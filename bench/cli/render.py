@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench.catalog import values
+from bench.catalog import catalog, compose, values
 from bench.cli import options
-from bench.serve.export import composed_for_files, write
+from bench.serve.export import write
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write the files and print their paths."""
-    chosen = values.read(args.values).changed(values.parse_changes(args.set))
-    composition = composed_for_files(args.stack, args.layer, chosen.names)
-    for path in write(composition, chosen, args.to):
+    chosen = catalog.read().value_set(args.values).changed(values.parse_changes(args.set))
+    for path in write(compose.compose_for_files(args.stack, args.layer, chosen), args.to):
         print(path)
     return 0

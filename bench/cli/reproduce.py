@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import paths, report
-from bench.catalog import compose, manifest
+from bench.catalog import catalog, compose
 from bench.cli import options, run
 from bench.errors import BenchError
 from bench.measure import guards
@@ -82,7 +82,7 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
         raise BenchError(f"{directory}: not an empty directory; give --to a new one")
     paths.must_be_plain(directory)
     guards.bounds(args.guard or [])
-    database.parse(args.database, manifest.services())
+    database.parse(args.database)
     parts = reproduction.benchmarks()[args.benchmark]["parts"]
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ def _database(record: Reproduction, name: str, given: str | None) -> tuple[str, 
         return given, ()
     parts = reproduction.benchmarks()[record.benchmark]["parts"]
     wanted = next(part for part in parts if part["name"] == name).get("database", FALLBACK)
-    service = manifest.services().get(wanted)
+    service = catalog.read().services.get(wanted)
     if service and (missing := compose.missing_programs(service)):
         return FALLBACK, (f"{wanted} is not installed ({', '.join(missing)}): {FALLBACK} stands in for it",)
     return wanted, ()

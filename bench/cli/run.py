@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bench import load, paths, programs
-from bench.catalog import manifest, sizes, values
+from bench.catalog import catalog, sizes, values
 from bench.catalog import workload as workloads
 from bench.cli import options
 from bench.errors import BenchError, GlobalFault
@@ -142,17 +142,17 @@ def _again(run: Run) -> str:
 
 def _begun(args: argparse.Namespace, host: Host) -> Run:
     """A new run of what the arguments ask for, its folder made. Raises BenchError for what does not exist."""
-    asked = database.parse(args.database, manifest.services())
+    known, asked = catalog.read(), database.parse(args.database)
     _check_lengths(args)
     duration_s = args.duration or DURATION_S
     mode, levels = _mode(args)
     for name in args.size or ():
-        sizes.named(name)
+        known.size(name)
     values.environment(args.env)
-    values.read("bench").changed(values.parse_changes(args.set))
+    known.values[values.BENCH].changed(values.parse_changes(args.set))
     plan = Plan(
-        stacks=_unique(args.stack) or tuple(manifest.stacks()),
-        layers=_unique(args.layer) or tuple(manifest.layers()),
+        stacks=_unique(args.stack) or tuple(known.stacks),
+        layers=_unique(args.layer) or tuple(known.layers),
         workloads=_unique(args.workload) or (workloads.DEFAULT,),
         levels=levels,
         rounds=args.rounds or ROUNDS,
@@ -171,7 +171,7 @@ def _begun(args: argparse.Namespace, host: Host) -> Run:
     )
     pinned = pin.cores(machine.affinity(), args.pin)
     tool = _load(plan, args.tool, pinned)
-    cases, skips = planning.cases(plan, host.compose, sizes.problem)
+    cases, skips = planning.cases(plan, host.compose, lambda name: sizes.problem(known.size(name)))
     folder = Folder(args.to or new_folder())
     paths.must_be_plain(folder.directory)
     about = _environment(cases, plan, tool, host, pinned)
@@ -235,7 +235,7 @@ def _same_database(args: argparse.Namespace, plan: Plan) -> str:
         asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
     if asked is None:
         raise BenchError(f"--resume {args.resume}: its database was named by URL, which is not kept; give --database")
-    chosen = database.parse(asked, manifest.services())
+    chosen = database.parse(asked)
     if chosen.label != plan.database or chosen.own == plan.database_given:
         hint = "give its URL" if plan.database_given else "leave out --database"
         raise BenchError(f"--resume {args.resume}: it measures another database, {plan.database}; {hint}")
@@ -257,7 +257,7 @@ def _environment(cases: Iterable[Case], plan: Plan, chosen: Load, host: Host, pi
 
 
 def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
-    steps = [workloads.named(name).steps for name in plan.workloads]
+    steps = [catalog.read().workload(name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
     # Where it has no core of its own, one thread could not keep up with the fastest servers.
     threads = len(pinned[pin.LOAD]) if pinned else machine.cores()

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from bench.catalog import values
+from bench.catalog import compose, values
 from bench.catalog.values import environment
 from bench.cli import options
 from bench.errors import DeploymentError
@@ -34,15 +34,10 @@ def main(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     try:
-        with deployment.deployed(
-            args.stack,
-            args.layer,
-            database=args.database,
-            size=args.size,
-            port=args.port,
-            env=environment(args.env),
-            changes=values.parse_changes(args.set),
-        ) as running:
+        composition = compose.must_compose(
+            args.stack, args.layer, values.parse_changes(args.set), environment(args.env)
+        )
+        with deployment.deployed(composition, database=args.database, size=args.size, port=args.port) as running:
             for note in running.notes:
                 print(f"note: {note}", file=sys.stderr)
             print(f"ready {running.url}/", flush=True)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 
 from bench import paths
-from bench.catalog import compose, manifest, values
+from bench.catalog import catalog, compose, manifest, values
 from bench.cli import options
 from bench.cli.line import Line
 from bench.errors import BenchError, DeploymentError
@@ -105,7 +105,7 @@ def _verify_target(args: argparse.Namespace) -> list[Outcome]:
         raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else manifest.NO_LAYER
-    declared = {item.check: item.reason for item in compose.declared((), compose.layers(layer))}
+    declared = {item.check: item.reason for item in compose.declared((), catalog.read().joined_layers(layer))}
     must_answer(target)
     asked, env = _site_of(target, args)
     with Line(f"{target.origin} with layer {layer}") as line:
@@ -128,7 +128,7 @@ def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, 
     """The site's own answers, from its database where that is named, and the environment of its commands."""
     if not args.database:
         return unknown_site(target, paths.PROJECT / "static"), values.environment(args.env)
-    chosen = database.parse(args.database, manifest.services())
+    chosen = database.parse(args.database)
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
     env = {**commands.site_environment(chosen.url, paths.VAR), **values.environment(args.env)}
@@ -159,14 +159,8 @@ def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[S
 def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Namespace, line: Line) -> list[Outcome]:
     line.say("starting")
     try:
-        with deployment.deployed(
-            stack,
-            layer,
-            database=args.database,
-            size=args.size,
-            env=values.environment(args.env),
-            changes=values.parse_changes(args.set),
-        ) as running:
+        composition = compose.must_compose(stack, layer, values.parse_changes(args.set), values.environment(args.env))
+        with deployment.deployed(composition, database=args.database, size=args.size) as running:
             found = verifier.verify(running, line.check)
             if died := running.died():
                 found.append(_not_up(stack, layer, died))
@@ -182,10 +176,10 @@ def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
 def plan(stacks: Iterable[str], layers: Iterable[str]) -> tuple[list[tuple[str, str]], list[Skip]]:
     """Which pairs of stack and layer can run here, and which of those asked for cannot; nothing named means all."""
     pairs, skips = [], []
-    chosen_layers = list(layers) or list(manifest.layers())
-    for name in list(stacks) or list(manifest.stacks()):
+    chosen_layers = list(layers) or list(catalog.read().layers)
+    for name in list(stacks) or list(catalog.read().stacks):
         for layer in chosen_layers:
-            composed = compose.compose(compose.stack(name), compose.layers(layer))
+            composed = compose.compose(name, layer)
             if isinstance(composed, compose.Skip):
                 skips.append(Skip(name, layer, None, composed.reason))
             else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import paths
-from bench.catalog import compose, manifest, values, workload
+from bench.catalog import catalog, compose, manifest, values, workload
 from bench.catalog.compose import Composition
 from bench.catalog.survey import survey
 from bench.catalog.values import environment
@@ -56,11 +56,11 @@ class Host:
 
     def compose(self, stack: str, layer: str) -> Composition | compose.Skip:
         """The stack with the layer, or why it cannot run here; raises BenchError for a name that does not exist."""
-        return compose.compose(compose.stack(stack), compose.layers(layer))
+        return compose.compose(stack, layer)
 
-    def deployed(self, stack: str, layer: str, **how) -> AbstractContextManager[Running]:
+    def deployed(self, stack: str, layer: str, *, env, changes, **how) -> AbstractContextManager[Running]:
         """The deployment, up as long as the context lasts."""
-        return deployment.deployed(stack, layer, **how)
+        return deployment.deployed(compose.must_compose(stack, layer, changes, env), **how)
 
     def verify(self, running: Running) -> list[Outcome]:
         """Every check of the suite; those left out are named as such."""
@@ -82,19 +82,19 @@ class Host:
 
     def settle(self, pinned: pin.Cores | None, running: Running) -> None:
         """Move what is up to its cores: services to theirs, all else to the stack's."""
-        services = manifest.services()
+        services = catalog.read().services
         for name, pid in running.pids.items():
             pin.move(pinned, pin.SERVICES if name in services else pin.STACK, [pid])
 
     def calibration_stack(self) -> str | None:
         """The stack that shows what a load tool can do, None when none of them can run here."""
-        known = manifest.stacks()
+        known = catalog.read().stacks
         able = (name for name in calibrate.stacks() if name in known)
         return next((name for name in able if isinstance(self.compose(name, manifest.NO_LAYER), Composition)), None)
 
     def check_database(self, asked: str | None) -> None:
         """Raise GlobalFault when a database that the user named cannot be used; ours are seen to as they come up."""
-        chosen = database.parse(asked, manifest.services())
+        chosen = database.parse(asked)
         if not chosen.own:
             try:
                 commands.manage(["siterows", "--json"], chosen.url, worker())
@@ -206,7 +206,7 @@ class Run:
         if found is None and stack is not None:
             directory = self.folder.raw / CALIBRATION
             shutil.rmtree(directory, ignore_errors=True)
-            kinds = {workload.named(name).keep_alive for name in self.info.plan.workloads}
+            kinds = {catalog.read().workload(name).keep_alive for name in self.info.plan.workloads}
             try:
                 with (
                     interrupts.released_at_end(),
@@ -339,7 +339,7 @@ class Run:
         """The addresses of a workload, looked up once in a run and the same for every deployment."""
         if name not in self.addresses:
             found = workload.resolve(
-                workload.named(name), lambda path: get(running.url, path).decode(), self.host.static_names()
+                catalog.read().workload(name), lambda path: get(running.url, path).decode(), self.host.static_names()
             )
             self.addresses[name] = found
             self.folder.write_addresses(self.addresses)

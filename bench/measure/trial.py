@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Protocol
 
-from bench.catalog import workload
+from bench.catalog import catalog
 from bench.errors import GlobalFault
 from bench.host import http, machine
 from bench.interrupt import SIGNALS
@@ -130,7 +130,7 @@ def measure(
     name = trial_id(case, level, round_number)
     directory = folder.raw / name
     directory.mkdir(parents=True, exist_ok=True)
-    job = load.job(running.url, paths, level, workload.named(case.workload).keep_alive)
+    job = load.job(running.url, paths, level, catalog.read().workload(case.workload).keep_alive)
     started_at = now()
     observer = Observer(running)
     workers = None

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import paths
-from bench.catalog import compose, manifest, values
+from bench.catalog import compose, manifest
 from bench.catalog.compose import Composition, Skip
-from bench.catalog.manifest import NO_LAYER
+from bench.catalog.manifest import NO_LAYER, Layer, Stack
 from bench.host import identity, ports
 from bench.project import commands
 from bench.serve import deployment, render
@@ -32,14 +32,14 @@ class Finding:
     skipped: bool = False
 
 
-def check(stack: manifest.Stack, layer: manifest.Layer) -> list[Finding]:
+def check(stack: Stack, layer: Layer) -> list[Finding]:
     """Render the stack with the layer and run each server's configuration test.
 
     Without the layer every server is tested; with it, those that read one of its snippets.
     """
     if compose.misfit(stack, layer):
         return []
-    composed = compose.compose(stack, [layer])
+    composed = compose.compose(stack.name, layer.name)
     if isinstance(composed, Skip):
         return [Finding(stack.name, layer.name, "", composed.reason, skipped=True)]
     with contextlib.ExitStack() as cleanup:
@@ -55,7 +55,7 @@ def check(stack: manifest.Stack, layer: manifest.Layer) -> list[Finding]:
 def _problem(composed: Composition, server: manifest.Server, folder: Path) -> str:
     """What the server's own test says against its rendered files, or an empty string."""
     who = identity.worker(folder)
-    chosen = values.read("bench")
+    chosen = composed.values
     (folder / "run").mkdir(exist_ok=True)
     places = deployment.bench_places(folder, folder / "run", who, ports.free_port())
     for place in (places.conf, places.logs, places.store):

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench import paths
+from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.host.identity import Identity
 from bench.host.shared_service import only_one
@@ -38,7 +39,7 @@ def default_sqlite() -> Path:
     return paths.VAR / "data" / "benchapp.sqlite3"
 
 
-def parse(asked: str | None, services: dict) -> Database:
+def parse(asked: str | None) -> Database:
     """The database of `--database asked`: a URL, `sqlite`, or the name of a service that keeps data.
 
     Without one it is the DATABASE_URL of the environment, or the default SQLite file.
@@ -54,10 +55,10 @@ def parse(asked: str | None, services: dict) -> Database:
             ) from None
     if asked == SQLITE:
         return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True)
-    keepers = [name for name, service in services.items() if service.keeps]
-    if asked not in keepers:
+    kept = [name for name, service in catalog.read().services.items() if service.keeps]
+    if asked not in kept:
         raise BenchError(
-            f"--database {asked}: use {', '.join([SQLITE, *keepers])} or a URL such as postgresql://HOST/NAME"
+            f"--database {asked}: use {', '.join([SQLITE, *kept])} or a URL such as postgresql://HOST/NAME"
         )
     return Database(asked, service=asked, own=True)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths, programs
-from bench.catalog import compose, manifest, sizes, values
+from bench.catalog import catalog, compose, sizes
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Service
 from bench.catalog.sizes import Size
@@ -106,59 +106,50 @@ class Running:
     @contextmanager
     def again(self, changes: dict[str, Any]) -> Iterator[Running]:
         """The same deployment once more beside this one, on the same database, with some values changed."""
-        composition = self.composition
-        with deployed(
-            composition.stack.name,
-            composition.layer_name,
-            database=self.env["DATABASE_URL"],
-            env=self._parts.asked_env,
-            changes={**self._parts.changes, **changes},
-        ) as running:
+        here = self.composition
+        changed = {**here.values.changes, **changes}
+        composition = compose.must_compose(here.stack.name, here.layer_name, changed, here.given_env)
+        with deployed(composition, database=self.env["DATABASE_URL"]) as running:
             yield running
 
 
 @contextmanager
 def deployed(
-    stack: str,
-    layer: str = manifest.NO_LAYER,
+    composition: Composition,
     *,
     database: str | None = None,
-    size: str = "unlimited",
+    size: str = sizes.UNLIMITED,
     port: int | None = None,
     run_dir: Path | None = None,
-    env: dict[str, str] | None = None,
-    changes: dict[str, Any] | None = None,
 ) -> Iterator[Running]:
-    """Bring the stack with the layer up, yield it once it serves, and stop all of it in the end.
+    """Bring the composition up, yield it once it serves, and stop all of it in the end.
 
-    database  `sqlite`, the name of a service that keeps data, or a URL; see bench.database.parse
-    size      the limit put on services, servers and what layers run, together; see bench.sizes
+    database  `sqlite`, the name of a service that keeps data, or a URL; see serve.database.parse
+    size      the limit put on services, servers and what layers run, together; a name of deploy/sizes.toml
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
-    env       environment of the site, over all else
-    changes   values to change, over deploy/values/bench.toml
 
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
-    composition = compose.must_compose(stack, layer, changes, env)
+    limits = catalog.read().size(size)
     for path in (paths.PROJECT, paths.VENV, run_dir or Path(tempfile.gettempdir())):
         paths.must_be_plain(path)
     orphans.clean()
-    group = sizes.group(size)
+    group = sizes.group(limits)
     with contextlib.ExitStack() as cleanup:
         temporary = run_dir is None
         if temporary:
             run_dir = Path(tempfile.mkdtemp(prefix="benchapp-"))
             cleanup.callback(shutil.rmtree, run_dir, ignore_errors=True)
-        parts = _Parts(composition, changes or {}, run_dir.absolute(), port, temporary, group)
+        parts = _Parts(composition, run_dir.absolute(), port, temporary, group)
         cleanup.callback(parts.stop)
-        parts.limit(sizes.named(size))
+        parts.limit(limits)
         try:
-            yield parts.bring_up(database, env or {})
+            yield parts.bring_up(database)
         except DeploymentError as error:
             if not temporary:
                 raise
-            raise _with_kept_log(error, parts.logs, f"{stack}~{layer}") from None
+            raise _with_kept_log(error, parts.logs, f"{composition.stack.name}~{composition.layer_name}") from None
 
 
 def _with_kept_log(error: DeploymentError, logs: Path, name: str) -> DeploymentError:
@@ -175,16 +166,13 @@ class _Parts:
     def __init__(
         self,
         composition: Composition,
-        changes: dict[str, Any],
         run_dir: Path,
         port: int | None,
         temporary: bool,
         group: Group | None = None,
     ):
         self.composition = composition
-        self.changes = changes
-        self.values = values.read("bench").changed(changes)
-        self.asked_env: dict[str, str] = {}
+        self.values = composition.values
         render.fresh_directory(run_dir)
         worker().give(run_dir)
         self.identity: Identity = worker(run_dir)
@@ -214,9 +202,9 @@ class _Parts:
     def answers(self) -> bool:
         return http.status(self.url, HEALTH) == 200
 
-    def bring_up(self, asked: str | None, env: dict[str, str]) -> Running:
+    def bring_up(self, asked: str | None) -> Running:
         """Start services and servers, the inner before the outer, and wait until the site answers."""
-        chosen = database.parse(asked, manifest.services())
+        chosen, env = database.parse(asked), dict(self.composition.given_env)
         self._check_port()
         database.try_at_the_door(chosen, {**self.values.env, **env} if env else {}, self.identity)
         if self._all_values()["listener"] == "tls":
@@ -226,7 +214,6 @@ class _Parts:
         with _global_fault(True):
             database.prepare(chosen, url, self.identity)
         started = time.monotonic()
-        self.asked_env = env
         self.env = {**self._site_env(url), **env}
         self.wiring = render.wire(self.composition.servers, self.places, self._all_values(), ports.free_port)
         render.write_files(self.composition, self.places, self.wiring, self.values, self.conf)
@@ -326,7 +313,7 @@ class _Parts:
 
     def _start_services(self, chosen: Database) -> str:
         """Start the database's service and the layers' services; returns the DATABASE_URL."""
-        known = manifest.services()
+        known = catalog.read().services
         url = chosen.url
         for service in [*([known[chosen.service]] if chosen.service else []), *self.composition.services]:
             with _global_fault(service.name == chosen.service):

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from bench import paths, programs
-from bench.catalog import compose, manifest, values
+from bench.catalog import compose, manifest
 from bench.catalog.compose import Composition
 from bench.catalog.values import Values
 from bench.errors import BenchError
@@ -25,41 +24,9 @@ UNITS = paths.DEPLOY / "common" / "systemd"
 HOST = paths.DEPLOY / "common" / "production"
 
 
-def composed_for_files(stack_name: str, layer_names: str, names: dict[str, Any] | None = None) -> Composition:
-    """The composition whether or not its programs are installed here: files can be written anywhere.
-
-    A program that is missing is taken to be where Debian puts it. Raises BenchError when the layer does not fit.
-    """
-    stack, layers = compose.stack(stack_name), compose.layers(layer_names)
-    for layer in layers:
-        if reason := compose.misfit(stack, layer):
-            raise BenchError(f"{stack_name} with layer {layer_names}: {reason}")
-    if reason := compose.collision(stack, layers):
-        raise BenchError(f"{stack_name} with layer {layer_names}: {reason}")
-    known = manifest.services()
-    chain = compose.chain(stack, layers)
-    found = {
-        server.name: programs.find(server.programs, server.search) or Path("/usr/sbin") / server.programs[0]
-        for server in chain
-    }
-    names = names or values.read("production").names
-    used = dict.fromkeys(name for layer in layers for name in compose.services_of(layer, names))
-    services = tuple(known[name] for name in used)
-    env = dict(stack.env)
-    for layer in layers:
-        env |= layer.env
-    modules = {server.name: _modules(server, layers) for server in chain}
-    return Composition(stack, layers, found, modules, services, env)
-
-
-def _modules(server: manifest.Server, layers: Iterable[manifest.Layer]) -> dict[str, str]:
-    """The modules found here, or the globs where they would be."""
-    return {name: programs.module(globs) or globs[0] for name, globs in compose.modules_of(server, layers).items()}
-
-
-def write(composition: Composition, chosen: Values, target: Path) -> list[Path]:
+def write(composition: Composition, target: Path) -> list[Path]:
     """Write the files into `target`; returns them, sorted. When one cannot be written, none is left behind."""
-    target = target.absolute()
+    target, chosen = target.absolute(), composition.values
     front = composition.servers[-1]
     if chosen.places and chosen.names["listener"] == "plain":
         # Nobody ends TLS: a site that insists on HTTPS would send every client round and round.

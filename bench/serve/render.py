@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 
 from bench import paths
-from bench.catalog import manifest
+from bench.catalog import catalog
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import NO_LAYER, Server, Service
 from bench.catalog.values import Values
@@ -136,7 +136,7 @@ def server_files(server: Server, composition: Composition) -> dict[str, Path]:
     if common.is_dir():
         names = [path for path in sorted(common.iterdir()) if path.name != "server.toml"]
         files |= {f"{server.name}/{path.name}": path for path in names}
-    for layer in (manifest.layers()[NO_LAYER], *composition.layers):
+    for layer in (catalog.read().layers[NO_LAYER], *composition.layers):
         if server in layer.servers:
             continue
         files |= {f"layer/{point}": path for point, path in layer.snippets(server.name).items()}

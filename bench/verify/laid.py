@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bench.catalog import compose
+from bench.catalog import catalog, compose
 from bench.catalog.manifest import Layer
 from bench.verify.outcome import NotAsked
 from bench.verify.suite import Context
@@ -18,7 +18,7 @@ def laid(context: Context) -> tuple[Layer, ...]:
     """The manifests of the layers on the deployment; raises BenchError for the name of no layer."""
     if context.running:
         return context.running.composition.layers
-    return compose.in_own_cache(compose.layers("+".join(context.layers)), context.env)
+    return compose.in_own_cache(catalog.read().joined_layers("+".join(context.layers)), context.env)
 
 
 def untold(context: Context) -> list[Layer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.catalog import manifest
+from bench.catalog import catalog
 from benchmarks import layers
 from benchmarks.layers import LIMIT, Line
 
@@ -26,7 +26,7 @@ def test_a_ratio_is_that_of_the_medians_and_is_held_against_its_bar():
 
 
 def test_every_layer_is_measured():
-    assert set(layers.LAYERS) == set(manifest.layers())
+    assert set(layers.LAYERS) == set(catalog.read().layers)
     assert set(layers.BARS) <= set(layers.LAYERS)
 
 

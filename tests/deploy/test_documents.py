@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from bench import paths
-from bench.catalog import manifest, values
+from bench.catalog import catalog, compose, manifest
 from bench.serve import export, render
 
 TEXT = (paths.PROJECT / "docs" / "adding-a-stack.md").read_text("utf-8")
 
 
 def test_the_names_of_the_document_are_the_names_of_the_templates():
-    chosen = values.read("production")
-    composition = export.composed_for_files("nginx-uwsgi", "none")
+    chosen = catalog.read().values["production"]
+    composition = compose.compose_for_files("nginx-uwsgi", "none", chosen)
     places = export.production_places(chosen)
     wiring = render.wire(composition.stack.servers, places, chosen.names, None)
     context = render.context_of(composition.stack.servers[1], composition, places, wiring, chosen)
@@ -31,7 +31,7 @@ def test_the_keys_of_the_document_are_the_keys_of_a_server():
 def test_the_example_is_the_stack_it_shows():
     example = TEXT[TEXT.index("```toml") : TEXT.index("A server that is not in")]
     assert 'name = "uwsgi"' in example
-    assert manifest.stacks()["nginx-uwsgi"].title in example
+    assert catalog.read().stacks["nginx-uwsgi"].title in example
 
 
 def test_the_glossary_has_the_words_of_the_command_line():

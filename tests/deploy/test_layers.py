@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from bench import paths
-from bench.catalog import compose, manifest, values
+from bench.catalog import catalog, compose, values
 from bench.project import commands
 from bench.serve import deployment
 from bench.catalog.compose import Composition, Skip
@@ -29,7 +29,7 @@ from tests.deploy.conftest import command
     ],
 )
 def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says):
-    composed = compose.compose(compose.stack(stack), compose.layers(layers))
+    composed = compose.compose(stack, layers)
     assert isinstance(composed, Skip)
     assert says in composed.reason
     assert composed.reason.endswith(": join layers that work in different places")
@@ -42,13 +42,13 @@ def test_a_command_says_why_two_layers_do_not_go_together(words):
     assert "staticgenerator and nginx-microcache both bring nginx.http.conf" in done.stderr
 
 
-@pytest.mark.parametrize("one", manifest.layers())
+@pytest.mark.parametrize("one", catalog.read().layers)
 @pytest.mark.parametrize("other", ["fragments", "site-middleware", "varnish"])
 def test_layers_in_different_places_go_together(one, other):
     if one in (other, "none"):
         pytest.skip("the same layer, or none")
-    layers = compose.layers(f"{one}+{other}")
-    fitting = [stack for stack in manifest.stacks().values() if not any(compose.misfit(stack, it) for it in layers)]
+    layers = catalog.read().joined_layers(f"{one}+{other}")
+    fitting = [stack for stack in catalog.read().stacks.values() if not any(compose.misfit(stack, it) for it in layers)]
     assert fitting
     for stack in fitting:
         composed = compose.compose(stack, layers)
@@ -80,7 +80,7 @@ def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["bench", "production"])
 def test_a_stored_page_has_the_headers_of_the_site(name):
-    chosen = values.read(name)
+    chosen = catalog.read().values[name]
     sent = headers_of_the_site(chosen)
     own = {"Content-Type", "Content-Length", "X-Render-Id"}
     assert {key: value for key, value in sent.items() if key not in own} == chosen.names["page_headers"]
@@ -99,11 +99,12 @@ def test_a_stored_page_has_the_headers_of_the_site(name):
     ],
 )
 def test_a_hit_has_the_headers_of_a_rendering_in_production_too(stack, layer, site_url):
-    if isinstance(composed := compose.compose(compose.stack(stack), compose.layers(layer)), Skip):
+    if isinstance(composed := compose.compose(stack, layer), Skip):
         pytest.skip(composed.reason)
-    production = values.read("production")
+    production = catalog.read().values["production"]
     changes = {"listener": "tls", "page_headers": production.names["page_headers"]}
-    with deployment.deployed(stack, layer, database=site_url, env={"BENCHAPP_HTTPS": "1"}, changes=changes) as running:
+    composed = compose.must_compose(stack, layer, changes, {"BENCHAPP_HTTPS": "1"})
+    with deployment.deployed(composed, database=site_url) as running:
         with httpx.Client(base_url=running.url, verify=False) as client:
             rendered, kept = client.get("/posts/"), client.get("/posts/")
             assert "X-Render-Id" in rendered.headers
@@ -125,15 +126,15 @@ def test_a_hit_has_the_headers_of_a_rendering_in_production_too(stack, layer, si
 
 @pytest.mark.servers
 def test_the_service_of_a_cache_is_a_value_and_the_environment_has_the_last_word(site_url, tmp_path):
-    if isinstance(composed := compose.compose(compose.stack("uwsgi@cache=redis"), compose.layers("fragments")), Skip):
+    if isinstance(composed := compose.compose("uwsgi@cache=redis", "fragments"), Skip):
         pytest.skip(composed.reason)
     assert [service.name for service in composed.services] == ["redis"]
-    with deployment.deployed("uwsgi", "fragments", database=site_url, changes={"cache": "redis"}) as running:
+    with deployment.deployed(compose.must_compose("uwsgi", "fragments", {"cache": "redis"}), database=site_url) as running:
         assert running.env["CACHE_URL"].startswith("redis://")
         assert "memcached" not in running.pids
         assert httpx.get(running.url).status_code == 200
-    env = {"CACHE_URL": "dbcache://parts"}
-    with deployment.deployed("uwsgi", "fragments", database=site_url, env=env) as running:
+    composed = compose.must_compose("uwsgi", "fragments", env={"CACHE_URL": "dbcache://parts"})
+    with deployment.deployed(composed, database=site_url) as running:
         assert running.env["CACHE_URL"] == "dbcache://parts"
         assert [httpx.get(running.url).status_code for _ in range(2)] == [200, 200]
     with sqlite3.connect(site_url.removeprefix("sqlite:///")) as database:
@@ -149,9 +150,9 @@ def test_a_service_that_does_not_exist_is_told_in_one_line():
 @pytest.mark.servers
 @pytest.mark.parametrize("stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"])
 def test_behind_varnish_the_site_sees_the_client_and_nobody_else_tells_what_is_stale(stack, site_url):
-    if isinstance(composed := compose.compose(compose.stack(stack), compose.layers("varnish")), Skip):
+    if isinstance(composed := compose.compose(stack, "varnish"), Skip):
         pytest.skip(composed.reason)
-    with deployment.deployed(stack, "varnish", database=site_url) as running:
+    with deployment.deployed(composed, database=site_url) as running:
         forged = {"X-Front-Address": "9.9.9.9", "X-Front-Proto": "https", "X-Real-IP": "9.9.9.9"}
         transport = httpx.HTTPTransport(local_address="127.0.0.2")
         with httpx.Client(base_url=running.url, transport=transport) as client:

@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from bench import paths, programs
-from bench.catalog import compose, manifest, values
+from bench.catalog import catalog, compose
 from bench.host import ports, supervise
 from bench.serve import export, config_check, render
 from bench.catalog.compose import Skip
 from bench.host.identity import worker
 
-STACKS = list(manifest.stacks())
+STACKS = list(catalog.read().stacks)
 NAME = "example.org"
 
 
@@ -32,11 +32,11 @@ class Host:
     """A host of production's in a directory: the same values and templates, the places moved there."""
 
     def __init__(self, stack: str, layer: str, folder: Path):
-        composed = compose.compose(manifest.stacks()[stack], compose.layers(layer))
+        composed = compose.compose(stack, layer)
         if isinstance(composed, Skip):
             pytest.skip(composed.reason)
         self.identity = worker(folder)
-        chosen = values.read("production")
+        chosen = catalog.read().values["production"]
         self.http_port = ports.free_port()
         places = {
             "project": str(paths.PROJECT),
@@ -54,11 +54,11 @@ class Host:
         )
         self.places = export.production_places(self.values)
         self.stack = composed.stack
-        self.composition = export.composed_for_files(stack, layer)
+        self.composition = compose.compose_for_files(stack, layer, self.values)
         for name in ("run", "logs", "store", "tls", "static"):
             (folder / name).mkdir()
         found = composed.modules
-        self.written = export.write(self.composition, self.values, Path(self.places.conf))
+        self.written = export.write(self.composition, Path(self.places.conf))
         make_certificate(Path(self.places.tls))
         for server in self.stack.servers:
             # As the install note's commands do.
@@ -259,8 +259,8 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
     ],
 )
 def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, changes, unit, cache_url):
-    chosen, out = values.read("production").changed(changes), tmp_path / "out"
-    export.write(export.composed_for_files("nginx-uwsgi", layer, chosen.names), chosen, out)
+    chosen, out = catalog.read().values["production"].changed(changes), tmp_path / "out"
+    export.write(compose.compose_for_files("nginx-uwsgi", layer, chosen), out)
     units = {path.stem: path.read_text() for path in (out / "systemd").glob("*.service")}
     assert set(units) == {"benchapp-uwsgi", "benchapp-nginx", unit} - {""}
     env = dict(line.split("=", 1) for line in (out / "site.env").read_text().splitlines() if line[0] != "#")
@@ -313,8 +313,8 @@ def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, s
 
 @pytest.mark.parametrize("stack", ["nginx-uwsgi", "gunicorn"])
 def test_a_site_without_tls_does_not_ask_for_it(stack, tmp_path):
-    chosen = values.read("production").changed({"listener": "plain"})
-    export.write(export.composed_for_files(stack, "none"), chosen, tmp_path / "out")
+    chosen = catalog.read().values["production"].changed({"listener": "plain"})
+    export.write(compose.compose_for_files(stack, "none", chosen), tmp_path / "out")
     assert "BENCHAPP_HTTPS=0\n" in (tmp_path / "out" / "site.env").read_text()
     note = (tmp_path / "out" / "INSTALL.md").read_text()
     assert "The site is served over plain HTTP on 0.0.0.0:443" in note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from bench.catalog import sizes
+from bench.catalog import catalog, compose
 from bench.host import cgroups
 from bench.measure import resource_usage
 from bench.serve import deployment
@@ -97,8 +98,9 @@ def test_a_server_that_starts_threads_without_limit_is_killed_and_stays_dead(sit
     runnable("lighttpd-flup")
     monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.5)
     # Less than bronze, so that fewer threads, and less time, are enough.
-    monkeypatch.setattr(sizes, "sizes", lambda: {"small": Size("small", 32, 56, 1)})
-    with deployment.deployed("lighttpd-flup", database=site_url, size="small") as running:
+    known = dataclasses.replace(catalog.read(), sizes={"small": Size("small", 32, 56, 1)})
+    monkeypatch.setattr(catalog, "read", lambda: known)
+    with deployment.deployed(compose.must_compose("lighttpd-flup"), database=site_url, size="small") as running:
         observer = resource_usage.Observer(running)
         visitors = load(running.url, 100)
         try:
@@ -120,7 +122,7 @@ def test_a_server_that_starts_threads_without_limit_is_killed_and_stays_dead(sit
 
 def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url):
     runnable("nginx-uwsgi")
-    with deployment.deployed("nginx-uwsgi", database=site_url, size="bronze") as running:
+    with deployment.deployed(compose.must_compose("nginx-uwsgi"), database=site_url, size="bronze") as running:
         observer = resource_usage.Observer(running)
         observer.start()
         master = psutil.Process(running.pids["uwsgi"])

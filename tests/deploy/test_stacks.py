@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from bench import paths
-from bench.catalog import compose, manifest, values
+from bench.catalog import catalog, compose
 from bench.project import commands
 from bench.serve import export, config_check, deployment
 from bench.catalog.compose import Skip
@@ -29,13 +29,13 @@ from bench.host.identity import worker
 from bench.host.supervise import Address
 from tests.deploy.conftest import command
 
-STACKS = list(manifest.stacks())
-LAYERS = list(manifest.layers())
+STACKS = list(catalog.read().stacks)
+LAYERS = list(catalog.read().layers)
 PAIRS = [
     (stack, layer)
     for stack in STACKS
     for layer in LAYERS
-    if not compose.misfit(manifest.stacks()[stack], manifest.layers()[layer])
+    if not compose.misfit(catalog.read().stacks[stack], catalog.read().layers[layer])
 ]
 
 # Each layer once on a stack that it fits, the usual one if it can be, and layers that are laid over each other.
@@ -50,7 +50,7 @@ TOLD = [pair for pair in LAYERED if pair[1] in ("staticgenerator", "nginx-memcac
 
 def runnable(stack: str, layer: str = "none") -> None:
     """Skip the test when a program that it needs is not installed, naming it."""
-    composed = compose.compose(manifest.stacks()[stack], compose.layers(layer))
+    composed = compose.compose(stack, layer)
     if isinstance(composed, Skip):
         pytest.skip(composed.reason)
 
@@ -58,7 +58,7 @@ def runnable(stack: str, layer: str = "none") -> None:
 @pytest.mark.parametrize(("stack", "layer"), PAIRS)
 def test_the_servers_accept_their_files(stack, layer):
     runnable(stack, layer)
-    findings = config_check.check(manifest.stacks()[stack], manifest.layers()[layer])
+    findings = config_check.check(catalog.read().stacks[stack], catalog.read().layers[layer])
     assert [finding for finding in findings if finding.problem] == []
 
 
@@ -95,7 +95,7 @@ def test_a_layer_gives_the_right_answers(stack, layer, how, site_url):
 @pytest.mark.parametrize(("stack", "layer"), TOLD)
 def test_a_layer_that_is_told_shows_a_comment_soon(stack, layer, site_url):
     runnable(stack, layer)
-    with deployment.deployed(stack, layer, database=site_url) as running:
+    with deployment.deployed(compose.must_compose(stack, layer), database=site_url) as running:
         account = json.loads(commands.manage(["verifyaccount", "create"], site_url, worker()).splitlines()[-1])
         try:
             with httpx.Client(base_url=running.url) as visitor:
@@ -309,10 +309,10 @@ def test_list_says_what_fits_and_why_not():
 @pytest.mark.parametrize("stack", STACKS)
 def test_production_files_do_not_mention_the_instrument(stack, tmp_path):
     layer = "fragments"
-    written = export.write(export.composed_for_files(stack, layer), values.read("production"), tmp_path / "out")
+    written = export.write(compose.compose_for_files(stack, layer, catalog.read().values["production"]), tmp_path / "out")
     names = {str(path.relative_to(tmp_path / "out")) for path in written}
     assert {"site.env", "INSTALL.md", "logrotate.conf", "systemd/benchapp.target"} <= names
-    for server in manifest.stacks()[stack].servers:
+    for server in catalog.read().stacks[stack].servers:
         assert f"systemd/benchapp-{server.name}.service" in names
     for path in written:
         text = path.read_text("utf-8")
@@ -333,8 +333,8 @@ def test_rendering_for_this_machine_writes_what_up_uses(tmp_path):
 @pytest.mark.parametrize(("stack", "inner"), [("nginx-apache-modwsgi", "apache"), ("nginx-cherrypy", "cheroot")])
 def test_kept_connections_behind_nginx_are_not_closed_under_it(stack, inner, site_url, tmp_path):
     runnable(stack)
-    changes = {"client_keepalive_s": 1}
-    with deployment.deployed(stack, database=site_url, run_dir=tmp_path / "run", changes=changes) as running:
+    composed = compose.must_compose(stack, changes={"client_keepalive_s": 1})
+    with deployment.deployed(composed, database=site_url, run_dir=tmp_path / "run") as running:
         with idle_connection(running._parts.wiring.listens[inner][0]) as idle, pytest.raises(TimeoutError):
             # Clients' idle connections are closed after a second.
             idle.settimeout(3)
@@ -367,14 +367,14 @@ def idle_connection(address: Address):
 
 
 def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path):
-    chosen = values.read("production")
+    chosen = catalog.read().values["production"]
     # The server's own file comes first and can be written; the install note cannot.
     broken = dataclasses.replace(chosen, names={**chosen.names, "server_names": ""})
-    composition = export.composed_for_files("gunicorn", "none")
+    composition = compose.compose_for_files("gunicorn", "none", broken)
     for folder in (tmp_path / "new", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(BenchError):
-            export.write(composition, broken, folder)
+            export.write(composition, folder)
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
@@ -391,8 +391,8 @@ def test_pages_on_disk_are_no_older_than_the_time_to_live(site_url):
 @pytest.mark.servers
 def test_an_emptied_layer_begins_anew_on_the_same_address(site_url, tmp_path):
     runnable("nginx-uwsgi", "site-middleware+staticgenerator")
-    how = {"database": site_url, "run_dir": tmp_path / "run"}
-    with deployment.deployed("nginx-uwsgi", "site-middleware+staticgenerator", **how) as running:
+    composed = compose.must_compose("nginx-uwsgi", "site-middleware+staticgenerator")
+    with deployment.deployed(composed, database=site_url, run_dir=tmp_path / "run") as running:
         before = {name: psutil.Process(pid) for name, pid in running.pids.items()}
         url = running.url
         assert "X-Render-Id" not in [httpx.get(url + "/posts/") for _ in range(2)][1].headers, "served from a file"

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from bench import paths
-from bench.catalog import compose, manifest, values
+from bench.catalog import catalog, compose, manifest, values
 from bench.errors import BenchError
 from bench.serve import render
 
@@ -66,15 +66,15 @@ def test_a_wrong_stack_is_told_in_one_line(tmp_path, text, says):
 
 
 def test_a_common_server_is_completed_by_the_stack():
-    stack = manifest.stacks()["nginx-uwsgi"]
+    stack = catalog.read().stacks["nginx-uwsgi"]
     inner, outer = stack.servers
     assert (inner.listen, outer.listen) == ("unix", "tcp")
-    assert inner.programs == manifest.stacks()["uwsgi"].servers[0].programs
+    assert inner.programs == catalog.read().stacks["uwsgi"].servers[0].programs
 
 
-@pytest.mark.parametrize("name", manifest.stacks())
+@pytest.mark.parametrize("name", catalog.read().stacks)
 def test_every_stack_is_a_folder_that_explains_itself(name):
-    stack = manifest.stacks()[name]
+    stack = catalog.read().stacks[name]
     assert stack.title
     assert stack.about.endswith(".")
     for server in stack.servers:
@@ -83,40 +83,40 @@ def test_every_stack_is_a_folder_that_explains_itself(name):
             assert server.check, f"{name}: {server.name} has no configuration check"
 
 
-@pytest.mark.parametrize("name", manifest.layers())
+@pytest.mark.parametrize("name", catalog.read().layers)
 def test_every_layer_names_services_that_exist(name):
-    layer = manifest.layers()[name]
+    layer = catalog.read().layers[name]
     for cache in ("memcached", "redis"):
         services = set(compose.services_of(layer, {"cache": cache}))
-        assert services <= set(manifest.services())
+        assert services <= set(catalog.read().services)
         assert services & {cache} <= set(layer.without) or not layer.without
 
 
 def test_unknown_names_come_with_the_nearest():
     with pytest.raises(BenchError, match=r"no stack called 'nginx-uwsgy'; did you mean nginx-uwsgi\?"):
-        compose.stack("nginx-uwsgy")
+        catalog.read().stack("nginx-uwsgy")
     with pytest.raises(BenchError, match="no layer called 'zzz'; there are: none, "):
-        compose.layers("zzz")
+        catalog.read().joined_layers("zzz")
     with pytest.raises(BenchError, match="a layer is named twice"):
-        compose.layers("fragments+fragments")
+        catalog.read().joined_layers("fragments+fragments")
     with pytest.raises(BenchError, match="none cannot be joined with another layer"):
-        compose.layers("none+fragments")
+        catalog.read().joined_layers("none+fragments")
     for name in ("", "+", "fragments+", "+fragments", "fragments++varnish"):
         says = f"layer {name!r}: a name is missing; write one layer, or several as fragments+varnish"
         with pytest.raises(BenchError, match=re.escape(says)):
-            compose.layers(name)
+            catalog.read().joined_layers(name)
 
 
 def test_a_layer_fits_where_a_server_has_a_snippet():
-    layer = manifest.layers()["staticgenerator"]
-    assert compose.misfit(manifest.stacks()["nginx-gunicorn"], layer) == ""
-    reason = compose.misfit(manifest.stacks()["gunicorn"], layer)
+    layer = catalog.read().layers["staticgenerator"]
+    assert compose.misfit(catalog.read().stacks["nginx-gunicorn"], layer) == ""
+    reason = compose.misfit(catalog.read().stacks["gunicorn"], layer)
     servers = "apache or cherokee or lighttpd or nginx"
     assert reason == f"staticgenerator needs {servers} in the chain: it has no snippet for another server"
 
 
 def test_what_a_layer_declares_of_a_server_holds_only_where_the_chain_has_it():
-    layer = manifest.layers()["staticgenerator"]
+    layer = catalog.read().layers["staticgenerator"]
     one = manifest.Declaration("whole-pages", "it looks before it opens", server="cherokee")
     layer = dataclasses.replace(layer, declares=(one,))
     assert compose.declared((), (layer,), {"uwsgi", "cherokee"}) == (one,)
@@ -125,22 +125,22 @@ def test_what_a_layer_declares_of_a_server_holds_only_where_the_chain_has_it():
 
 def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
     monkeypatch.setattr(compose.programs, "find", lambda names, search=(): None)
-    skip = compose.compose(manifest.stacks()["nginx-uwsgi"], [manifest.layers()["none"]])
+    skip = compose.compose("nginx-uwsgi", "none")
     assert isinstance(skip, compose.Skip)
     assert skip.reason == "program not installed: uwsgi; `make servers` installs it on Debian and Ubuntu"
 
 
 def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
     monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
-    composed = compose.compose(manifest.stacks()["gunicorn"], [manifest.layers()["fragments"]])
+    composed = compose.compose("gunicorn", "fragments")
     assert composed.services == ()
     assert composed.env["CACHE_URL"].startswith("locmemcache://")
     assert composed.notes == (
         "fragments: memcached is not installed: each worker process has a cache of its own in memory (locmem)",
     )
     for name in ("fragments", "site-middleware", "view-cache"):
-        layer = manifest.layers()[name]
-        (without,) = compose.compose(manifest.stacks()["gunicorn"], [layer]).layers
+        layer = catalog.read().layers[name]
+        (without,) = compose.compose("gunicorn", name).layers
         assert (without.told, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
         assert layer.told
 
@@ -157,8 +157,7 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
 )
 def test_a_cache_of_ones_own_needs_no_service_and_is_told_as_such_a_cache_can_be(url, told, monkeypatch):
     monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
-    layers = [manifest.layers()["site-middleware"]]
-    composed = compose.compose(manifest.stacks()["gunicorn"], layers, env={"CACHE_URL": url})
+    composed = compose.compose("gunicorn", "site-middleware", env={"CACHE_URL": url})
     assert composed.services == ()
     assert composed.notes == ("site-middleware: its cache is that of the CACHE_URL given",)
     (layer,) = composed.layers
@@ -166,9 +165,7 @@ def test_a_cache_of_ones_own_needs_no_service_and_is_told_as_such_a_cache_can_be
 
 
 def test_a_cache_of_ones_own_takes_no_service_from_a_layer_that_uses_no_other():
-    composed = compose.compose(
-        manifest.stacks()["nginx-uwsgi"], compose.layers("nginx-memcached+fragments"), env={"CACHE_URL": "dbcache://x"}
-    )
+    composed = compose.compose("nginx-uwsgi", "nginx-memcached+fragments", env={"CACHE_URL": "dbcache://x"})
     assert [service.name for service in composed.services] == ["memcached"]
     assert composed.notes == ("fragments: its cache is that of the CACHE_URL given",)
 
@@ -185,11 +182,11 @@ def test_no_template_holds_logic_beyond_a_loop_over_addresses():
 
 
 def test_a_variant_is_a_stack_of_its_own_with_other_values():
-    variant = compose.stack("nginx-cherrypy@processes=25,threads=2")
+    variant = catalog.read().stack("nginx-cherrypy@processes=25,threads=2")
     assert variant.name == "nginx-cherrypy@processes=25,threads=2"
     assert variant.values == {"processes": 25, "threads": 2}
     assert variant.reason.endswith("; asked for with processes=25,threads=2")
-    assert variant.folder == manifest.stacks()["nginx-cherrypy"].folder
+    assert variant.folder == catalog.read().stacks["nginx-cherrypy"].folder
 
 
 @pytest.mark.parametrize(
@@ -215,16 +212,15 @@ def test_a_variant_is_a_stack_of_its_own_with_other_values():
 )
 def test_a_wrong_variant_is_told(name, says):
     with pytest.raises(BenchError) as caught:
-        compose.stack(name)
+        catalog.read().stack(name)
     assert str(caught.value).startswith(says)
 
 
-def test_a_file_of_values_is_checked_when_it_is_read(tmp_path, monkeypatch):
+def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
     folder = tmp_path / "values"
     shutil.copytree(paths.DEPLOY / "values", folder)
     text = (folder / "production.toml").read_text()
-    monkeypatch.setattr(paths, "DEPLOY", tmp_path)
-    assert values.read("production").names["listener"] == "tls"
+    assert values.read(folder / "production.toml").names["listener"] == "tls"
     for right, wrong, says in (
         ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls"),
         ("processes = 4", 'processes = "4"', "processes = '4': use a whole number, 1 or more"),
@@ -233,7 +229,7 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path, monkeypatch):
         assert right in text
         (folder / "production.toml").write_text(text.replace(right, wrong, 1))
         with pytest.raises(BenchError) as caught:
-            values.read("production")
+            values.read(folder / "production.toml")
         assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
 
 
@@ -249,7 +245,9 @@ def test_a_layer_has_servers_just_when_it_is_a_front(tmp_path, place, servers):
 
 
 def test_a_server_in_front_takes_the_front_address():
-    composition = compose.Composition(compose.stack("nginx-gunicorn"), compose.layers("varnish"), {})
+    composition = compose.Composition(
+        catalog.read().stack("nginx-gunicorn"), catalog.read().joined_layers("varnish"), {}
+    )
     assert [server.name for server in composition.servers] == ["gunicorn", "nginx", "varnish"]
     places = render.Places(*[""] * 10, bind="192.0.2.1", port=80)
     wiring = render.wire(composition.servers, places, {}, iter([8001]).__next__)
@@ -257,7 +255,7 @@ def test_a_server_in_front_takes_the_front_address():
 
 
 def test_what_a_layer_declares_holds_where_it_says():
-    layers = manifest.layers()
+    layers = catalog.read().layers
     names = {
         (stack, layer): {
             item.check for item in compose.declared((), tuple(layers[name] for name in layer.split("+")), (), stack)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bench.catalog import workload
+from bench.catalog import catalog, workload
 from bench.catalog.workload import Workload, resolve
 from bench.errors import BenchError
 
@@ -110,18 +110,18 @@ def test_a_workload_has_steps():
 
 
 def test_the_default_is_the_recorded_session():
-    assert next(iter(workload.workloads())) == workload.DEFAULT == "session"
+    assert next(iter(catalog.read().workloads)) == workload.DEFAULT == "session"
     names = ["session", "home", "login", "static-small", "static-large"]
-    assert list(workload.workloads()) == [*names, *(f"{name}-close" for name in names)]
+    assert list(catalog.read().workloads) == [*names, *(f"{name}-close" for name in names)]
 
 
 def test_every_workload_can_be_asked_for_on_new_connections():
-    assert workload.named("home").keep_alive and not workload.named("home-close").keep_alive
-    assert workload.named("home-close").steps == workload.named("home").steps
+    assert catalog.read().workload("home").keep_alive and not catalog.read().workload("home-close").keep_alive
+    assert catalog.read().workload("home-close").steps == catalog.read().workload("home").steps
 
 
 def test_in_the_session_each_page_is_followed_by_its_three_static_files():
-    recorded = workload.named("session").steps
+    recorded = catalog.read().workload("session").steps
     pages, files = recorded[::4], [recorded[number::4] for number in (1, 2, 3)]
     assert not any(step.startswith("static:") for step in pages)
     assert [set(names) for names in files] == [{"static:site.css"}, {"static:site.js"}, {"static:logo.svg"}]
@@ -130,7 +130,7 @@ def test_in_the_session_each_page_is_followed_by_its_three_static_files():
 
 @pytest.mark.parametrize("last_pages", [{}, {"authors": 800, "posts": 8000, "comments": 32000}])
 def test_the_session_goes_over_lists_details_and_home_at_any_number_of_rows(last_pages):
-    found = resolve(workload.named("session"), site(last_pages, LINKS), STATIC)
+    found = resolve(catalog.read().workload("session"), site(last_pages, LINKS), STATIC)
     assert {"/", "/authors/", "/posts/", "/comments/", "/posts/7/", "/authors/5/"} <= set(found)
     assert all(path.startswith("/") for path in found)
     if last_pages:
@@ -139,6 +139,6 @@ def test_the_session_goes_over_lists_details_and_home_at_any_number_of_rows(last
 
 def test_an_unknown_workload_gets_the_nearest_name():
     with pytest.raises(BenchError, match=r"no workload called 'sesion'; did you mean session\?"):
-        workload.named("sesion")
+        catalog.read().workload("sesion")
     with pytest.raises(BenchError, match="no workload called 'x'; there are: session, home, login"):
-        workload.named("x")
+        catalog.read().workload("x")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import report
-from bench.catalog import compose, sizes, workload
+from bench.catalog import catalog, compose
 from bench.cli import main, reproduce, run
 from bench.errors import BenchError
 from bench.figures.stats import Spread
@@ -58,13 +58,13 @@ def test_every_part_is_a_run_of_what_exists(benchmark, part, quick):
     words = reproduce.words_of(benchmark, part, quick)
     asked = main.parser().parse_args(["run", *words])
     for stack in asked.stack:
-        assert compose.stack(stack)
+        assert catalog.read().stack(stack)
     for layer in asked.layer:
-        assert compose.layers(layer)
+        assert catalog.read().joined_layers(layer)
     for name in asked.workload:
-        assert workload.named(name)
+        assert catalog.read().workload(name)
     for size in asked.size or []:
-        assert size == "unlimited" or sizes.named(size)
+        assert size == "unlimited" or catalog.read().size(size)
 
 
 def test_quick_is_shorter():

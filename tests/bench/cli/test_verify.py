@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bench.catalog import compose, manifest
+from bench.catalog import catalog, compose
 from bench.cli import verify
 from bench.cli.line import Line
 from bench.cli.main import main
@@ -47,15 +47,15 @@ def deployments(stub, monkeypatch):
     asked: list[tuple] = []
 
     @contextlib.contextmanager
-    def deployed(stack, layer, **how):
+    def deployed(composition, **how):
+        stack, layer = composition.stack.name, composition.layer_name
         asked.append((stack, layer, how))
         mistake = wrong.get(stack, "")
         if isinstance(mistake, DeploymentError):
             raise mistake
         stub.reset(*mistake.split(), *(["keeps"] if layer not in ("none", "fragments") else []))
-        chosen = tuple(manifest.layers()[name] for name in layer.split("+"))
         with serving(stub) as url:
-            yield FakeRunning(url, compose.Composition(manifest.stacks()[stack], chosen, {}))
+            yield FakeRunning(url, composition)
 
     monkeypatch.setattr(deployment, "deployed", deployed)
     monkeypatch.setattr(verifier, "prepare", lambda *words, **more: stub.site())
@@ -129,9 +129,9 @@ def test_without_names_everything_that_can_run_here_is_verified(capsys, deployme
     pairs = [(stack, layer) for stack, layer, _ in deployments["asked"]]
     expected = [
         (stack, layer)
-        for stack in manifest.stacks()
-        for layer in manifest.layers()
-        if not isinstance(compose.compose(manifest.stacks()[stack], [manifest.layers()[layer]]), compose.Skip)
+        for stack in catalog.read().stacks
+        for layer in catalog.read().layers
+        if not isinstance(compose.compose(stack, layer), compose.Skip)
     ]
     assert status == 0
     assert pairs == expected
@@ -151,7 +151,7 @@ def test_what_is_declared_is_printed_with_its_reason():
 def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments):
     status, _, err = run(capsys, "gunicorn", "--layer", "staticgenerator")
     assert status == 2
-    reason = compose.compose(compose.stack("gunicorn"), compose.layers("staticgenerator")).reason
+    reason = compose.compose("gunicorn", "staticgenerator").reason
     assert err == f"bench verify: nothing to verify here: gunicorn with layer staticgenerator: {reason}\n"
 
 
@@ -324,7 +324,7 @@ def test_the_site_is_asked_for_its_answers_once(deployments, monkeypatch, stub):
     monkeypatch.setattr(verifier, "prepare", lambda *words, **more: asked.append(words) or stub.site())
     one = Verifier(["status"])
     for name in ("gunicorn", "uwsgi"):
-        with deployment.deployed(name, "none") as running:
+        with deployment.deployed(compose.must_compose(name)) as running:
             assert [item.ok for item in one.verify(running)] == [True]
     assert len(asked) == 1
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import paths
-from bench.catalog import sizes
+from bench.catalog import catalog, sizes
 from bench.catalog.compose import Composition
 from bench.cli import main
 from bench.errors import BenchError
@@ -219,15 +219,15 @@ def test_a_group_is_removed_with_whatever_still_runs_in_it(group, python):
 
 
 def test_the_sizes_are_those_of_benchmark_b():
-    found = {size.name: (size.guaranteed_mb, size.burstable_mb, size.cpus) for size in sizes.sizes().values()}
+    found = {size.name: (size.guaranteed_mb, size.burstable_mb, size.cpus) for size in catalog.read().sizes.values()}
     assert found == {"bronze": (128, 256, 1), "silver": (384, 512, 1), "gold": (1024, 1536, 2)}
 
 
 def test_a_size_that_does_not_exist_is_named_with_the_nearest():
     with pytest.raises(BenchError, match=r"^--size bronce: no such size; did you mean bronze\?$"):
-        sizes.named("bronce")
+        catalog.read().size("bronce")
     with pytest.raises(BenchError, match="there are: unlimited, bronze, silver, gold"):
-        sizes.named("xxl")
+        catalog.read().size("xxl")
 
 
 @pytest.mark.parametrize(
@@ -242,18 +242,21 @@ def test_a_size_that_does_not_exist_is_named_with_the_nearest():
     ],
 )
 def test_a_wrong_file_of_sizes_is_told_in_one_line(tmp_path, monkeypatch, capsys, text, message):
-    monkeypatch.setattr(sizes, "FILE", tmp_path / "sizes.toml")
-    monkeypatch.setattr(sizes, "sizes", sizes.sizes.__wrapped__)
-    sizes.FILE.write_text(text)
+    folder = tmp_path / "deploy"
+    folder.mkdir()
+    for name in ("common", "stacks", "layers", "services", "values"):
+        (folder / name).symlink_to(paths.DEPLOY / name)
+    monkeypatch.setattr(paths, "DEPLOY", folder)
+    (folder / "sizes.toml").write_text(text)
     assert main.main(["up", "gunicorn", "--size", "tiny"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"bench up: {sizes.FILE}: ") and message in line
+    assert line.startswith(f"bench up: {folder / 'sizes.toml'}: ") and message in line
 
 
 def test_a_size_larger_than_the_machine_cannot_be_had(monkeypatch):
     monkeypatch.setattr(sizes.machine, "cores", lambda: 1)
-    assert sizes.problem("gold") == "it has 2 CPUs and this machine 1"
-    assert sizes.problem("unlimited") == ""
+    assert sizes.problem(catalog.read().size("gold")) == "it has 2 CPUs and this machine 1"
+    assert sizes.problem(None) == ""
 
 
 def test_a_killed_instrument_leaves_no_group(tmp_path, monkeypatch, group, python):

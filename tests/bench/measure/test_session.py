@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from bench import paths
+from bench.catalog import compose
 from bench.cli import run
 from bench.errors import BenchError
 from bench.host import machine, pin, ports
@@ -606,7 +607,7 @@ def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path, name,
 def test_nothing_is_brought_up_in_such_a_folder(tmp_path):
     with (
         pytest.raises(BenchError, match="has a blank; use another"),
-        deployment.deployed("gunicorn", run_dir=tmp_path / "a b"),
+        deployment.deployed(compose.must_compose("gunicorn"), run_dir=tmp_path / "a b"),
     ):
         pass
     assert not (tmp_path / "a b").exists()

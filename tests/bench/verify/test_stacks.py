@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.catalog import compose
 from bench.host.identity import worker
 from bench.project import commands
 from bench.serve import deployment
@@ -58,7 +59,7 @@ def content(path: Path) -> dict[str, list]:
 def test_the_database_is_left_as_it_was_and_a_second_deployment_is_verified_by_the_same_answers(database):
     before, verifier = content(database), Verifier()
     for _ in range(2):
-        with deployment.deployed("gunicorn", "none", database=f"sqlite:///{database}") as running:
+        with deployment.deployed(compose.must_compose("gunicorn"), database=f"sqlite:///{database}") as running:
             outcomes = verifier.verify(running)
         assert [item for item in outcomes if not item.ok] == []
     after = content(database)

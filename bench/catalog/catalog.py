@@ -1,0 +1,125 @@
+"""What there is to serve and measure: every file of deploy/ that declares something, read once in a process."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
+
+from bench import paths
+from bench.catalog import manifest, sizes, values, workload
+from bench.catalog.manifest import NO_LAYER, Layer, Service, Stack
+from bench.catalog.sizes import UNLIMITED, Size
+from bench.catalog.values import Values
+from bench.catalog.workload import Workload
+from bench.errors import BenchError
+
+LIST_HINT = "`python -m bench list` prints all"
+JOINED_EXAMPLE = "fragments+varnish"
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything by name, in alphabetical order; the layer `none` and the default workload come first.
+
+    values  the files of deploy/values: `bench` and `production`
+    """
+
+    stacks: Mapping[str, Stack]
+    layers: Mapping[str, Layer]
+    services: Mapping[str, Service]
+    values: Mapping[str, Values]
+    sizes: Mapping[str, Size]
+    workloads: Mapping[str, Workload]
+
+    def stack(self, name: str) -> Stack:
+        """The stack called `name`, or a variant of it: `name@processes=25` or `name@processes=5,threads=2`.
+
+        A variant is a stack of its own in plans and results, so that one command compares several. Raises BenchError
+        with the nearest name when there is no such stack, and for a value that does not exist.
+        """
+        plain, at, changes = name.partition("@")
+        if not plain:
+            raise BenchError(f"stack {name!r}: no stack is named; {LIST_HINT}")
+        found = named(self.stacks, plain, "stack")
+        if not at:
+            return found
+        if not changes:
+            raise BenchError(
+                f"stack {name}: nothing follows the @; write {plain}, or {plain}@processes=5 for a variant"
+            )
+        changed = values.parse_changes(changes.split(","), f"stack {name}:")
+        self.values[values.BENCH].changed(changed, f"stack {name}:")
+        reason = "; ".join(filter(None, (found.reason, f"asked for with {changes}")))
+        return replace(found, name=name, values={**found.values, **changed}, reason=reason)
+
+    def joined_layers(self, names: str) -> tuple[Layer, ...]:
+        """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""
+        parts = names.split("+")
+        if "" in parts:
+            raise BenchError(f"layer {names!r}: a name is missing; write one layer, or several as {JOINED_EXAMPLE}")
+        if len(set(parts)) != len(parts):
+            raise BenchError(f"layer {names}: a layer is named twice; name each once")
+        if len(parts) > 1 and NO_LAYER in parts:
+            raise BenchError(f"layer {names}: {NO_LAYER} cannot be joined with another layer")
+        return tuple(named(self.layers, part, "layer") for part in parts)
+
+    def service(self, name: str) -> Service:
+        """The service called `name`; raises BenchError with the nearest name when there is none."""
+        return named(self.services, name, "service")
+
+    def value_set(self, name: str) -> Values:
+        """The file of values called `name`; raises BenchError that lists the names there are."""
+        if name not in self.values:
+            raise BenchError(f"no values called {name!r} in deploy/values; there are: {', '.join(self.values)}")
+        return self.values[name]
+
+    def size(self, name: str) -> Size | None:
+        """The size called `name`, None for `unlimited`; raises BenchError with the nearest name when there is none."""
+        if name == UNLIMITED:
+            return None
+        if name not in self.sizes:
+            raise BenchError(f"--size {name}: no such size; {_hint(name, self.sizes, (UNLIMITED, *self.sizes))}")
+        return self.sizes[name]
+
+    def workload(self, name: str) -> Workload:
+        """The workload called `name`; raises BenchError with the nearest name when there is none."""
+        return named(self.workloads, name, "workload")
+
+
+def named(known: Mapping[str, Entry], name: str, kind: str) -> Entry:
+    """`known[name]`; raises BenchError with the nearest name when there is none."""
+    if name in known:
+        return known[name]
+    raise BenchError(f"no {kind} called {name!r}; {_hint(name, known, tuple(known))}")
+
+
+def _hint(name: str, known: Mapping[str, object], all_names: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(all_names)}"
+
+
+def read() -> Catalog:
+    """The catalog of this checkout; raises BenchError naming the first file that is wrong."""
+    return read_folder(paths.DEPLOY)
+
+
+@functools.cache
+def read_folder(deploy: Path) -> Catalog:
+    """The catalog of a folder like deploy/, read once; `read_folder.cache_clear()` forgets it."""
+    layers = {path.parent.name: manifest.read_layer(path) for path in sorted(deploy.glob("layers/*/layer.toml"))}
+    return Catalog(
+        MappingProxyType({p.parent.name: manifest.read_stack(p) for p in sorted(deploy.glob("stacks/*/stack.toml"))}),
+        MappingProxyType({NO_LAYER: layers[NO_LAYER], **layers} if NO_LAYER in layers else layers),
+        MappingProxyType(
+            {p.parent.name: manifest.read_service(p) for p in sorted(deploy.glob("services/*/service.toml"))}
+        ),
+        MappingProxyType({path.stem: values.read(path) for path in sorted(deploy.glob("values/*.toml"))}),
+        MappingProxyType(sizes.read(deploy / "sizes.toml")),
+        MappingProxyType(workload.workloads()),
+    )
