@@ -50,7 +50,7 @@ format: venv  ## mend style
 	$(BIN)/ruff format
 
 clean:  ## remove virtual environments, caches, databases and collected files; results are kept
-	rm -rf .venv .venv-* var .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* var .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 venv: $(VENV)/.installed
