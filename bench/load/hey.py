@@ -40,7 +40,7 @@ class Hey(Tool):
         statuses = {
             status: int(count) for status, count in re.findall(r"^\s+\[(\d{3})\]\s+(\d+) responses", stdout, re.M)
         }
-        errors = [(int(count), said) for count, said in re.findall(r"^\s+\[(\d+)\]\s+(\w+ \".+)$", stdout, re.M)]
+        errors = [(int(count), cause) for count, cause in re.findall(r"^\s+\[(\d+)\]\s+(\w+ \".+)$", stdout, re.M)]
         answers = sum(statuses.values())
         size = _seconds(r"^\s+Total data:\s+(\d+) bytes", stdout)
         return Figures(
@@ -53,9 +53,9 @@ class Hey(Tool):
             latency_p90_ms=_ms(r"^\s+90% in ([\d.]+) secs", stdout),
             latency_p99_ms=_ms(r"^\s+99% in ([\d.]+) secs", stdout),
             latency_max_ms=_ms(r"^\s+Slowest:\s+([\d.]+) secs", stdout),
-            errors_connect=sum(count for count, said in errors if "dial " in said),
-            errors_read=sum(count for count, said in errors if "dial " not in said and "exceeded" not in said),
-            errors_timeout=sum(count for count, said in errors if "exceeded" in said),
+            errors_connect=sum(count for count, cause in errors if "dial " in cause),
+            errors_read=sum(count for count, cause in errors if "dial " not in cause and "exceeded" not in cause),
+            errors_timeout=sum(count for count, cause in errors if "exceeded" in cause),
             responses_not_2xx=sum(count for status, count in statuses.items() if not status.startswith("2")),
             statuses=statuses,
         )

@@ -41,18 +41,18 @@ class Siege(Tool):
     def parse(self, stdout: str, stderr: str) -> Figures:
         """The figures of the JSON object that siege prints."""
         try:
-            said = json.loads(stdout[stdout.index("{") :])
-            seconds, done, failed = said["elapsed_time"], said["transactions"], said["failed_transactions"]
+            printed = json.loads(stdout[stdout.index("{") :])
+            seconds, done, failed = printed["elapsed_time"], printed["transactions"], printed["failed_transactions"]
             return Figures(
                 duration_s=seconds,
                 requests_total=done,
                 requests_per_second=done / seconds,
-                bytes_per_second=said["data_transferred"] * MEBIBYTE / seconds or None,
-                latency_mean_ms=said["response_time"] * 1000 or None,
+                bytes_per_second=printed["data_transferred"] * MEBIBYTE / seconds or None,
+                latency_mean_ms=printed["response_time"] * 1000 or None,
                 latency_p50_ms=None,
                 latency_p90_ms=None,
                 latency_p99_ms=None,
-                latency_max_ms=said["longest_transaction"] * 1000 or None,
+                latency_max_ms=printed["longest_transaction"] * 1000 or None,
                 errors_connect=None,
                 errors_read=None,
                 errors_timeout=None,

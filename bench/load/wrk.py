@@ -10,6 +10,8 @@ at the end is not counted at all.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 from bench.figures import histogram
 from bench.load.base import HERE, Command, Figures, Job, Tool, latencies
@@ -61,22 +63,22 @@ class Wrk(Tool):
         """The figures of the JSON line that the script prints last."""
         lines = [line for line in stdout.splitlines() if line.startswith("{")]
         try:
-            said = json.loads(lines[-1])
-            seconds = said["duration_us"] / 1e6
+            printed = json.loads(lines[-1])
+            seconds = printed["duration_us"] / 1e6
             return Figures(
                 **{
                     "duration_s": seconds,
-                    "requests_total": said["requests"],
-                    "requests_per_second": said["requests"] / seconds,
-                    "bytes_per_second": said["bytes"] / seconds,
-                    "latency_max_ms": said.get("max_ms"),
-                    "errors_connect": said["connect"],
-                    "errors_read": said["read"] + said["write"],
-                    "errors_timeout": said["timeout"],
-                    "responses_not_2xx": said["status"],
-                    "statuses": _statuses(said["requests"], said["status"]),
-                    "thirds": tuple(said["thirds"]) if "thirds" in said else None,
-                    **_latencies(said),
+                    "requests_total": printed["requests"],
+                    "requests_per_second": printed["requests"] / seconds,
+                    "bytes_per_second": printed["bytes"] / seconds,
+                    "latency_max_ms": printed.get("max_ms"),
+                    "errors_connect": printed["connect"],
+                    "errors_read": printed["read"] + printed["write"],
+                    "errors_timeout": printed["timeout"],
+                    "responses_not_2xx": printed["status"],
+                    "statuses": _statuses(printed["requests"], printed["status"]),
+                    "thirds": tuple(printed["thirds"]) if "thirds" in printed else None,
+                    **_latencies(printed),
                 }
             )
         except (IndexError, ValueError, KeyError, TypeError, ZeroDivisionError):
@@ -88,16 +90,18 @@ def _statuses(requests: int, bad: int) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _latencies(said: dict) -> dict[str, float | str | None]:
+def _latencies(printed: dict[str, Any]) -> dict[str, float | str | None]:
     """From the histogram where the script could read it and it holds every request; else wrk's own figures."""
-    found = as_measured(said.get("histogram") or [], said["requests"], said["duration_us"], said.get("connections", 0))
+    found = as_measured(
+        printed.get("histogram") or [], printed["requests"], printed["duration_us"], printed.get("connections", 0)
+    )
     if found is not None:
         return latencies(histogram.of(found))
-    return {f"latency_{name}_ms": said.get(f"{name}_ms") for name in ("mean", "p50", "p90", "p99")}
+    return {f"latency_{name}_ms": printed.get(f"{name}_ms") for name in ("mean", "p50", "p90", "p99")}
 
 
 def as_measured(
-    counts: list[list[int]], requests: int, duration_us: int, connections: int
+    counts: Iterable[tuple[int, int]], requests: int, duration_us: int, connections: int
 ) -> list[tuple[int, int]] | None:
     """Pairs of microseconds and requests without the samples that wrk added; None when they do not add up.
 

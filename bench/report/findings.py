@@ -399,9 +399,8 @@ def _conditions(report: Report) -> list[str]:
         notes.append("This run did not finish: the report shows the trials that were made until then.")
     if tool.fallback and not _told(run.info.notes, tool.name):
         notes.append(
-            f"The load came from {quoted(tool.name)}, the fallback that pip installs where no system load tool "
-            "is found. It needs far more CPU for each request, so fast cases are held back by it: read their "
-            "figures as lower bounds."
+            f"The load came from {quoted(tool.name)}, the fallback where no faster load tool is installed. "
+            "It needs more CPU for each request, so fast cases are held back by it: read their figures as lower bounds."
         )
     if environment.cores <= FEW_CORES and not _told(run.info.notes, "cores"):
         notes.append(

@@ -69,7 +69,7 @@ class LoadTool:
 
     name: Annotated[str, "Name of the load tool, such as wrk."]
     version: Annotated[str | None, "Version the load tool printed."]
-    fallback: Annotated[bool, "True when the tool is the one that pip installs, not a system load tool."]
+    fallback: Annotated[bool, "True when the tool is the fallback, used where no faster load tool is installed."]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""The open-loop load tool of this project: requests leave on a schedule, whatever the server does.
+"""The load tool of this project, always there: an open loop and a closed loop over HTTP/1.1.
 
-It is a program of its own, started by its adapter like any other load tool (bench.load.openloop); the instrument
-imports nothing of it.
+It is a program of its own, started by its adapter (bench.load.engine) like any other load tool; the instrument imports
+nothing of it.
 """
 
-VERSION = "1.0"
+VERSION = "2.0"

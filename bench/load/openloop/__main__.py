@@ -1,11 +1,7 @@
-"""python -m bench.load.openloop JOB.json: requests at a fixed rate, latency from the moment each was due.
+"""python -m bench.load.openloop JOB.json: HTTP load at a fixed rate, or as fast as the answers come.
 
-JOB.json holds url, paths, rate (requests/s), seconds, timeout_s, keep_alive, connections (the most that may be open)
-and processes. Progress goes to stderr, the figures to stdout as one JSON object.
-
-Request number i is due i / rate seconds after the start. It leaves then, on an idle connection or a new one; how late
-it left is recorded too, and a request that found no connection until the end counts as dropped. After the last due
-time the answers under way are waited for.
+JOB.json holds the fields of bench.load.openloop.job.Job. With a rate it is an open loop, without one a closed loop.
+Progress goes to stderr, the figures to stdout as one JSON object.
 """
 
 from __future__ import annotations
@@ -14,13 +10,20 @@ import argparse
 import gc
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from bench.figures import histogram
 from bench.load.openloop import VERSION
-from bench.load.openloop.loop import Loop, Outcome
+from bench.load.openloop.closed import ClosedLoop
+from bench.load.openloop.job import Job
+from bench.load.openloop.open import OpenLoop
+from bench.load.openloop.outcome import together
+
+# A process is forked within this time; all begin together.
+FORK_S = 0.05
 
 
 def main() -> int:
@@ -28,20 +31,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="openloop", description=__doc__)
     parser.add_argument("job", type=Path, help="the job as JSON")
     parser.add_argument("--version", action="version", version=f"openloop {VERSION}")
-    job = json.loads(parser.parse_args().job.read_text("utf-8"))
-    processes = job["processes"]
-    begins = time.monotonic() + 0.05 * processes
+    job = Job.read(parser.parse_args().job)
+    begins = time.monotonic() + FORK_S * job.processes
     gc.disable()
-    if processes == 1:
-        outcomes = [Loop(job, 0, begins).run()]
+    if job.processes == 1:
+        parts = [_part(job, 0, begins)]
     else:
-        outcomes = _together([_forked(job, number, begins) for number in range(processes)])
-    print(json.dumps(_figures(outcomes)))
+        parts = _wait([_fork(job, number, begins) for number in range(job.processes)])
+    print(json.dumps(together(parts)))
     return 0
 
 
-def _forked(job: dict, number: int, begins: float) -> tuple[int, int]:
-    """A process that makes every n-th request; its id and where its outcome will come from."""
+def _part(job: Job, number: int, begins: float) -> dict[str, Any]:
+    """The load of one process, and what came of it."""
+    loop = ClosedLoop if job.rate is None else OpenLoop
+    return loop(job, number, begins).run().packed()
+
+
+def _fork(job: Job, number: int, begins: float) -> tuple[int, int]:
+    """A process that makes its part of the load: its id, and the pipe that its outcome will come from."""
     read, write = os.pipe()
     pid = os.fork()
     if pid:
@@ -50,46 +58,31 @@ def _forked(job: dict, number: int, begins: float) -> tuple[int, int]:
     os.close(read)
     status = 1
     try:
-        outcome = Loop(job, number, begins).run()
+        part = _part(job, number, begins)
         with os.fdopen(write, "w") as file:
-            json.dump(outcome.packed(), file)
+            json.dump(part, file)
         status = 0
     finally:
         os._exit(status)
 
 
-def _together(parts: list[tuple[int, int]]) -> list[Outcome]:
-    """The outcomes of all processes. Exits when one of them failed."""
-    texts = []
-    for _, read in parts:
-        with os.fdopen(read) as file:
-            texts.append(file.read())
-    if sum(os.waitpid(pid, 0)[1] for pid, _ in parts):
-        sys.exit("a process of the load tool failed")
-    return [Outcome.unpacked(json.loads(text)) for text in texts]
-
-
-def _figures(parts: list[Outcome]) -> dict:
-    total = parts[0]
-    for part in parts[1:]:
-        total.add(part)
-    return {
-        "seconds": total.seconds,
-        "answers": total.latency.total_count,
-        "due": total.due,
-        "dropped": total.dropped,
-        "bytes": total.received,
-        "statuses": {str(status): count for status, count in sorted(total.statuses.items())},
-        "thirds": total.thirds,
-        "connect": total.connect,
-        "read": total.read,
-        "timeout": total.timeout,
-        "resized": total.resized,
-        "max_us": total.longest_us,
-        "latency": histogram.encode(total.latency),
-        "delay": histogram.encode(total.delay),
-        "opened": total.opened,
-    }
+def _wait(children: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """The outcomes of all processes, which are killed when one fails or the load is interrupted."""
+    left = {pid for pid, _ in children}
+    parts = []
+    try:
+        for pid, read in children:
+            with os.fdopen(read) as file:
+                text = file.read()
+            left.discard(pid)
+            if os.waitpid(pid, 0)[1]:
+                sys.exit("a process of the load tool failed")
+            parts.append(json.loads(text))
+        return parts
+    finally:
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":

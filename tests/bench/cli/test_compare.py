@@ -128,7 +128,7 @@ def test_unlike_machines_are_warned_about_one_line_each(tmp_path, capsys):
         cpu_model="Example 4000",
         cores=8,
         memory_bytes=32 * 1024**3,
-        load_tool=LoadTool("k6", "1.1.0", True),
+        load_tool=LoadTool("closedloop", "2.0", True),
         packages={"Django": "6.1", "gunicorn": "27.0.1"},
     )
     after = report_folder.make(tmp_path / "b", machine=other)
@@ -141,7 +141,7 @@ def test_unlike_machines_are_warned_about_one_line_each(tmp_path, capsys):
         "warning: CPUs differ: Example 3000 (test data) in A, Example 4000 in B",
         "warning: cores differ: 2 in A, 8 in B",
         "warning: memory sizes differ: 8.00 GiB in A, 32.0 GiB in B",
-        "warning: load tools differ: wrk 4.1.0 in A, k6 1.1.0 in B",
+        "warning: load tools differ: wrk 4.1.0 in A, closedloop 2.0 in B",
         "warning: packages differ (A / B): Django 5.2.19 / 6.1",
     ]
 

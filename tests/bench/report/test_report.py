@@ -71,7 +71,7 @@ def plain(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory) -> Path:
-    fallback = report_folder.environment(load_tool=records.LoadTool("k6", "1.1.0", True))
+    fallback = report_folder.environment(load_tool=records.LoadTool("closedloop", "2.0", True))
     return report_folder.make(
         tmp_path_factory.mktemp("hostile") / "run", hostile=True, levels=(10, 50), machine=fallback
     )
@@ -304,7 +304,7 @@ def test_the_first_screen_says_what_where_when_and_by_which_tool(plain):
 def test_a_fallback_load_tool_is_marked(hostile):
     page = Page(shown(hostile))
     assert page.texts("span", "badge") == ["fallback"]
-    assert any("the fallback that pip installs" in item for item in page.texts("li"))
+    assert any("the fallback where no faster load tool is installed" in item for item in page.texts("li"))
 
 
 def test_few_cores_few_rounds_and_an_unfinished_run_are_said(tmp_path):

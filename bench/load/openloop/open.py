@@ -1,0 +1,108 @@
+"""The open loop: requests leave on a schedule, whatever the server does."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+
+from bench.load.openloop.connection import Connection
+from bench.load.openloop.job import Job
+from bench.load.openloop.loop import GLANCE_S, Failure, Loop
+from bench.load.openloop.outcome import Outcome
+
+
+class OpenLoop(Loop):
+    """Request i of the job is due i / rate seconds after the start; of n processes each sends every n-th.
+
+    A request leaves when it is due, on an idle connection or a new one. Where the limit of connections is reached it
+    waits for one, and counts as dropped when it finds none within the timeout. Its latency begins when it was due.
+    """
+
+    def __init__(self, job: Job, number: int, begins: float) -> None:
+        super().__init__(job, number, begins)
+        self._rate = job.rate or 1
+        self._total = len(range(number, self._rate * job.seconds, job.processes))
+        self._idle: deque[Connection] = deque()
+        # Page and due time of requests that found no connection.
+        self._waiting: deque[tuple[int, float]] = deque()
+        self._done = 0
+        self._last = begins
+        self.outcome.due = self._total
+
+    def run(self) -> Outcome:
+        """Send all that is due and wait for the answers."""
+        sent, glance = 0, self._begins + GLANCE_S
+        while self._done < self._total:
+            now = time.monotonic()
+            while sent < self._total and (due := self._due(sent)) <= now:
+                self._leave((self._number + sent * self._job.processes) % len(self._job.paths), due)
+                sent += 1
+            if now >= glance:
+                self._give_up(now)
+                self._report(now)
+                glance = now + GLANCE_S
+                if now > self._ends + self._job.timeout_s + 1:
+                    break
+            wake = min(glance, self._due(sent)) if sent < self._total else glance
+            # epoll itself counts in whole milliseconds; select, on the epoll descriptor, in microseconds.
+            if select.select((self._epoll,), (), (), max(0.0, wake - time.monotonic()))[0]:
+                self._handle(0)
+        self.outcome.dropped += len(self._waiting)
+        return self._finish(max(self._job.seconds, self._last - self._begins))
+
+    def _due(self, sent: int) -> float:
+        return self._begins + (self._number + sent * self._job.processes) / self._rate
+
+    def _leave(self, page: int, due: float) -> None:
+        """A request is due: send it on an idle connection or a new one, or let it wait for one."""
+        while self._idle:
+            connection = self._idle.popleft()
+            if connection.ready:
+                self._note_delay(due)
+                self._send(connection, page, due)
+                return
+        self._waiting.append((page, due))
+        self._open_waiting()
+
+    def _open_waiting(self) -> None:
+        """Send waiting requests on new connections, up to the limit."""
+        while self._waiting and len(self._by_fd) < self._limit:
+            page, due = self._waiting.popleft()
+            self._note_delay(due)
+            self._open(page, due)
+
+    def _note_delay(self, due: float) -> None:
+        self.outcome.delay[max(1, int((time.monotonic() - due) * 1e6))] += 1
+
+    def _free(self, connection: Connection, now: float) -> None:
+        self._done += 1
+        self._last = now
+        if not connection.ready:
+            self._open_waiting()
+        elif self._waiting:
+            page, due = self._waiting.popleft()
+            self._note_delay(due)
+            self._send(connection, page, due)
+        else:
+            self._idle.append(connection)
+
+    def _broken(self, connection: Connection) -> None:
+        """A connection that was idle may have ended before its request came: that one is sent again on a new one."""
+        if connection.fresh or connection.answer.status:
+            super()._broken(connection)
+        else:
+            self._close(connection)
+            self._open(connection.page, connection.since)
+
+    def _fail(self, kind: Failure) -> None:
+        super()._fail(kind)
+        self._done += 1
+
+    def _give_up(self, now: float) -> None:
+        super()._give_up(now)
+        while self._waiting and now - self._waiting[0][1] > self._job.timeout_s:
+            self._waiting.popleft()
+            self.outcome.dropped += 1
+            self._done += 1
+        self._open_waiting()

@@ -1,0 +1,165 @@
+"""The closed loop: as many requests under way as connections, counted as the server counts them, within the time."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from bench import load, programs
+from bench.figures import histogram
+from bench.load import Job
+from bench.load.openloop.closed import ClosedLoop
+from bench.load.openloop.job import Job as EngineJob
+from bench.measure.trial import _run
+from tests.bench.load.load_target import BODY, SLOW_S, target
+
+pytestmark = pytest.mark.servers
+TOOL, PROGRAM = load.choose([("/",)], programs.find, wanted="closedloop")
+
+
+def made(url, folder, paths=("/",), **how):
+    folder.mkdir()
+    job = Job(url, paths, **{"connections": 4, "seconds": 1, **how})
+    command = TOOL.command(str(PROGRAM), job)
+    return TOOL.parse(*_run(command, job.connections, folder, "load", job.seconds + 30))
+
+
+@pytest.fixture
+def site():
+    with target() as running:
+        yield running
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_it_counts_what_the_server_counts(site, tmp_path, processes):
+    figures = made(site.url, tmp_path / "load", threads=processes)
+    assert figures.failure() is None
+    # A request of each connection may be under way at the end: served and not counted.
+    assert 0 <= site.requests["/"] - figures.requests_total <= 4
+    assert figures.duration_s == 1
+    assert figures.requests_total == sum(figures.thirds) == histogram.merged([figures.histogram]).total_count
+    assert figures.statuses == {"200": figures.requests_total}
+    assert figures.bytes_per_second > len(BODY) * figures.requests_per_second
+
+
+def test_its_connections_are_always_busy(site, tmp_path):
+    figures = made(site.url, tmp_path / "load", seconds=2)
+    assert figures.requests_per_second * figures.latency_mean_ms / 1000 == pytest.approx(4, rel=0.1)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 8])
+def test_it_has_as_many_connections_as_asked_for(site, tmp_path, processes):
+    figures = made(site.url, tmp_path / "load", connections=5, threads=processes)
+    assert figures.failure() is None
+    assert site.connections == 5
+
+
+def test_a_connection_requests_the_addresses_in_turn(site, tmp_path):
+    paths = ("/1", "/2", "/3", "/2")
+    figures = made(site.url, tmp_path / "load", paths, connections=1)
+    assert figures.requests_total > 8
+    assert site.order == [paths[i % 4] for i in range(len(site.order))]
+
+
+def test_processes_begin_at_different_places_of_the_list(site, tmp_path):
+    made(site.url, tmp_path / "load", ("/1", "/2"), connections=2, threads=2)
+    assert set(site.order[:2]) == {"/1", "/2"}
+
+
+@pytest.mark.parametrize("path, keep_alive", [("/", False), ("/close", True)])
+def test_a_connection_for_each_request(site, tmp_path, path, keep_alive):
+    """Without keep-alive, and with a server that closes its connections."""
+    figures = made(site.url, tmp_path / "load", (path,), keep_alive=keep_alive)
+    assert figures.failure() is None
+    assert 0 <= site.connections - figures.requests_total <= 4
+    # Connecting is in the latency: the connections are busy all the time.
+    assert figures.requests_per_second * figures.latency_mean_ms / 1000 == pytest.approx(4, rel=0.15)
+
+
+def test_a_slow_server(site, tmp_path):
+    began = time.monotonic()
+    figures = made(site.url, tmp_path / "load", ("/slow",), seconds=2)
+    assert time.monotonic() - began < 2 + 5
+    assert figures.failure() is None
+    assert 0 < figures.requests_total <= 4 * 2 / SLOW_S
+    assert figures.latency_p50_ms >= SLOW_S * 1000 * 0.99
+    assert 1 <= site.requests["/slow"] - figures.requests_total <= 4
+
+
+def test_bad_answers_are_counted_by_status(site, tmp_path):
+    figures = made(site.url, tmp_path / "load", ("/", "/503", "/302"))
+    assert set(figures.statuses) == {"200", "503", "302"}
+    assert figures.responses_not_2xx == figures.statuses["503"] + figures.statuses["302"]
+    assert figures.failure() == f"{figures.responses_not_2xx} answers with a status outside 200 to 299"
+
+
+def test_broken_connections_are_counted_and_opened_again(site, tmp_path):
+    figures = made(site.url, tmp_path / "load", ("/drop",))
+    assert figures.requests_total == 0
+    # Again and again, but not as fast as it can.
+    assert 4 < figures.errors_read <= 4 * 11
+    assert 0 <= site.requests["/drop"] - figures.errors_read <= 4
+
+
+def test_refused_connections_are_counted(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        figures = made(f"http://127.0.0.1:{taken.getsockname()[1]}", tmp_path / "load")
+    assert (figures.requests_total, figures.errors_read) == (0, 0)
+    assert 4 <= figures.errors_connect <= 4 * 11
+
+
+def test_requests_without_an_answer_in_time_are_counted(site, tmp_path):
+    figures = made(site.url, tmp_path / "load", ("/hang",), seconds=2, timeout_s=1)
+    # Those of the second second are under way at the end.
+    assert (figures.errors_timeout, figures.requests_total) == (4, 0)
+
+
+def test_answers_of_another_length_are_a_problem(site):
+    """Half of the load with one body, half of it with another."""
+    job = EngineJob(site.url, ("/",), None, 1, 10, keep_alive=True, connections=1, processes=1)
+    loop = ClosedLoop(job, 0, time.monotonic())
+    free = loop._free
+
+    def changes(connection, now):
+        site.body = b"short"
+        free(connection, now)
+
+    loop._free = changes
+    outcome = loop.run()
+    assert outcome.resized == outcome.answers - 1 > 0
+
+
+def test_an_interrupted_load_leaves_no_process_behind(site, tmp_path):
+    """A warm-up is interrupted: nothing of it may run on beside the load that is measured."""
+    job = Job(site.url, ("/",), connections=4, seconds=20, threads=2)
+    _run(TOOL.command(str(PROGRAM), job), 4, tmp_path, "warmup", 30, interrupt_after_s=1.5)
+    served = len(site.order)
+    assert served > 0
+    time.sleep(0.3)
+    assert len(site.order) <= served + 4
+
+
+def test_killed_it_leaves_no_process_behind(site, tmp_path):
+    job = replace(Job(site.url, ("/",), connections=4, seconds=20), threads=2)
+    command = TOOL.command(sys.executable, job)
+    for name, content in command.files.items():
+        (tmp_path / name).write_text(content)
+    process = subprocess.Popen(command.argv, cwd=tmp_path, env=command.env, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not site.order:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    while True:
+        served = len(site.order)
+        time.sleep(0.5)
+        if len(site.order) == served:
+            break
+        assert time.monotonic() < deadline
