@@ -52,9 +52,16 @@ CHOICES = {
     "io_cache": (0, 1),
 }
 MAY_BE_ZERO = ("upstream_keepalive",)
+# A host name, every name below one (`*.example.org`), both (`.example.org`), or an IPv6 address in brackets.
+HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
+# One label of a host name with its dot, as every server's regular expressions understand it.
+LABEL = r"(?:[A-Za-z0-9_-]+\.)"
 # Texts that stand unquoted in the servers' files: what they must look like as a whole, and what that is called.
 FORMS = {
-    "server_names": (r"[\w.*:\[\]-]+( [\w.*:\[\]-]+)*", "one host name or more, with one space between two"),
+    "server_names": (
+        rf"({HOST_NAME})( ({HOST_NAME}))*",
+        "one host name or more, with one space between two; *.example.org is every name below example.org",
+    ),
     "access_log": (r"[^\s;{}\"'#\\]+", "off, or a file name without spaces and quotes"),
 }
 LARGEST_PORT = 65535
@@ -89,6 +96,29 @@ def read(path: Path) -> Values:
         if problem := _problem(key, value, usual.get(key, value)):
             raise BenchError(f"{path}: {key} = {value!r}: {problem}")
     return Values(path.stem, table, env, places)
+
+
+def derived(names: dict[str, Any]) -> dict[str, Any]:
+    """The names that templates use beside the values, so that no template has to work them out.
+
+    access           on or off: whether there is an access log
+    scheme           the scheme of the URLs that clients ask for
+    server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
+    server_names_re  what a host that is served looks like, without its port: a regular expression for PCRE
+    """
+    hosts = str(names["server_names"]).split()
+    return {
+        "access": "off" if names["access_log"] == "off" else "on",
+        "scheme": "https" if names["listener"] == "tls" else "http",
+        "server_name": next((host for host in hosts if host[0] not in "*."), hosts[0].lstrip("*.")),
+        "server_names_re": "|".join(map(_host_re, hosts)),
+    }
+
+
+def _host_re(host: str) -> str:
+    name = re.sub(r"[.\[\]]", r"\\\g<0>", host.lstrip("*."))
+    repeated = "+" if host.startswith("*.") else "*"
+    return f"{LABEL}{repeated}{name}" if host[0] in "*." else name
 
 
 def parse_changes(texts: list[str], where: str = "--set") -> dict[str, Any]:

@@ -106,7 +106,7 @@ def _write_host_files(
     units = [unit for server in composition.servers for unit in _units(server, composition, places, wiring, chosen)]
     units += _units_beside(composition, places, chosen) + _units_of_services(composition, places, chosen)
     context = {
-        **chosen.names,
+        **render.settings(composition, chosen),
         **vars(places),
         "python": places.python,
         "title": composition.stack.title,

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 
 from bench import paths
-from bench.catalog import catalog
+from bench.catalog import catalog, values
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import NO_LAYER, Server, Service
 from bench.catalog.values import Values
@@ -77,9 +77,11 @@ def _inner_address(server: Server, places: Places, index: int, ports: Any) -> Ad
     return Address(path=f"{places.run}/{server.name}{f'-{index + 1}' if server.instances else ''}.sock")
 
 
-def settings(composition: Composition, values: Values) -> dict[str, Any]:
-    """The values by name: those of the file, over them the stack's own, over both what the user changed."""
-    return {**values.names, **composition.stack.values, **values.changes}
+def settings(composition: Composition, chosen: Values) -> dict[str, Any]:
+    """The values by name: those of the file, over them the stack's own, over both what the user changed; and what is
+    derived from them."""
+    names = {**chosen.names, **composition.stack.values, **chosen.changes}
+    return {**names, **values.derived(names)}
 
 
 def text(template: str, context: dict[str, Any], where: str) -> str:
@@ -91,13 +93,13 @@ def text(template: str, context: dict[str, Any], where: str) -> str:
 
 
 def context_of(
-    server: Server, composition: Composition, places: Places, wiring: Wiring, values: Values
+    server: Server, composition: Composition, places: Places, wiring: Wiring, chosen: Values
 ) -> dict[str, Any]:
     """The names that the templates of one server can use."""
     chain = [item.name for item in composition.servers]
     index = chain.index(server.name)
     context: dict[str, Any] = {
-        **settings(composition, values),
+        **settings(composition, chosen),
         **vars(places),
         "python": places.python,
         "modules": composition.modules.get(server.name, {}),
@@ -116,11 +118,11 @@ def context_of(
     return context
 
 
-def write_files(composition: Composition, places: Places, wiring: Wiring, values: Values, conf: Path) -> list[Path]:
+def write_files(composition: Composition, places: Places, wiring: Wiring, chosen: Values, conf: Path) -> list[Path]:
     """Render every file that the servers of the chain read into `conf`; returns the files written."""
     written = []
     for server in composition.servers:
-        context = context_of(server, composition, places, wiring, values)
+        context = context_of(server, composition, places, wiring, chosen)
         for name, source in server_files(server, composition).items():
             target = conf / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -154,12 +156,12 @@ def _home(server: Server, composition: Composition) -> Path:
 
 
 def service_context(
-    service: Service, programs: dict[str, str], places: Places, values: Values, data: Path
+    service: Service, programs: dict[str, str], places: Places, chosen: Values, data: Path
 ) -> dict[str, Any]:
     """The names that the templates of a service can use."""
     socket = f"{places.run}/{service.name}.sock"
     return {
-        **values.names,
+        **chosen.names,
         **vars(places),
         "programs": programs,
         "data": str(data),

@@ -1,5 +1,6 @@
--- Answer with the stored page of this request, if there is one: to a plain GET or HEAD for one of our hosts by an anonymous
--- client, without a query string, the path in its one spelling. All else goes on to the application.
+-- Answer with the stored page of this request, if there is one: to a plain GET or HEAD by an anonymous client, without a
+-- query string, the path in its one spelling. All else goes on to the application. (lighttpd.pages.conf asks for our own
+-- hosts only.)
 local request = lighty.r.req_attr
 local header = lighty.r.req_header
 
@@ -12,14 +13,6 @@ if not path:match("^/[%w_/-]*$") or path:sub(-1) ~= "/" or path:find("//", 1, tr
 local cookie = header["Cookie"]
 if cookie and cookie:find("sessionid", 1, true) then return 0 end
 if header["Authorization"] then return 0 end
-
-local host = (header["Host"] or ""):lower():gsub(":%d+$", "")
-local ours = {
-{% for name in server_names.split() %}
-    ["{{ name }}"] = true,
-{% endfor %}
-}
-if not ours[host] then return 0 end
 
 -- Read whole: the file may be purged at any moment.
 local file = io.open("{{ store }}/pages" .. path .. "index.html", "rb")

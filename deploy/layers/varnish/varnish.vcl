@@ -63,7 +63,7 @@ sub vcl_recv {
         return (pass);
     }
     # Only for the hosts that are ours; the chain refuses others.
-    if (req.http.Host !~ "(?i)^({{ server_names.replace(".", "\\.").split() | join("|") }})(:[0-9]+)?$") {
+    if (req.http.Host !~ "(?i)^({{ server_names_re }})(:[0-9]+)?$") {
         return (pass);
     }
     # Who has a session is passed by, whatever the cookie looks like.
