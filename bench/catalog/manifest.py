@@ -2,7 +2,8 @@
 
 A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.toml` or
 `deploy/services/<name>/service.toml`. A server that several stacks use keeps what is the same everywhere (its
-programs, how it is started and checked) in `deploy/common/<server>/server.toml`; the stack's own entry wins.
+programs, how it is started and checked) in `deploy/common/<server>/server.toml`; the stack's own entry wins. A stack
+with `base = "<stack>"` takes over the manifest and the files of another; its own keys and files win.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Server:
     host       commands to run once on a production host (templates)
     host_modules  where those commands put a module on the host, by the module's short name (templates)
     speaks     the protocol it serves: http or one of the gateway protocols
+    keepalive  whether it keeps a connection from the server before it open between requests
+    upstream_modules  what it calls the protocols it can speak to the next inner server, by `speaks` of that server
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
     start      argv that runs it in the foreground, a template an item
     check      argv of its own configuration test, or empty
@@ -61,6 +64,8 @@ class Server:
     host: tuple[str, ...] = ()
     host_modules: dict[str, str] = field(default_factory=dict)
     listen: str = "tcp"
+    keepalive: bool = False
+    upstream_modules: dict[str, str] = field(default_factory=dict)
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
@@ -100,16 +105,19 @@ class Declaration:
 class Stack:
     """A chain of servers, `servers[0]` the application server, `servers[-1]` the one clients speak to.
 
+    folders  where its files are: its own folder, then that of its base, and of the base's base
+    base     the stack whose manifest and files it takes over, or empty
     env      environment of the application server
     values   values that must differ from deploy/values for this stack
     reason   why they must, or what else cannot be as in the other stacks; printed in the report
     """
 
     name: str
-    folder: Path
+    folders: tuple[Path, ...]
     title: str
     about: str
     servers: tuple[Server, ...]
+    base: str = ""
     env: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
@@ -207,15 +215,42 @@ class Service:
 def read_stack(path: Path) -> Stack:
     """The stack that `path` (a stack.toml) declares.
 
-    Raises BenchError naming the file for anything missing, unknown or of the wrong type.
+    Raises BenchError naming the file for anything missing, unknown or of the wrong type, and for a base that is no stack
+    or leads back to this one.
     """
-    table = read_toml(path)
+    table, folders = _over_base(path)
     servers, declares = _servers(table, path), _declarations(table, path)
     return build(
         Stack,
-        {**table, "name": path.parent.name, "folder": path.parent, "servers": servers, "declares": declares},
+        {**table, "name": path.parent.name, "folders": folders, "servers": servers, "declares": declares},
         path,
     )
+
+
+def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
+    """The table of a stack.toml laid over that of its base, and the folders of both, its own first.
+
+    `variants` are the stacks whose bases led here.
+    """
+    table, name = read_toml(path), path.parent.name
+    base = table.get("base")
+    if base is None:
+        return table, (path.parent,)
+    known = sorted(item.parent.name for item in path.parents[1].glob("*/stack.toml"))
+    if base not in known:
+        raise BenchError(f"{path}: base = {base!r}: no such stack; there are: {', '.join(known)}")
+    if base in (*variants, name):
+        raise BenchError(f"{path}: its base leads back to itself: {' -> '.join((*variants, name, base))}")
+    inherited, folders = _over_base(path.parents[1] / base / "stack.toml", (*variants, name))
+    servers = {server["name"]: server for server in inherited.get("server", [])}
+    for entry in table.get("server", []):
+        server = entry.get("name")
+        if server not in servers:
+            raise BenchError(f"{path}: [[server]] {server!r}: {base} has no such server; it has {', '.join(servers)}")
+        servers[server] = {**servers[server], **entry}
+    tables = {key: {**inherited.get(key, {}), **table.get(key, {})} for key in ("env", "values")}
+    own = {key: value for key, value in inherited.items() if key not in ("title", "about")}
+    return {**own, **table, **tables, "server": list(servers.values())}, (path.parent, *folders)
 
 
 def read_layer(path: Path) -> Layer:

@@ -39,6 +39,11 @@ class Address:
         """`unix:/run/x.sock` or `127.0.0.1:8000`, the form most servers read."""
         return f"unix:{self.path}" if self.path else f"{self.host}:{self.port}"
 
+    @property
+    def endpoint(self) -> str:
+        """`/run/x.sock` or `127.0.0.1:8000`, the form of servers that tell a path by its slash."""
+        return self.path or self.text
+
     def accepts(self) -> bool:
         """Whether a connection can be opened now."""
         family = socket.AF_UNIX if self.path else socket.AF_INET

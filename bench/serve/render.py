@@ -1,8 +1,10 @@
 """Rendering a composition's files into a directory. Nothing is started here.
 
-A server reads, all from one directory: its own files of the stack's folder (`<server>.<anything>`), the snippets that
-stacks share (`common/<server>/`, rendered to `<server>/`) and the layer's snippets (`layer/<server>.<point>`). A point
-that the layer does not fill is filled by the layer `none`, so that every include of a stack's file finds its file.
+A server reads, all from one directory: its own files of the stack's folder (`<server>.<anything>`), the files that stacks
+share (`common/<server>/`, rendered to `<server>/`) and the layer's snippets (`layer/<server>.<point>`). A shared file whose
+name begins like a stack's own, `common/<server>/<server>.<anything>`, stands in where the stack has none of that name; one
+that begins with `_` is only a part of others. A point that the layer does not fill is filled by the layer `none`, or else
+left empty, so that every include of a stack's file finds its file.
 """
 
 from __future__ import annotations
@@ -17,12 +19,17 @@ import jinja2
 from bench import paths
 from bench.catalog import catalog, values
 from bench.catalog.compose import Composition
-from bench.catalog.manifest import NO_LAYER, Server, Service
+from bench.catalog.manifest import NO_LAYER, Layer, Server, Service
 from bench.catalog.values import Values
 from bench.errors import BenchError
 from bench.host.supervise import Address
 
-ENGINE = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, trim_blocks=True)
+ENGINE = jinja2.Environment(
+    undefined=jinja2.StrictUndefined,
+    loader=jinja2.FileSystemLoader(paths.DEPLOY / "common"),
+    keep_trailing_newline=True,
+    trim_blocks=True,
+)
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,8 @@ def context_of(
         "modules": composition.modules.get(server.name, {}),
         "stack": composition.stack.name,
         "program": str(composition.programs[server.name]),
+        "speaks": server.speaks,
+        "connection": _connection(server),
         "listens": wiring.listens[server.name],
         "listen": wiring.listens[server.name][0],
     }
@@ -112,10 +121,19 @@ def context_of(
         # The front address is that of the outermost server alone, which a layer may have put before this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
     if index > 0:
-        context["upstreams"] = wiring.listens[chain[index - 1]]
+        inner = composition.servers[index - 1]
+        context["upstreams"] = wiring.listens[inner.name]
         context["upstream"] = context["upstreams"][0]
-        context["upstream_speaks"] = composition.servers[index - 1].speaks
+        context["upstream_speaks"] = inner.speaks
+        context["upstream_connection"] = _connection(inner)
+        if inner.speaks in server.upstream_modules:
+            context["upstream_module"] = server.upstream_modules[inner.speaks]
     return context
+
+
+def _connection(server: Server) -> str:
+    """What becomes of a connection to the server after an answer: `keepalive` or `close`."""
+    return "keepalive" if server.keepalive else "close"
 
 
 def write_files(composition: Composition, places: Places, wiring: Wiring, chosen: Values, conf: Path) -> list[Path]:
@@ -126,23 +144,31 @@ def write_files(composition: Composition, places: Places, wiring: Wiring, chosen
         for name, source in server_files(server, composition).items():
             target = conf / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text(source.read_text("utf-8"), context, str(source)), "utf-8")
+            target.write_text(text(source.read_text("utf-8"), context, str(source)) if source else "", "utf-8")
             written.append(target)
     return written
 
 
-def server_files(server: Server, composition: Composition) -> dict[str, Path]:
-    """The templates of one server, by the name they are rendered to."""
-    files = {path.name: path for path in sorted(_home(server, composition).glob(f"{server.name}.*"))}
-    common = paths.DEPLOY / "common" / server.name
-    if common.is_dir():
-        names = [path for path in sorted(common.iterdir()) if path.name != "server.toml"]
-        files |= {f"{server.name}/{path.name}": path for path in names}
-    for layer in (catalog.read().layers[NO_LAYER], *composition.layers):
-        if server in layer.servers:
-            continue
-        files |= {f"layer/{point}": path for point, path in layer.snippets(server.name).items()}
+def server_files(server: Server, composition: Composition) -> dict[str, Path | None]:
+    """The templates of one server, by the name they are rendered to; None for a point of a layer that nothing fills."""
+    files: dict[str, Path | None] = {}
+    for path in sorted((paths.DEPLOY / "common" / server.name).glob("[!_]*")):
+        if path.name != "server.toml":
+            own = path.name.startswith(f"{server.name}.")
+            files[path.name if own else f"{server.name}/{path.name}"] = path
+    for folder in reversed(_homes(server, composition)):
+        files |= {path.name: path for path in sorted(folder.glob(f"{server.name}.*"))}
+    layers = catalog.read().layers
+    snippets = [layer.snippets(server.name) for layer in layers.values() if not _brings(layer, server)]
+    files |= {f"layer/{point}": None for points in snippets for point in points}
+    for layer in (layers[NO_LAYER], *composition.layers):
+        if not _brings(layer, server):
+            files |= {f"layer/{point}": path for point, path in layer.snippets(server.name).items()}
     return files
+
+
+def _brings(layer: Layer, server: Server) -> bool:
+    return server.name in {item.name for item in layer.servers}
 
 
 def has_tls(server: Server, composition: Composition) -> bool:
@@ -150,9 +176,9 @@ def has_tls(server: Server, composition: Composition) -> bool:
     return any("listen.tls." in name for name in server_files(server, composition))
 
 
-def _home(server: Server, composition: Composition) -> Path:
-    """The folder of the layer that brings the server, or else the stack's."""
-    return next((layer.folder for layer in composition.layers if server in layer.servers), composition.stack.folder)
+def _homes(server: Server, composition: Composition) -> tuple[Path, ...]:
+    """The folder of the layer that brings the server, or else the stack's own and those of its bases."""
+    return next(((layer.folder,) for layer in composition.layers if server in layer.servers), composition.stack.folders)
 
 
 def service_context(

@@ -1,0 +1,23 @@
+# Connections that wait for a worker; default 2048.
+backlog = {{ backlog }}
+chdir = "{{ project }}"
+workers = {{ processes }}
+
+# A worker silent for longer is killed and replaced; default 30.
+timeout = {{ request_timeout_s }}
+graceful_timeout = {{ stop_timeout_s }}
+
+# The heartbeat files; a memory file system keeps the disk out of it. Default /tmp.
+worker_tmp_dir = "/dev/shm"
+
+# The application is loaded once, before the workers are forked, which share its memory. Default False.
+preload_app = True
+
+# The control socket is one a user by default, so that two instances collide.
+control_socket_disable = True
+
+# Only errors, to the standard error stream.
+accesslog = None
+errorlog = "-"
+loglevel = "warning"
+proc_name = "benchapp-gunicorn"
