@@ -215,8 +215,8 @@ class Service:
 def read_stack(path: Path) -> Stack:
     """The stack that `path` (a stack.toml) declares.
 
-    Raises BenchError naming the file for anything missing, unknown or of the wrong type, and for a base that is no stack
-    or leads back to this one.
+    Raises BenchError naming the file for anything missing, unknown or of the wrong type, and for a base that is no
+    stack or leads back to this one.
     """
     table, folders = _over_base(path)
     servers, declares = _servers(table, path), _declarations(table, path)

@@ -1,10 +1,12 @@
 """Rendering a composition's files into a directory. Nothing is started here.
 
-A server reads, all from one directory: its own files of the stack's folder (`<server>.<anything>`), the files that stacks
-share (`common/<server>/`, rendered to `<server>/`) and the layer's snippets (`layer/<server>.<point>`). A shared file whose
-name begins like a stack's own, `common/<server>/<server>.<anything>`, stands in where the stack has none of that name; one
-that begins with `_` is only a part of others. A point that the layer does not fill is filled by the layer `none`, or else
-left empty, so that every include of a stack's file finds its file.
+A server reads, all from one directory:
+
+- its main files, `<server>.<anything>`: those of the stack's folder, else of its base's, else of `common/<server>/`;
+- the other files of `common/<server>/`, which stacks share, rendered to `<server>/`; one whose name begins with `_` is
+  only there to be included by templates;
+- the layer's snippets, `layer/<server>.<point>`. The layer `none` fills a point that the layer does not fill; a point
+  that it does not fill either is an empty file, so that every include finds its file.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, compose, manifest, values
+from bench.catalog import catalog, compose, manifest
 from bench.errors import BenchError
 from bench.serve import render
 
@@ -72,14 +72,71 @@ def test_a_common_server_is_completed_by_the_stack():
     assert inner.programs == catalog.read().stacks["uwsgi"].servers[0].programs
 
 
+def variant_of(tmp_path, base: str, text: str = ""):
+    """The stack.toml of a stack `mine` with that base, among copies of the project's own stacks."""
+    shutil.copytree(paths.DEPLOY / "stacks", tmp_path, dirs_exist_ok=True)
+    return stack_file(tmp_path, f'base = "{base}"\ntitle = "T"\nabout = "A."\n{text}')
+
+
+def test_a_variant_takes_over_what_its_base_says_and_its_own_keys_win(tmp_path):
+    own = '[env]\nMORE = "1"\n[[server]]\nname = "gunicorn"\nlisten = "tcp"\n'
+    stack = manifest.read_stack(variant_of(tmp_path, "nginx-gunicorn-gthread", own))
+    base = catalog.read().stacks["nginx-gunicorn-gthread"]
+    assert stack.env == {**base.env, "MORE": "1"}
+    assert (stack.values, stack.reason) == (base.values, base.reason)
+    assert [server.name for server in stack.servers] == ["gunicorn", "nginx"]
+    assert (stack.servers[0].listen, stack.servers[0].keepalive) == ("tcp", True)
+    assert [folder.name for folder in stack.folders] == ["mine", "nginx-gunicorn-gthread", "nginx-gunicorn"]
+    assert stack.title == "T"
+
+
+def test_a_variant_has_a_title_of_its_own(tmp_path):
+    path = variant_of(tmp_path, "nginx-uwsgi")
+    path.write_text('base = "nginx-uwsgi"\n')
+    with pytest.raises(BenchError, match="stack needs 'title'"):
+        manifest.read_stack(path)
+
+
+@pytest.mark.parametrize(
+    ("base", "more", "says"),
+    [
+        ("nosuch", "", "base = 'nosuch': no such stack; there are: apache-modwsgi, "),
+        ("../stacks/uwsgi", "", "base = '../stacks/uwsgi': no such stack; there are: "),
+        ("mine", "", "its base leads back to itself: mine -> mine"),
+        (
+            "nginx-uwsgi",
+            '[[server]]\nname = "granian"\n',
+            "[[server]] 'granian': nginx-uwsgi has no such server; it has uwsgi, nginx",
+        ),
+        ("nginx-uwsgi", "[[server]]\n", "[[server]] None: nginx-uwsgi has no such server; it has uwsgi, nginx"),
+    ],
+)
+def test_a_wrong_base_is_told_in_one_line(tmp_path, base, more, says):
+    path = variant_of(tmp_path, base, more)
+    with pytest.raises(BenchError) as caught:
+        manifest.read_stack(path)
+    assert str(caught.value).startswith(f"{path}: {says}")
+    assert "\n" not in str(caught.value)
+
+
+def test_bases_that_lead_in_a_circle_are_told_in_one_line(tmp_path):
+    path = variant_of(tmp_path, "nginx-uwsgi")
+    other = tmp_path / "nginx-uwsgi" / "stack.toml"
+    other.write_text('base = "mine"\n')
+    with pytest.raises(BenchError) as caught:
+        manifest.read_stack(path)
+    assert str(caught.value) == f"{other}: its base leads back to itself: mine -> nginx-uwsgi -> mine"
+
+
 @pytest.mark.parametrize("name", catalog.read().stacks)
 def test_every_stack_is_a_folder_that_explains_itself(name):
     stack = catalog.read().stacks[name]
     assert stack.title
     assert stack.about.endswith(".")
+    files = {server.name: render.server_files(server, compose.Composition(stack, (), {})) for server in stack.servers}
     for server in stack.servers:
         if server.config:
-            assert (stack.folder / server.config).is_file(), f"{name} has no {server.config}"
+            assert server.config in files[server.name], f"{name} has no {server.config}"
             assert server.check, f"{name}: {server.name} has no configuration check"
 
 
@@ -170,23 +227,12 @@ def test_a_cache_of_ones_own_takes_no_service_from_a_layer_that_uses_no_other():
     assert composed.notes == ("fragments: its cache is that of the CACHE_URL given",)
 
 
-def test_an_unknown_name_in_a_template_names_the_file():
-    with pytest.raises(BenchError, match=r"x\.conf: 'nosuch' is undefined; docs/adding-a-stack\.md lists the names"):
-        render.text("{{ nosuch }}", {}, "x.conf")
-
-
-def test_no_template_holds_logic_beyond_a_loop_over_addresses():
-    for path in (paths.DEPLOY / "stacks").rglob("*"):
-        if path.is_file():
-            assert "{% if" not in path.read_text("utf-8"), path
-
-
 def test_a_variant_is_a_stack_of_its_own_with_other_values():
     variant = catalog.read().stack("nginx-cherrypy@processes=25,threads=2")
     assert variant.name == "nginx-cherrypy@processes=25,threads=2"
     assert variant.values == {"processes": 25, "threads": 2}
     assert variant.reason.endswith("; asked for with processes=25,threads=2")
-    assert variant.folder == catalog.read().stacks["nginx-cherrypy"].folder
+    assert variant.folders == catalog.read().stacks["nginx-cherrypy"].folders
 
 
 @pytest.mark.parametrize(
@@ -216,23 +262,6 @@ def test_a_wrong_variant_is_told(name, says):
     assert str(caught.value).startswith(says)
 
 
-def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
-    folder = tmp_path / "values"
-    shutil.copytree(paths.DEPLOY / "values", folder)
-    text = (folder / "production.toml").read_text()
-    assert values.read(folder / "production.toml").names["listener"] == "tls"
-    for right, wrong, says in (
-        ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls"),
-        ("processes = 4", 'processes = "4"', "processes = '4': use a whole number, 1 or more"),
-        ('server_names = "example.org www.example.org"', 'server_names = ""', "server_names = '': use one host name"),
-    ):
-        assert right in text
-        (folder / "production.toml").write_text(text.replace(right, wrong, 1))
-        with pytest.raises(BenchError) as caught:
-            values.read(folder / "production.toml")
-        assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
-
-
 LAYER = '\ntitle = "T"\nplace = "{place}"\nabout = "A"\n'
 
 
@@ -242,16 +271,6 @@ def test_a_layer_has_servers_just_when_it_is_a_front(tmp_path, place, servers):
     path.write_text(LAYER.format(place=place) + servers)
     with pytest.raises(BenchError, match="a layer of place front has a \\[\\[server\\]\\], and no other layer has"):
         manifest.read_layer(path)
-
-
-def test_a_server_in_front_takes_the_front_address():
-    composition = compose.Composition(
-        catalog.read().stack("nginx-gunicorn"), catalog.read().joined_layers("varnish"), {}
-    )
-    assert [server.name for server in composition.servers] == ["gunicorn", "nginx", "varnish"]
-    places = render.Places(*[""] * 10, bind="192.0.2.1", port=80)
-    wiring = render.wire(composition.servers, places, {}, iter([8001]).__next__)
-    assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
 
 
 def test_what_a_layer_declares_holds_where_it_says():

@@ -1,0 +1,81 @@
+"""Values: what they may be, and what is derived from them for the templates."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from bench import paths
+from bench.catalog import catalog, values
+from bench.errors import BenchError
+
+
+def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
+    folder = tmp_path / "values"
+    shutil.copytree(paths.DEPLOY / "values", folder)
+    text = (folder / "production.toml").read_text()
+    assert values.read(folder / "production.toml").names["listener"] == "tls"
+    for right, wrong, says in (
+        ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls"),
+        ("processes = 4", 'processes = "4"', "processes = '4': use a whole number, 1 or more"),
+        ('server_names = "example.org www.example.org"', 'server_names = ""', "server_names = '': use one host name"),
+    ):
+        assert right in text
+        (folder / "production.toml").write_text(text.replace(right, wrong, 1))
+        with pytest.raises(BenchError) as caught:
+            values.read(folder / "production.toml")
+        assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
+
+
+@pytest.mark.parametrize(
+    "names", ["example.org", "a-b.example.org *.example.org", ".example.org localhost", "127.0.0.1 [::1]", "my_host"]
+)
+def test_host_names_that_can_be_served(names):
+    assert catalog.read().values["bench"].changed({"server_names": names}).names["server_names"] == names
+
+
+@pytest.mark.parametrize(
+    "names", ["*", "www.*", "a*.example.org", "*example.org", "a..b", "a.", "~a", "a  b", "a:80", "[]"]
+)
+def test_what_is_no_host_name_is_refused(names):
+    with pytest.raises(BenchError, match=re.escape("*.example.org is every name below example.org")):
+        catalog.read().values["bench"].changed({"server_names": names})
+
+
+@pytest.mark.parametrize(
+    ("names", "served", "refused"),
+    [
+        ("example.org", ["example.org"], ["a.example.org", "exampleXorg", "example.org.evil.test", "xexample.org"]),
+        (
+            "*.example.com",
+            ["a.example.com", "A-1.b.example.com"],
+            ["example.com", ".example.com", "a.example.com.evil.test"],
+        ),
+        (".example.com", ["example.com", "a.example.com"], ["aexample.com", "example.company"]),
+        ("127.0.0.1 [::1]", ["127.0.0.1", "[::1]"], ["127.0.0.11", "127a0a0a1", "::1"]),
+    ],
+)
+def test_the_pattern_of_the_host_names_matches_them_alone(names, served, refused):
+    pattern = values.derived({**catalog.read().values["bench"].names, "server_names": names})["server_names_re"]
+    assert [name for name in served + refused if re.fullmatch(pattern, name)] == served
+    # It stands in quotes, after a semicolon and at the end of a line, and counts no group of its own.
+    assert not set(pattern) & set("\"'; \n")
+    assert re.compile(pattern).groups == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "is_"),
+    [
+        ({"access_log": "off"}, "access", "off"),
+        ({"access_log": "/var/log/access.log"}, "access", "on"),
+        ({"listener": "plain"}, "scheme", "http"),
+        ({"listener": "tls"}, "scheme", "https"),
+        ({"server_names": "example.org www.example.org"}, "server_name", "example.org"),
+        ({"server_names": "*.example.org www.example.org"}, "server_name", "www.example.org"),
+        ({"server_names": "*.example.org"}, "server_name", "example.org"),
+    ],
+)
+def test_what_is_derived_from_the_values(changes, name, is_):
+    assert values.derived({**catalog.read().values["bench"].names, **changes})[name] == is_
