@@ -2,13 +2,80 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
 
 from bench import paths
 from bench.catalog import catalog, compose, manifest
+from bench.host.identity import worker
 from bench.serve import export, render
 
 TEXT = (paths.PROJECT / "docs" / "adding-a-stack.md").read_text("utf-8")
+
+
+# The files that the document shows, each named in its first line, and the commands that it gives.
+FILES = re.findall(r"^```\w+\n(# (deploy/\S+)\n.*?)^```$", TEXT, re.M | re.S)
+COMMANDS = [shlex.split(line, comments=True)[1:] for line in re.findall(r"^python -m bench .+$", TEXT, re.M)]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of the checkout with the files that the document shows."""
+    copy = tmp_path_factory.mktemp("checkout") / "benchapp"
+    shutil.copytree(paths.PROJECT, copy, ignore=_not_of_the_checkout)
+    for text, name in FILES:
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_text(text)
+    worker(copy).give_tree(copy)
+    return copy
+
+
+def _not_of_the_checkout(folder: str, names: list[str]) -> set[str]:
+    top = {"var", "results"} if Path(folder) == paths.PROJECT else set()
+    return {name for name in names if name in top or name.startswith(".") or name == "__pycache__"}
+
+
+def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
+    assert [name for _, name in FILES] == [
+        "deploy/stacks/nginx-waitress/stack.toml",
+        "deploy/stacks/nginx-waitress-one/stack.toml",
+        "deploy/stacks/nginx-waitress-one/nginx.app.conf",
+    ]
+    assert [(words[2], words[3]) for words in COMMANDS] == [
+        ("check", "nginx-waitress"),
+        ("up", "nginx-waitress"),
+        ("verify", "nginx-waitress"),
+        ("check", "nginx-waitress-one"),
+        ("verify", "nginx-waitress-one"),
+    ]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_commands_of_the_document_do_what_it_says(words, checkout, site_url):
+    if not shutil.which("nginx"):
+        pytest.skip("nginx is not installed")
+    env = {**os.environ, "DATABASE_URL": site_url}
+    how = {"cwd": checkout, "env": env, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, *words], **how) as process:
+        if "up" in words:
+            line = process.stdout.readline()
+            try:
+                assert httpx.get(line.removeprefix("ready ").strip()).status_code == 200
+            finally:
+                process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, out + err
+    assert "FAIL" not in out
 
 
 def test_the_names_of_the_document_are_the_names_of_the_templates():
@@ -22,18 +89,20 @@ def test_the_names_of_the_document_are_the_names_of_the_templates():
     assert documented == context.keys() - chosen.names.keys()
 
 
+def test_the_keys_of_the_document_are_the_keys_of_a_stack():
+    table = TEXT[TEXT.index("Keys of the stack:") : TEXT.index("Keys of a `[[server]]`")]
+    documented = re.findall(r"^\| `\W*(\w+)\W*` \|", table, re.M)
+    assert set(documented) | {"name", "folders"} == set(manifest.Stack.__dataclass_fields__) - {"servers"} | {"server"}
+
+
 def test_the_keys_of_the_document_are_the_keys_of_a_server():
-    table = TEXT[TEXT.index("| key | meaning |") : TEXT.index("A stack that cannot use")]
+    table = TEXT[TEXT.index("Keys of a `[[server]]`") : TEXT.index("A server of a second stack")]
     documented = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (.+?) \|", table, re.M)))
     assert set(documented) == set(manifest.Server.__dataclass_fields__)
 
 
-def test_the_example_is_the_stack_it_shows():
-    example = TEXT[TEXT.index("```toml") : TEXT.index("A server that is not in")]
-    assert 'name = "uwsgi"' in example
-    assert catalog.read().stacks["nginx-uwsgi"].title in example
-
-
+from bench.catalog import catalog, compose, manifest
+from bench.host.identity import worker
 def test_the_glossary_has_the_words_of_the_command_line():
     glossary = (paths.PROJECT / "docs" / "glossary.md").read_text("utf-8")
     for word in ("stack", "layer", "service", "size", "workload", "level", "case", "trial", "run", "report"):
