@@ -45,6 +45,7 @@ class Server:
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
     start      argv that runs it in the foreground, a template an item
     check      argv of its own configuration test, or empty
+    good_status  the check's exit status for a good file; 0 but for one server
     bad_output a regular expression that, found in the check's output, means a bad file whatever the exit status
     instances  name of the value that says how many of it to start, each with its own address; empty for one
     env        environment of this server alone
@@ -69,6 +70,7 @@ class Server:
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
+    good_status: int = 0
     bad_output: str = ""
     instances: str = ""
     env: dict[str, str] = field(default_factory=dict)

@@ -29,4 +29,7 @@ def main(args: argparse.Namespace) -> int:
 def _line(finding: Finding) -> str:
     word = "skip" if finding.skipped else "FAIL" if finding.problem else "ok"
     where = f"{finding.stack} {finding.layer} {finding.server}".rstrip()
+    lines = finding.problem.splitlines()
+    if len(lines) > 1:
+        return "\n      ".join([f"{word:4}  {where}:", *lines])
     return f"{word:4}  {where}{': ' + finding.problem if finding.problem else ''}"

@@ -19,11 +19,16 @@ from bench.project import commands
 from bench.serve import deployment, render
 
 TIMEOUT_S = 30
+# A server says why it refuses a file in one line or in several; these are the last ones it prints.
+MAX_LINES = 12
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one server's check under one layer; `problem` is empty when it passed."""
+    """The outcome of one server's check under one layer; `problem` is empty when it passed.
+
+    `problem` has the lines that the server printed, with the templates' paths in place of the rendered files'.
+    """
 
     stack: str
     layer: str
@@ -66,14 +71,19 @@ def _problem(composed: Composition, server: manifest.Server, folder: Path) -> st
     context = render.context_of(server, composed, places, wiring, chosen)
     argv = render.argv(server.check, context, f"{server.name} check")
     env = commands.site_environment("sqlite:///:memory:", folder / "run")
-    return run_check([*who.prefix, *argv], env, server.bad_output)
+    return _with_templates(run_check([*who.prefix, *argv], env, server), server, composed, places.conf)
 
 
-def run_check(argv: list[str], env: dict[str, str], bad_output: str = "") -> str:
-    """The last line of a failed configuration test, or an empty string when it passed.
+def _with_templates(problem: str, server: manifest.Server, composed: Composition, conf: str) -> str:
+    """What a server said, with the path of a template where it named the file rendered from it."""
+    sources = {f"{conf}/{name}": path for name, path in render.server_files(server, composed).items() if path}
+    for name in sorted(sources, key=len, reverse=True):
+        problem = problem.replace(name, str(sources[name].relative_to(paths.DEPLOY.parent)))
+    return problem
 
-    Some servers' status means nothing; for those `bad_output` is what their output holds when a file is bad.
-    """
+
+def run_check(argv: list[str], env: dict[str, str], server: manifest.Server) -> str:
+    """The last lines that a failed configuration test of the server printed, or an empty string when it passed."""
     try:
         done = subprocess.run(
             argv,
@@ -87,8 +97,8 @@ def run_check(argv: list[str], env: dict[str, str], bad_output: str = "") -> str
     except subprocess.TimeoutExpired:
         return f"{' '.join(argv)} did not end within {TIMEOUT_S} s"
     output = (done.stdout + done.stderr).strip()
-    bad = re.search(bad_output, output) if bad_output else done.returncode != 0
-    if not bad:
+    warned = server.bad_output and re.search(server.bad_output, output)
+    if done.returncode == server.good_status and not warned:
         return ""
-    lines = [line for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else f"exit status {done.returncode}"
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    return "\n".join(lines[-MAX_LINES:]) or f"exit status {done.returncode}"

@@ -55,7 +55,6 @@ def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
         ("up", "nginx-waitress"),
         ("verify", "nginx-waitress"),
         ("check", "nginx-waitress-one"),
-        ("verify", "nginx-waitress-one"),
     ]
 
 

@@ -123,7 +123,7 @@ def test_the_servers_accept_the_files(host, stack):
             wiring = render.wire(made.stack.servers, made.places, settings, ports.free_port)
             context = render.context_of(server, made.composition, made.places, wiring, made.values)
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
-            assert config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server.bad_output) == ""
+            assert config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server) == ""
 
 
 @pytest.mark.parametrize("stack", STACKS)
