@@ -12,6 +12,7 @@ Of the requests for a page that is not stored, one renders it and the others wai
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from functools import partial
@@ -30,14 +31,16 @@ from benchapp.caching.render_lock import LockStore, RenderLock, wait_or_lock
 PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9_-]+/){0,20}", re.ASCII)
 MAX_PATH = 200
 
+logger = logging.getLogger(__name__)
+
 
 class PageStore(Protocol):
-    """Where pages are stored. A store that cannot be reached does nothing and raises nothing."""
+    """Where pages are stored. Every method raises OSError for a store that cannot be used."""
 
     locks: LockStore
 
-    def generation(self) -> str | None:
-        """The current generation, or None when nothing can be stored now."""
+    def generation(self) -> str:
+        """The current generation."""
 
     def get(self, path: str) -> bytes | None:
         """The page, as a server would find it now."""
@@ -50,7 +53,10 @@ class PageStore(Protocol):
 
 
 class StorePages:
-    """Middleware that puts each cacheable page into a store; subclasses say which one."""
+    """Middleware that puts each cacheable page into a store; subclasses say which one.
+
+    A store that cannot be used is logged and costs no visitor the page.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -63,13 +69,15 @@ class StorePages:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not (may_store_for(request) and self.has_key(request.path) and _is_our_host(request)):
             return self.get_response(request)
-        generation = self.store.generation()
-        if generation is None:
+        try:
+            generation = self.store.generation()
+        except OSError as error:
+            logger.warning("pages cannot be stored: %s", error)
             return self.get_response(request)
         # The generation is part of the key: nobody waits for a rendering that began before a write.
         digest = md5(request.path.encode(), usedforsecurity=False).hexdigest()
         key = f"render-lock:{generation[:8]}:{digest}"
-        body, lock = wait_or_lock(self.store.locks, key, partial(self.store.get, request.path))
+        body, lock = wait_or_lock(self.store.locks, key, partial(self._find, request.path))
         return self._render(request, generation, lock) if body is None else stored_response(body)
 
     def _render(self, request: HttpRequest, generation: str, lock: RenderLock | None) -> HttpResponse:
@@ -77,11 +85,24 @@ class StorePages:
         try:
             response = self.get_response(request)
             if may_store(response) and has_only_common_headers(response):
-                stored = self.store.put(request.path, response.content, generation)
+                stored = self._put(request.path, response.content, generation)
         finally:
             if lock:
                 lock.release(cached=stored)
         return response
+
+    def _put(self, path: str, body: bytes, generation: str) -> bool:
+        try:
+            return self.store.put(path, body, generation)
+        except OSError as error:
+            logger.warning("page %s not stored: %s", path, error)
+            return False
+
+    def _find(self, path: str) -> bytes | None:
+        try:
+            return self.store.get(path)
+        except OSError:
+            return None
 
     def has_key(self, path: str) -> bool:
         """Whether the server can find a page of that path."""

@@ -7,6 +7,7 @@ with a marker: later requests do not wait.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ Page = TypeVar("Page")
 
 
 class LockStore(Protocol):
-    """Short texts that all workers share and that expire. A store that cannot be reached holds none."""
+    """Short texts that all workers share and that expire. A store that cannot be used may raise OSError."""
 
     def add(self, key: str, value: str, seconds: int) -> bool:
         """Store a text unless there is one; returns whether it was stored."""
@@ -48,10 +49,11 @@ class RenderLock:
 
     def release(self, cached: bool) -> None:
         """Let the others go on: the page is cached for them, or it is not cacheable."""
-        if cached:
-            self.store.delete(self.key)
-        else:
-            self.store.set(self.key, UNCACHEABLE, UNCACHEABLE_TTL_S)
+        with contextlib.suppress(OSError):
+            if cached:
+                self.store.delete(self.key)
+            else:
+                self.store.set(self.key, UNCACHEABLE, UNCACHEABLE_TTL_S)
 
 
 def wait_or_lock(
@@ -60,7 +62,16 @@ def wait_or_lock(
     """The page that another request has rendered meanwhile, or the lock to render it.
 
     With neither, render it without a lock: it is not cacheable, took too long, or the store is down or full.
+    `cached_page` looks the page up; it must not raise.
     """
+    with contextlib.suppress(OSError):
+        return _wait_or_lock(store, key, cached_page)
+    return None, None
+
+
+def _wait_or_lock(
+    store: LockStore, key: str, cached_page: Callable[[], Page | None]
+) -> tuple[Page | None, RenderLock | None]:
     deadline = time.monotonic() + WAIT_S
     misses = 0
     while True:

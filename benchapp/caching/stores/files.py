@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import secrets
 import shutil
@@ -39,48 +38,15 @@ LOCKS = ".locks"  # the directory of the render locks
 MAX_NAME = 200  # bytes of one segment; file systems take 255
 MAX_PATH = 1000  # bytes of a whole path
 
-logger = logging.getLogger(__name__)
-
 
 class StoreInFiles(StorePages):
     """Middleware of the layer `staticgenerator`: stores each cacheable page as a file below the root."""
 
     def open_store(self) -> PageStore:
-        return FileStore(_active_files())
+        return _active_store()
 
     def has_key(self, path: str) -> bool:
-        return self.store.files.file_of(path) is not None
-
-
-class FileStore:
-    """The files as a page store: a full disk or an unusable root is logged and costs no visitor the page."""
-
-    def __init__(self, files: PageFiles) -> None:
-        self.files = files
-        self.locks = FileLocks(files.root / LOCKS)
-
-    def generation(self) -> str | None:
-        try:
-            return self.files.generation()
-        except OSError as error:
-            logger.error("pages cannot be stored in %s: %s", self.files.root, error)
-            return None
-
-    def get(self, path: str) -> bytes | None:
-        try:
-            return self.files.file_of(path).read_bytes()
-        except OSError:
-            return None
-
-    def put(self, path: str, body: bytes, generation: str) -> bool:
-        try:
-            return self.files.store(self.files.file_of(path), body, generation)
-        except OSError as error:
-            logger.error("page %s not stored: %s", path, error)
-            return False
-
-    def purge(self, stale: StalePages) -> None:
-        self.files.purge(stale)
+        return self.store.file_of(path) is not None
 
 
 class FileLocks:
@@ -90,41 +56,35 @@ class FileLocks:
         self.folder = folder
 
     def add(self, key: str, value: str, seconds: int) -> bool:
+        new = self._written(value, seconds)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            new = self._written(key, value, seconds)
-            try:
-                os.link(new, self._file(key))  # atomic, and fails if it is there
-                return True
-            except FileExistsError:
-                if self.get(key) is None:
-                    self.delete(key)  # expired: the next request to try gets it
-                return False
-            finally:
-                new.unlink(missing_ok=True)
-        except OSError:
+            os.link(new, self._file(key))  # atomic, and fails if it is there
+            return True
+        except FileExistsError:
+            if self.get(key) is None:
+                self.delete(key)  # expired: the next request to try gets it
             return False
+        finally:
+            new.unlink(missing_ok=True)
 
     def get(self, key: str) -> str | None:
+        file = self._file(key)
         try:
-            file = self._file(key)
             return file.read_text("ascii") if file.stat().st_mtime > time.time() else None
-        except OSError:
+        except FileNotFoundError:
             return None
 
     def set(self, key: str, value: str, seconds: int) -> None:
-        with contextlib.suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._written(key, value, seconds).replace(self._file(key))
+        self._written(value, seconds).replace(self._file(key))
 
     def delete(self, key: str) -> None:
-        with contextlib.suppress(OSError):
-            self._file(key).unlink(missing_ok=True)
+        self._file(key).unlink(missing_ok=True)
 
     def _file(self, key: str) -> Path:
         return self.folder / key.replace(":", "-")
 
-    def _written(self, key: str, value: str, seconds: int) -> Path:
+    def _written(self, value: str, seconds: int) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
         new = self.folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         new.write_text(value, "ascii")
         until = time.time() + seconds
@@ -132,11 +92,12 @@ class FileLocks:
         return new
 
 
-class PageFiles:
-    """The files below one root."""
+class FileStore:
+    """The pages as files below one root."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.locks = FileLocks(root / LOCKS)
 
     def file_of(self, path: str) -> Path | None:
         """The file of a URL path (decoded, beginning and ending with a slash), or None for a path without one.
@@ -151,16 +112,18 @@ class PageFiles:
         return self.root.joinpath(*segments, INDEX)
 
     def generation(self) -> str:
-        """The current generation. OSError if the root cannot be used."""
         with self._locked(fcntl.LOCK_SH) as lock:
             current = _read(lock)
         return current or self._renew()
 
-    def store(self, file: Path, body: bytes, generation: str) -> bool:
-        """Store a page unless there was a purge since `generation`; returns whether it is stored.
+    def get(self, path: str) -> bytes | None:
+        try:
+            return self.file_of(path).read_bytes()
+        except FileNotFoundError:
+            return None
 
-        A directory that is purged or expires meanwhile takes the page with it, which is as good as a purge.
-        """
+    def put(self, path: str, body: bytes, generation: str) -> bool:
+        file = self.file_of(path)
         temporary = file.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -170,14 +133,14 @@ class PageFiles:
                     return False
                 temporary.replace(file)
                 return True
-        except (FileNotFoundError, FileExistsError):  # mkdir raises the latter when it sees a directory vanish
+        except (FileNotFoundError, FileExistsError):
+            # A directory that was purged or expired took the page with it; mkdir raises FileExistsError then.
             return False
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
     def purge(self, stale: StalePages) -> None:
-        """Remove the files of stale pages and refuse those that are being rendered at this moment."""
         doomed = [self._directory(prefix) for prefix in stale.prefixes]
         files = [self.file_of(path) for path in stale.paths | stale.prefixes]
         with self._locked(fcntl.LOCK_EX) as lock:
@@ -256,11 +219,11 @@ class PageFiles:
 
 def purge(stale: StalePages, **kwargs: object) -> None:
     """Receiver of the layer `staticgenerator`: remove the files of stale pages."""
-    _active_files().purge(stale)
+    _active_store().purge(stale)
 
 
-def _active_files() -> PageFiles:
-    return PageFiles(registry.options("staticgenerator")["root"])
+def _active_store() -> FileStore:
+    return FileStore(registry.options("staticgenerator")["root"])
 
 
 def _is_safe(segment: str) -> bool:

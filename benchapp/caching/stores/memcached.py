@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemcachedStore:
-    """The pages in one memcached. Errors of the connection are logged; no visitor waits long for them."""
+    """The pages in one memcached."""
 
     def __init__(self, address: str, seconds: int) -> None:
         self.seconds = seconds
@@ -45,34 +45,26 @@ class MemcachedStore:
         self.locks = MemcachedLocks(self.guarded)
         self._retry = Retry(self._flush, RETRY_S)
 
-    def generation(self) -> str | None:
-        try:
-            if (current := self.guarded.get(GENERATION)) is None:
-                # `add` lets the first of several workers win.
-                self.guarded.add(GENERATION, secrets.token_hex(16), noreply=False)
-                current = self.guarded.get(GENERATION)
-        except (OSError, MemcacheError) as error:
-            logger.warning("memcached: %s", error)
-            return None
-        return current.decode("ascii") if current else None
+    def generation(self) -> str:
+        if (current := self.guarded.get(GENERATION)) is None:
+            # `add` lets the first of several workers win.
+            self.guarded.add(GENERATION, secrets.token_hex(16), noreply=False)
+            current = self.guarded.get(GENERATION)
+        if current is None:
+            raise OSError("memcached does not take the generation")
+        return current.decode("ascii")
 
     def get(self, path: str) -> bytes | None:
-        try:
-            return self.guarded.get(_key(path))
-        except (OSError, MemcacheError):
-            return None
+        return self.guarded.get(_key(path))
 
     def put(self, path: str, body: bytes, generation: str) -> bool:
-        try:
-            self._add_to_index(path)
-            expire = _expiry(self.seconds)
-            if self.generation() == generation and self.guarded.set(_key(path), body, expire=expire, noreply=False):
-                if self.generation() == generation:
-                    return True
-                # A purge between the lines above has not seen the page.
-                self.client.delete(_key(path), noreply=False)
-        except (OSError, MemcacheError) as error:
-            logger.warning("memcached: page %s not stored: %s", path, error)
+        self._add_to_index(path)
+        expire = _expiry(self.seconds)
+        if self.generation() == generation and self.guarded.set(_key(path), body, expire=expire, noreply=False):
+            if self.generation() == generation:
+                return True
+            # A purge between the lines above has not seen the page.
+            self.guarded.delete(_key(path), noreply=False)
         return False
 
     def purge(self, stale: StalePages) -> None:
@@ -116,7 +108,10 @@ class MemcachedStore:
 
 
 class GuardedClient:
-    """The commands of a client behind a circuit breaker: after a timeout each raises TimeoutError for a moment."""
+    """The commands of a client behind a circuit breaker: after a timeout each fails at once for a moment.
+
+    They raise OSError whatever goes wrong.
+    """
 
     def __init__(self, client: PooledClient) -> None:
         self._client = client
@@ -133,6 +128,8 @@ class GuardedClient:
             except TimeoutError:
                 self._breaker.trip()
                 raise
+            except MemcacheError as error:
+                raise OSError(f"memcached: {error}") from error
 
         return guarded
 
@@ -144,23 +141,17 @@ class MemcachedLocks:
         self.client = client
 
     def add(self, key: str, value: str, seconds: int) -> bool:
-        return bool(self._try(self.client.add, key, value, expire=seconds, noreply=False))
+        return bool(self.client.add(key, value, expire=seconds, noreply=False))
 
     def get(self, key: str) -> str | None:
-        value = self._try(self.client.get, key)
+        value = self.client.get(key)
         return value.decode("ascii") if value else None
 
     def set(self, key: str, value: str, seconds: int) -> None:
-        self._try(self.client.set, key, value, expire=seconds, noreply=False)
+        self.client.set(key, value, expire=seconds, noreply=False)
 
     def delete(self, key: str) -> None:
-        self._try(self.client.delete, key, noreply=False)
-
-    def _try(self, command: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except (OSError, MemcacheError):
-            return None
+        self.client.delete(key, noreply=False)
 
 
 class StoreInMemcached(StorePages):

@@ -35,7 +35,7 @@ class UwsgiStore:
         self.seconds = seconds
         self.locks = UwsgiLocks()
 
-    def generation(self) -> str | None:
+    def generation(self) -> str:
         current = uwsgi.cache_get(GENERATION, CACHE)
         if current is None:
             with _locked():

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.caching import registry
-from benchapp.caching.stores.files import PageFiles
+from benchapp.caching.stores.files import FileStore
 
 # Between two sweeps the pages may exceed the limit of their room.
 MAX_INTERVAL_S = 30
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         if not registry.is_active("staticgenerator"):
             raise CommandError("the layer is off: set CACHING_STATICGENERATOR_ROOT to the directory of its pages")
-        pages = PageFiles(registry.options("staticgenerator")["root"])
+        pages = FileStore(registry.options("staticgenerator")["root"])
         if options["once"]:
             removed, stay = pages.expire(settings.CACHING_SECONDS, max_bytes())
             self.stdout.write(f"{removed} removed, {stay} stay in {pages.root}")
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             expire_until_stopped(pages, settings.CACHING_SECONDS)
 
 
-def expire_until_stopped(pages: PageFiles, seconds: int) -> None:
+def expire_until_stopped(pages: FileStore, seconds: int) -> None:
     """Sweep at least ten times within the time to live; each sweep removes what the next would find too old."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

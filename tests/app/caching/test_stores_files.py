@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory, override_settings
 
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.stores.files import GENERATION, LOCKS, PageFiles, StoreInFiles
+from benchapp.caching.stores.files import GENERATION, LOCKS, FileStore, StoreInFiles
 from benchapp.management.commands import expirepages
 from benchapp.models import Comment, Post
 from tests.app.conftest import Rows, account
@@ -33,8 +33,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def pages(root: Path) -> PageFiles:
-    return PageFiles(root)
+def pages(root: Path) -> FileStore:
+    return FileStore(root)
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def files(root: Path) -> list[str]:
     return sorted(str(path) for path in found if str(path) != GENERATION and path.parts[0] != LOCKS)
 
 
-def keep(pages: PageFiles, *paths: str, body: bytes = b"page") -> None:
+def keep(pages: FileStore, *paths: str, body: bytes = b"page") -> None:
     for path in paths:
-        assert pages.store(pages.file_of(path), body, pages.generation())
+        assert pages.put(path, body, pages.generation())
 
 
 def layer_settings(root: Path) -> override_settings:
@@ -184,7 +184,7 @@ def test_an_unusable_root_costs_no_reader_anything(tmp_path: Path, caplog):
     with layer_settings(blocked / "pages"):
         response = StoreInFiles(lambda _: HttpResponse(HTML))(RequestFactory().get("/posts/"))
     assert response.content.decode() == HTML
-    assert "pages cannot be stored in" in caplog.text
+    assert "pages cannot be stored: " in caplog.text
 
 
 # -- names -------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("path", HOSTILE)
-def test_names_that_get_no_file(pages: PageFiles, path: str):
+def test_names_that_get_no_file(pages: FileStore, path: str):
     assert pages.file_of(path) is None
 
 
@@ -227,7 +227,7 @@ def test_hostile_urls_are_answered_and_leave_no_file(layer: None, db: None, clie
     assert [entry.name for entry in root.parent.iterdir() if entry != root] == []
 
 
-def test_names_below_the_root_and_no_two_alike(pages: PageFiles, root: Path):
+def test_names_below_the_root_and_no_two_alike(pages: FileStore, root: Path):
     paths = ["/", "/a/", "/A/", "/a/b/", "/a b/", "/a%20b/", "/é/", "/a:b/", "/-/", f"/{'a' * 200}/", "/~/"]
     found = [pages.file_of(path) for path in paths]
     assert len(set(found)) == len(paths)
@@ -241,13 +241,13 @@ def test_names_below_the_root_and_no_two_alike(pages: PageFiles, root: Path):
 # -- purging -----------------------------------------------------------------------------------------
 
 
-def test_purge_takes_exact_paths_and_what_lies_below_prefixes(pages: PageFiles, root: Path):
+def test_purge_takes_exact_paths_and_what_lies_below_prefixes(pages: FileStore, root: Path):
     keep(pages, "/", "/posts/", "/posts/page/2/", "/posts/1/", "/posts/1/page/2/", "/posts/10/", "/comments/")
     pages.purge(StalePages(frozenset({"/", "/posts/"}), frozenset({"/posts/page/", "/posts/1/"})))
     assert files(root) == ["comments/index.html", "posts/10/index.html"]
 
 
-def test_purge_of_everything_keeps_the_root_usable(pages: PageFiles, root: Path):
+def test_purge_of_everything_keeps_the_root_usable(pages: FileStore, root: Path):
     keep(pages, "/", "/posts/", "/posts/page/2/")
     pages.purge(StalePages(prefixes=frozenset({"/"})))
     assert files(root) == []
@@ -255,7 +255,7 @@ def test_purge_of_everything_keeps_the_root_usable(pages: PageFiles, root: Path)
     assert files(root) == ["posts/index.html"]
 
 
-def test_purge_of_what_was_never_kept_is_quiet(pages: PageFiles, root: Path):
+def test_purge_of_what_was_never_kept_is_quiet(pages: FileStore, root: Path):
     pages.purge(StalePages(frozenset({"/posts/1/"}), frozenset({"/posts/page/", "/", "/../"})))
     assert files(root) == []
 
@@ -290,7 +290,7 @@ def test_nothing_is_written_when_the_layer_is_off(
 def test_a_slow_rendering_does_not_bring_old_data_back(root: Path, stale: StalePages):
     def slow(request: HttpRequest) -> HttpResponse:
         response = HttpResponse("old")
-        PageFiles(root).purge(stale)  # somebody writes and commits while this page is made
+        FileStore(root).purge(stale)  # somebody writes and commits while this page is made
         return response
 
     with layer_settings(root):
@@ -300,15 +300,15 @@ def test_a_slow_rendering_does_not_bring_old_data_back(root: Path, stale: StaleP
     assert (root / "posts" / "index.html").read_text() == "new"
 
 
-def test_a_root_emptied_by_hand_is_a_new_generation(pages: PageFiles, root: Path):
+def test_a_root_emptied_by_hand_is_a_new_generation(pages: FileStore, root: Path):
     generation = pages.generation()
     (root / GENERATION).unlink()
-    assert not pages.store(pages.file_of("/posts/"), b"old", generation)
+    assert not pages.put("/posts/", b"old", generation)
     assert pages.generation() != generation
     assert files(root) == []
 
 
-def test_a_directory_purged_under_a_writer_takes_the_page_with_it(pages: PageFiles, root: Path, monkeypatch):
+def test_a_directory_purged_under_a_writer_takes_the_page_with_it(pages: FileStore, root: Path, monkeypatch):
     keep(pages, "/posts/page/2/")
     generation, write_bytes = pages.generation(), Path.write_bytes
 
@@ -318,11 +318,11 @@ def test_a_directory_purged_under_a_writer_takes_the_page_with_it(pages: PageFil
         return written
 
     monkeypatch.setattr(Path, "write_bytes", write_and_lose)
-    assert not pages.store(pages.file_of("/posts/page/3/"), b"old", generation)
+    assert not pages.put("/posts/page/3/", b"old", generation)
     assert files(root) == []
 
 
-def test_readers_never_see_part_of_a_page(pages: PageFiles, root: Path):
+def test_readers_never_see_part_of_a_page(pages: FileStore, root: Path):
     """Eight readers, two writers and a purger on one page for a while."""
     file = pages.file_of("/posts/")
     bodies = {letter.encode() * 200_000 for letter in "abcd"}
@@ -341,7 +341,7 @@ def test_readers_never_see_part_of_a_page(pages: PageFiles, root: Path):
     def write() -> None:
         while not stop.is_set():
             for body in bodies:
-                pages.store(file, body, pages.generation())
+                pages.put("/posts/", body, pages.generation())
 
     def purge() -> None:
         while not stop.is_set():
@@ -368,16 +368,16 @@ import sys
 from pathlib import Path
 import django
 django.setup()
-from benchapp.caching.stores.files import PageFiles
-pages = PageFiles(Path(sys.argv[1]))
+from benchapp.caching.stores.files import FileStore
+pages = FileStore(Path(sys.argv[1]))
 print("writing", flush=True)
 while True:
     for number in range(1, 50):
-        pages.store(pages.file_of(f"/posts/{number}/"), b"x" * 300_000, pages.generation())
+        pages.put(f"/posts/{number}/", b"x" * 300_000, pages.generation())
 """
 
 
-def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: PageFiles):
+def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: FileStore):
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}
     for _ in range(3):
         command = [sys.executable, "-c", WRITER, str(root)]
@@ -405,7 +405,7 @@ def make_old(file: Path, seconds: float) -> None:
     os.utime(file, (moment, moment))
 
 
-def test_old_pages_leftovers_and_empty_directories_expire(pages: PageFiles, root: Path):
+def test_old_pages_leftovers_and_empty_directories_expire(pages: FileStore, root: Path):
     keep(pages, "/", "/posts/", "/posts/page/2/", "/comments/page/9/")
     (root / "posts" / ".tmp-1").write_bytes(b"half")
     for name in ["posts/page/2/index.html", "comments/page/9/index.html", "posts/.tmp-1", GENERATION]:
@@ -430,7 +430,7 @@ def test_expirepages_without_the_layer_says_what_to_set(db: None):
         call_command("expirepages", "--once")
 
 
-def test_expirepages_keeps_pages_within_the_time_to_live_and_stops_when_told(root: Path, pages: PageFiles):
+def test_expirepages_keeps_pages_within_the_time_to_live_and_stops_when_told(root: Path, pages: FileStore):
     keep(pages, "/posts/")
     environment = os.environ | {"CACHING_STATICGENERATOR_ROOT": str(root), "BENCHAPP_CACHE_SECONDS": "1"}
     command = [sys.executable, "manage.py", "expirepages"]
@@ -447,7 +447,7 @@ def test_expirepages_keeps_pages_within_the_time_to_live_and_stops_when_told(roo
 
 @pytest.mark.parametrize(("seconds", "interval"), [(60, 6), (86_400, 30)])
 def test_expirepages_looks_after_the_room_also_when_the_time_to_live_is_long(
-    pages: PageFiles, monkeypatch: pytest.MonkeyPatch, seconds: int, interval: int
+    pages: FileStore, monkeypatch: pytest.MonkeyPatch, seconds: int, interval: int
 ):
     waited: list[float] = []
 
@@ -464,7 +464,7 @@ def test_expirepages_looks_after_the_room_also_when_the_time_to_live_is_long(
     assert waited == [interval]
 
 
-def test_the_oldest_pages_go_when_all_take_more_room_than_they_may(pages: PageFiles, root: Path):
+def test_the_oldest_pages_go_when_all_take_more_room_than_they_may(pages: FileStore, root: Path):
     keep(pages, "/a/", "/b/", "/c/", body=b"x" * 1000)
     for number, name in enumerate("abc"):
         os.utime(root / name / "index.html", (time.time() - 30 + number,) * 2)
@@ -472,18 +472,18 @@ def test_the_oldest_pages_go_when_all_take_more_room_than_they_may(pages: PageFi
     assert files(root) == ["b/index.html", "c/index.html"]
 
 
-def test_a_writer_that_is_killed_leaves_no_page_and_its_half_goes_when_its_time_is_up(pages: PageFiles, root: Path):
+def test_a_writer_that_is_killed_leaves_no_page_and_its_half_goes_when_its_time_is_up(pages: FileStore, root: Path):
     killed = """
 import os, pathlib, signal, sys
-from benchapp.caching.stores.files import PageFiles
+from benchapp.caching.stores.files import FileStore
 def half(path, body):
     with open(path, "wb") as file:
         file.write(body[: len(body) // 2])
         file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
 pathlib.Path.write_bytes = half
-pages = PageFiles(pathlib.Path(sys.argv[1]))
-pages.store(pages.file_of("/a/"), b"page" * 1000, pages.generation())
+pages = FileStore(pathlib.Path(sys.argv[1]))
+pages.put("/a/", b"page" * 1000, pages.generation())
 """
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings", "DATABASE_URL": "sqlite://:memory:"}
     prelude = "import django; django.setup()"
