@@ -6,16 +6,16 @@ from django import forms
 
 from benchapp.models import Comment
 
-LONGEST_COMMENT = 2_000  # characters
+MAX_COMMENT = 2_000  # characters
 RATINGS = [(5, "5 · superb"), (4, "4 · good"), (3, "3 · fair"), (2, "2 · weak"), (1, "1 · poor")]
 
 
 class CommentForm(forms.ModelForm):
-    """A comment with its rating; who writes it and on which post is not for the form to say."""
+    """A comment with its rating; the view sets its author and its post."""
 
     body = forms.CharField(
         label="Your comment",
-        max_length=LONGEST_COMMENT,
+        max_length=MAX_COMMENT,
         widget=forms.Textarea(attrs={"rows": 5}),
         error_messages={"required": "Write a few words before you post."},
     )

@@ -1,9 +1,8 @@
-"""What the home page shows: ten lists and four single values, each one query, each asked for lazily.
+"""The contents of the home page: ten lists and four single values, each one lazy query.
 
-The template puts every list inside a {% cache %} tag and calls the method there; the single values go
-through `caching.fragments.cached_value`. With that layer on, a warm page runs no query. Without it every query
-reads a few rows off one end of an index, whatever the size of the tables; only the archive counts rows,
-those of six months, inside an index.
+The template calls each list inside a {% cache %} tag; the single values go through `caching.fragments.cached_value`.
+With the layer `fragments` a warm page runs no query. Without it every query reads a few rows from one end of an index,
+whatever the size of the tables; only the archive counts rows, those of six months, inside an index.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ FRAGMENTS = (
 )
 VALUES = ("total_authors", "total_posts", "total_comments", "latest_comment_time")
 LATEST = 5  # comments under "latest"
-# Five-star comments and cities are looked for among this many of the newest rows, so that a rare find stays cheap.
+# Five-star comments and cities are searched among this many of the newest rows: a rare match stays cheap.
 RECENT_COMMENTS = 2_000
 RECENT_AUTHORS = 200
 
@@ -92,7 +91,7 @@ class Home:
         return Post.objects.only("title", "comment_count").order_by("-comment_count", "-id")[:6]
 
     def archive_pick(self) -> Post | None:
-        """A post from the first third of the archive, another one after every third new post."""
+        """A post from the first third of the archive; it changes with every third new post."""
         newest = Subquery(Post.objects.order_by("-id").values("id")[:1])
         return Post.objects.select_related("author").filter(id__gte=newest / 3).order_by("id").first()
 
@@ -101,7 +100,7 @@ class Home:
         if self.latest_comment_time is None:
             return []
         starts = list(_months_back(self.latest_comment_time, ARCHIVE_MONTHS))
-        # The newest month has no end: what was published after it belongs to the same end of the list.
+        # The newest month has no end: posts after it count in it.
         ends = [None, *starts[:-1]]
         first, *others = map(_posts_between, starts, ends)
         counts = [row["posts"] for row in first.union(*others, all=True).order_by("-start")]
@@ -122,7 +121,7 @@ class Home:
         return _with_post(Comment.objects.order_by("-id"))[:LATEST]
 
     def five_stars(self) -> QuerySet[Comment]:
-        """The newest comments with five stars, but for those that `latest_comments` shows."""
+        """The newest comments with five stars, without those that `latest_comments` shows."""
         ids = Comment.objects.order_by("-id").values("id")
         shown, newest = Subquery(ids[LATEST - 1 : LATEST]), Subquery(ids[:1])
         found = Comment.objects.filter(rating=5, id__lt=shown, id__gt=newest - RECENT_COMMENTS)
@@ -135,7 +134,7 @@ def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:
 
 
 def _posts_between(start: datetime, end: datetime | None) -> QuerySet[Post]:
-    """The number of posts of a month beside its start: a walk along a piece of the index, without the rows."""
+    """The start of a month and its number of posts: a scan of one range of the index, without the rows."""
     within = Q(published__gte=start) if end is None else Q(published__gte=start, published__lt=end)
     months = Post.objects.order_by().filter(within).annotate(start=Value(start, DateTimeField()))
     return months.values("start").annotate(posts=Count("*"))

@@ -10,7 +10,7 @@ NEIGHBOURS = 2
 
 
 class NumberedPage(Protocol):
-    """What a page of `benchapp.pagination` has, as far as links go."""
+    """The part of a page of `benchapp.pagination` that links need."""
 
     number: int
     num_pages: int
@@ -25,7 +25,7 @@ class Pager:
     anchor: str = ""
 
     def url(self, number: int) -> str:
-        """The one URL of a page: the first page is the list's own."""
+        """The URL of a page; the first page has the URL of the list."""
         return page_url(self.base, number) + self.anchor
 
     @property
@@ -46,11 +46,11 @@ class Pager:
 
     @property
     def jump(self) -> str:
-        """Where the form that asks for a page number sends it."""
+        """The URL of the form that asks for a page number."""
         return f"{self.base}jump/"
 
     def neighbours(self) -> Iterator[tuple[int, str, bool]]:
-        """A few page numbers around this one, each with its URL and whether a narrow screen can do without."""
+        """A few page numbers around this one, each with its URL and whether a narrow screen hides it."""
         nearest = max(1, self.page.number - NEIGHBOURS)
         farthest = min(self.page.num_pages, self.page.number + NEIGHBOURS)
         for number in range(nearest, farthest + 1):

@@ -1,4 +1,4 @@
-"""URLs of the site. Page numbers stand in the path, so that files, cache keys and proxies hash alike."""
+"""URLs of the site. Page numbers are in the path, so that a path alone is the key of a page in every cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchapp import views
 
 
 class PositiveConverter:
-    """A number from 1 that fits a 64-bit column, in its one spelling: no sign, no leading zero."""
+    """A number from 1 that fits a 64-bit column, without sign and leading zero: each page has one URL."""
 
     regex = "[1-9][0-9]{0,17}"
 

@@ -1,5 +1,5 @@
-"""Pages and writes for those who prove that a stack or a layer is right.
+"""An app beside the site, for `verify`: views that read and write inside a worker, and the instrument's commands.
 
-They exist only where BENCHAPP_PROBES is 1, which production values never set. Pages here are pages of the site like
-any other: every layer treats them by the same rules, which is what they are for.
+It is installed only where BENCHAPP_PROBES is 1, which production values never set. Its pages are pages of the site like
+any other: every caching layer treats them by the same rules, which is what they are for. The site never imports it.
 """

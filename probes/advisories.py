@@ -1,7 +1,7 @@
-"""Answers of the kinds that Django's advisories on caching are about: what was wrong was that they were kept.
+"""Responses that Django's security advisories on caching are about: faulty caches stored them.
 
-Each is written by hand into the headers, past the helpers of Django that would tidy it. Every answer says who asked, as
-far as the advisory is about it, so that whoever gets another's answer can tell.
+The headers are written by hand, because Django's helpers would tidy them. A response names its visitor where the
+advisory is about that, so a visitor can tell a response that was meant for another.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COOKIE = "probe"
 @cache_public_page
 @render_id
 def advisory(request: HttpRequest, kind: str, name: str) -> HttpResponse:
-    """The answer of a kind; a new `name` is a page nobody has asked for."""
+    """The response of a kind; the page of a new `name` is not cached yet."""
     try:
         return KINDS[kind](request)
     except KeyError:
@@ -34,7 +34,7 @@ def advisory(request: HttpRequest, kind: str, name: str) -> HttpResponse:
 
 
 def _form(request: HttpRequest) -> HttpResponse:
-    """A page for anybody with a form: the visitor's own CSRF token is in it."""
+    """A public page with a form, which holds the visitor's own CSRF token."""
     page = probe_page([("method", request.method)])
     form = '<form method="post"><input type="hidden" name="csrfmiddlewaretoken" value="{}"></form>'
     page.write(format_html(form, get_token(request)))
@@ -42,7 +42,7 @@ def _form(request: HttpRequest) -> HttpResponse:
 
 
 def _session(request: HttpRequest) -> HttpResponse:
-    """A page, kept for a download, that is about whoever has this cookie."""
+    """A private page for the visitor with this session cookie, as a download."""
     page = probe_page([("session", request.COOKIES.get(settings.SESSION_COOKIE_NAME, "nobody"))])
     page.headers["Vary"] = "Cookie"
     page.headers["Cache-Control"] = "private"
@@ -55,14 +55,14 @@ def _echo_query(request: HttpRequest) -> HttpResponse:
 
 
 def _saves_session(request: HttpRequest) -> HttpResponse:
-    """A public page that gives everybody a session cookie and does not say that it varies with it."""
+    """A public page that sets a session cookie without `Vary: Cookie`."""
     page = probe_page([])
     page.headers["Set-Cookie"] = f"sessionid={secrets.token_hex(16)}; Path=/probe/; HttpOnly"
     return page
 
 
 def _sets_cookie(request: HttpRequest) -> HttpResponse:
-    """A page that varies with the cookie and sets one, whatever other cookies the visitor has."""
+    """A page that varies with the cookie and sets one, whatever cookies the visitor has."""
     page = probe_page([])
     page.headers["Vary"] = "Cookie"
     page.set_cookie(COOKIE, secrets.token_hex(16), path="/probe/")
@@ -71,7 +71,7 @@ def _sets_cookie(request: HttpRequest) -> HttpResponse:
 
 def _sets_cookie_spaced(request: HttpRequest) -> HttpResponse:
     page = _sets_cookie(request)
-    # No space at an end: a header of that form is refused by some servers, and stripped by others.
+    # No space at either end: some servers refuse such a header, others strip it.
     page.headers["Vary"] = "Accept-Encoding ,  Cookie"
     return page
 
@@ -86,12 +86,12 @@ def _with(header: str, value: str) -> Callable[[HttpRequest], HttpResponse]:
 
 
 def _authorized(request: HttpRequest) -> HttpResponse:
-    """A page that is about whoever is authorized, and says so nowhere in its headers."""
+    """A page for the authorized visitor, without a header that says so."""
     return probe_page([("authorization", request.headers.get("Authorization", "nobody"))])
 
 
 def _varies(request: HttpRequest) -> HttpResponse:
-    """A page that varies with a header, and differs for one that is absent and one that is empty."""
+    """A page that varies with a header, and differs between an absent and an empty one."""
     value = request.META.get("HTTP_X_PROBE")
     page = probe_page([("x-probe", "absent" if value is None else f"[{value}]")])
     page.headers["Vary"] = "X-Probe"

@@ -1,4 +1,4 @@
-"""The site from inside a worker, for those who prove that a stack is right."""
+"""The site from inside a worker, to verify a stack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 @never_cache
 @require_safe
 def failure(request: HttpRequest) -> JsonResponse:
-    """Always fails, to show what a visitor is told when a view does."""
+    """Always fails, to show the page that a visitor gets when a view does."""
     raise RuntimeError("a probe asked for this failure")
 
 

@@ -1,4 +1,4 @@
-"""Pages that anybody may read. Each shows what it was asked for and the id of its rendering."""
+"""Public pages. Each shows the request it was rendered for and the id of its rendering."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from django.views.decorators.http import require_http_methods
 from benchapp.views import page
 from probes.rendered import probe_page
 
-# Above the limit of an item in memcached as it comes, 1 MB.
+# Above the default item limit of memcached, 1 MB.
 LARGE_BYTES = 1_200_000
-# As much as a small page of the site.
+# Makes the page as long as a small page of the site.
 FILLING = "These words make the page as long as a page is. " * 40
 
 
@@ -34,7 +34,7 @@ def rendered(request: HttpRequest, body: str = FILLING) -> HttpResponse:
 
 @page
 def plain(request: HttpRequest, name: str) -> HttpResponse:
-    """A page of any name: what can be kept of the site, and under whatever URL."""
+    """A page of any name: shows which URLs a cache can store."""
     return rendered(request)
 
 
@@ -47,7 +47,7 @@ def large(request: HttpRequest, name: str) -> HttpResponse:
 
 @page
 def coded(request: HttpRequest, name: str) -> HttpResponse:
-    """A page that the application itself sends compressed to whom accepts it: br, gzip or as it is."""
+    """A page that the application itself compresses with br or gzip, as the client accepts."""
     response = rendered(request)
     patch_vary_headers(response, ["Accept-Encoding"])
     accepted = {part.partition(";")[0].strip() for part in request.META.get("HTTP_ACCEPT_ENCODING", "").split(",")}
@@ -62,5 +62,5 @@ def coded(request: HttpRequest, name: str) -> HttpResponse:
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST", "PUT", "DELETE"])
 def form(request: HttpRequest, name: str) -> HttpResponse:
-    """A page that answers other methods than GET with 200 too, and says which it was."""
+    """A page that answers every method with 200, and shows which one it was."""
     return page(rendered)(request) if request.method in ("GET", "HEAD") else rendered(request)

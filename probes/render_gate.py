@@ -1,4 +1,4 @@
-"""Gates that hold up whoever comes to one while it is closed: a directory each, which all workers see."""
+"""Cross-process barriers, one directory each: requests block while it exists. All workers see them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ import time
 import uuid
 from pathlib import Path
 
-# A gate that nobody opens lets go after so many seconds: the request that would open it may have been given to the very
-# worker that waits at it.
-GATE_S = 0.5
+# Requests wait this long at most: the request that opens the gate may have gone to the very worker that waits.
+MAX_WAIT_S = 0.5
 POLL_S = 0.005
 
 
 def close(pk: int) -> None:
-    """Close the gate of an author, which is open."""
+    """Close the open gate of an author."""
     _folder(pk).mkdir(mode=0o700)
 
 
 def waiting(pk: int) -> int:
-    """How many wait at it."""
+    """The number of requests that wait at the gate."""
     return len(list(_folder(pk).glob("*")))
 
 
-def open_again(pk: int) -> None:
-    """Let go whoever waits."""
+def reopen(pk: int) -> None:
+    """Open the gate: the waiting requests go on."""
     folder = _folder(pk)
-    # Moved away first: removed where it is, it would stay when somebody arrives meanwhile.
+    # Renamed first: a request that arrives during the removal would keep the directory alive.
     gone = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
         folder.rename(gone)
@@ -36,8 +35,8 @@ def open_again(pk: int) -> None:
 
 
 def wait_at(pk: int) -> None:
-    """Wait until the gate is opened; not at all where it is open."""
-    folder, deadline = _folder(pk), time.monotonic() + GATE_S
+    """Wait until the gate opens; return at once if it is open."""
+    folder, deadline = _folder(pk), time.monotonic() + MAX_WAIT_S
     with contextlib.suppress(FileNotFoundError):
         (folder / uuid.uuid4().hex).touch()
         while folder.exists() and time.monotonic() < deadline:
@@ -45,5 +44,5 @@ def wait_at(pk: int) -> None:
 
 
 def _folder(pk: int) -> Path:
-    """The gate is closed while it exists."""
+    """The directory that exists while the gate is closed."""
     return Path(tempfile.gettempdir(), f"benchapp-gate-{pk}")

@@ -1,4 +1,4 @@
-"""Pages of the probes: small, whole, and naming their own rendering."""
+"""The HTML of the probes' pages: small, complete, with the id of its rendering."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.utils.html import format_html, format_html_join
 
 
 def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
-    """A page of paragraphs, each an id with its text; the first is the rendering's own id, as X-Render-Id has it.
+    """A page of paragraphs, each an id with its text; the first is the id of the rendering, as in X-Render-Id.
 
-    What a cache keeps of a page may be its bytes alone, so a HIT is proved by what the page itself says.
+    A cache may store the body alone, so the body itself must prove a cache hit.
     """
     render_id = uuid.uuid4().hex
     body = format_html_join("\n", '<p id="{}">{}</p>', [("render-id", render_id), *lines])

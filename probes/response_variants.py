@@ -1,4 +1,4 @@
-"""Pages that no shared cache may keep, each for one reason, and pages that it may keep only with what they say."""
+"""Pages that a shared cache must not store, each for one reason, or may store only with all their headers."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def with_headers(headers: Mapping[str, str]) -> Change:
 
 
 def streaming(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """The page in pieces."""
+    """The page as a stream."""
     text = response.content
     pieces = [text[start : start + 500] for start in range(0, len(text), 500)]
     return StreamingHttpResponse(pieces, headers=_id(response))
 
 
 def breaking(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """The page in pieces, of which the last never comes: the rendering fails on the way."""
+    """The page as a stream that breaks off: the rendering fails half way."""
 
     def pieces() -> Iterator[bytes]:
         yield response.content[: len(response.content) // 2]
-        raise ConnectionAbortedError("a probe that breaks off, as it was asked to")
+        raise ConnectionAbortedError("a probe that breaks off on request")
 
     return StreamingHttpResponse(pieces(), headers=_id(response))
 
 
 def set_cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """The page with a cookie for who asked."""
+    """The page with a cookie for the visitor."""
     response.set_cookie("visitor", response.headers["X-Render-Id"])
     return response
 
@@ -71,7 +71,7 @@ def token(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 def latin(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """The page in another charset, in which it is other bytes."""
+    """The page in another charset."""
     text = response.text.replace("These words", "Ces mots d\u00e9j\u00e0 vus", 1)
     return HttpResponse(text.encode("latin-1"), "text/html; charset=iso-8859-1", headers=_id(response))
 
@@ -120,8 +120,8 @@ STATUSES = {
     "status-500": with_status(500),
     "status-503": with_status(503),
 }
-# What a page says of itself beyond what all pages of the site say: a kept one says it too, or is not kept.
-SAYING = {
+# Headers that other pages of the site do not have: a cached copy has them too, or is not stored.
+OWN_HEADERS = {
     "own-policy": with_headers({"Content-Security-Policy": "default-src 'none'"}),
     "own-headers": with_headers({"Content-Language": "fr", "X-Robots-Tag": "noindex", "Link": "</>; rel=canonical"}),
     "etag": with_headers({"ETag": '"an-etag"', "Last-Modified": "Sat, 01 Nov 2025 10:00:00 GMT"}),
@@ -133,7 +133,7 @@ KINDS: dict[str, Change] = {
     **{name: with_headers({"Cache-Control": value}) for name, value in CONTROLS.items()},
     **{name: with_headers({"Vary": value}) for name, value in VARIES.items()},
     **STATUSES,
-    **SAYING,
+    **OWN_HEADERS,
     "streaming": streaming,
     "breaking": breaking,
     "set-cookie": set_cookie,
@@ -144,7 +144,7 @@ KINDS: dict[str, Change] = {
 
 @page
 def variant(request: HttpRequest, kind: str, name: str) -> HttpResponse:
-    """A page with one thing about it that no other page of the site has."""
+    """A page with one property that no other page of the site has."""
     if kind not in KINDS:
         raise Http404("no such kind")
     return KINDS[kind](request, rendered(request))

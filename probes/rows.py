@@ -1,7 +1,7 @@
-"""Writes inside the running site: an author with a post and comments, made, changed and removed again by request.
+"""Writes inside the running site: requests create, change and remove an author with a post and comments.
 
-Nothing else can be written here: every address names an author that `make` has made. Each request answers with what
-the site's pages must say from now on.
+Nothing else can be written here: every URL names an author that `create` has made. Each response has what the site's
+pages must show from now on.
 """
 
 from __future__ import annotations
@@ -28,56 +28,55 @@ from benchapp.views import page
 from probes import render_gate
 from probes.rendered import probe_page
 
-# Names that nobody has: a person's row must never pass for one of these.
+# Names that no person has: a person's row must never be taken for one of these.
 PREFIX = "probe-"
 NAME = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
 # Characters of the body of a large page.
-LARGE = 90_000
+LARGE_CHARACTERS = 90_000
 
 
 @never_cache
 @require_POST
 @transaction.atomic
-def make(request: HttpRequest) -> JsonResponse:
+def create(request: HttpRequest) -> JsonResponse:
     """A new author with one post and one comment on it."""
-    author = Author.objects.create(name=_words(), city=_words(), bio=_words())
-    post = Post.objects.create(author=author, title=_words(), body=_words())
-    _say(post)
+    author = Author.objects.create(name=_random_text(), city=_random_text(), bio=_random_text())
+    post = Post.objects.create(author=author, title=_random_text(), body=_random_text())
+    _add_comment(post)
     return _state(author)
 
 
 @never_cache
 @require_POST
 def write(request: HttpRequest, pk: int, what: str) -> JsonResponse:
-    """Do to the rows of a probe's author what the address says."""
+    """Change the rows of a probe's author as the URL says."""
     author = made_by_probe(pk)
     if what not in WRITES:
         raise Http404(f"no such write: {what}")
-    never = WRITES[what](author)
-    return _state(author, never or ())
+    return _state(author, WRITES[what](author) or ())
 
 
 @page
 def title(request: HttpRequest, pk: int) -> HttpResponse:
-    """A page that says the title of an author's post; the writes here tell the layers that it is stale."""
+    """A page with the title of an author's post; the writes here invalidate it."""
     return probe_page([("title", title_of(pk))])
 
 
 @page
 def large(request: HttpRequest, pk: int) -> HttpResponse:
-    """A large page whose every line is the title of an author's post, with a mark at both ends."""
+    """A large page: every line is the title of an author's post, with a mark at both ends."""
     line = title_of(pk)
-    lines = "\n".join([line] * (LARGE // (len(line) + 1)))
+    lines = "\n".join([line] * (LARGE_CHARACTERS // (len(line) + 1)))
     return probe_page([("begin", line), ("lines", lines), ("end", line)])
 
 
 def made_by_probe(pk: int) -> Author:
-    """The author of that number, if `make` has made it; Http404 for all others."""
+    """The author of that number, if `create` has made it; Http404 for all others."""
     return get_object_or_404(Author, pk=pk, name__regex=f"^{NAME.pattern}$")
 
 
 def title_of(pk: int) -> str:
-    """The title of the one post of an author that `make` has made."""
+    """The title of the one post of an author that `create` has made."""
     return get_object_or_404(Post, author=made_by_probe(pk)).title
 
 
@@ -87,7 +86,7 @@ def pages_of(pk: int) -> StalePages:
 
 
 def remove_all() -> int:
-    """Remove whatever `make` has made and nobody has removed; returns how many authors."""
+    """Remove all that `create` has made and nobody has removed; returns how many authors."""
     left = [author for author in Author.objects.filter(name__startswith=PREFIX) if NAME.fullmatch(author.name)]
     for author in left:
         author.delete()
@@ -95,46 +94,46 @@ def remove_all() -> int:
 
 
 def _rename(author: Author) -> None:
-    """A person edits the author: the name stands on all of the author's posts, too."""
-    author.name = _words()
+    """Rename the author, whose name stands on all of the author's posts, too."""
+    author.name = _random_text()
     author.save()
 
 
 def _edit(author: Author) -> None:
     post = author.posts.get()
-    post.title = _words()
+    post.title = _random_text()
     with transaction.atomic():
         post.save()
         invalidate(pages_of(author.pk))
 
 
 def _update(author: Author) -> None:
-    """A bulk update, which sends no signal of Django: whoever makes one announces it."""
+    """A bulk update: Django sends no signal for it, so it invalidates the pages itself."""
     post = author.posts.get()
     with transaction.atomic():
-        Post.objects.filter(author=author).update(title=_words())
+        Post.objects.filter(author=author).update(title=_random_text())
         invalidate(stale_after_write(post, created=False, old_parent=None) | pages_of(author.pk))
 
 
 def _update_silently(author: Author) -> None:
-    """What a person does in the database's own shell: nobody is told, and the time to live has to end old pages."""
-    Post.objects.filter(author=author).update(title=_words())
+    """A write in the database's own shell: nothing is invalidated; stale pages expire."""
+    Post.objects.filter(author=author).update(title=_random_text())
 
 
 def _comment(author: Author) -> None:
     with transaction.atomic():
-        _say(author.posts.get())
+        _add_comment(author.posts.get())
 
 
-def _say(post: Post) -> None:
-    # The name of nobody else: that of an author must be gone from all pages once it is another.
-    Comment.objects.create(post=post, name=_words(), body=_words(), rating=5)
+def _add_comment(post: Post) -> None:
+    # A name of its own: the author's old name must be on no page after a rename.
+    Comment.objects.create(post=post, name=_random_text(), body=_random_text(), rating=5)
 
 
 def _roll_back(author: Author) -> list[str]:
-    """Everything that the others do, and then none of it: the words that were written and never came to be.
+    """All the other writes in a transaction that is rolled back; returns the texts that were never committed.
 
-    While the author's gate is closed the transaction stays open, with the new words in it and nothing deleted yet.
+    While the author's gate is closed the transaction stays open, with the new texts written and nothing deleted yet.
     """
     with transaction.atomic():
         _comment(author)
@@ -161,7 +160,7 @@ def _remove(author: Author) -> None:
         invalidate(pages_of(author.pk))
 
 
-# Each returns the words that no page may ever show, if there are any.
+# Each returns the texts that no page may ever show, if there are any.
 WRITES: dict[str, Callable[[Author], list[str] | None]] = {
     "look": lambda author: None,
     "rename": _rename,
@@ -176,12 +175,12 @@ WRITES: dict[str, Callable[[Author], list[str] | None]] = {
 
 
 def _state(author: Author, never: Iterable[str] = ()) -> JsonResponse:
-    """What pages say of an author now, and the words that they `never` say."""
+    """What pages show of an author now, and the texts that they `never` show."""
     return JsonResponse(_state_of(author) | {"never": list(never)})
 
 
 def _state_of(author: Author) -> dict[str, Any]:
-    """Name, title and newest comment (null when there is none), counts, the totals, and where pages are."""
+    """Name, title and newest comment (null when there is none), counts, totals, and URLs."""
     post = Post.objects.filter(author=author.pk).first()
     comment = Comment.objects.filter(post__author=author.pk).order_by("-id").first()
     totals = pagination.total_authors(), pagination.total_posts(), pagination.total_comments()
@@ -190,8 +189,8 @@ def _state_of(author: Author) -> dict[str, Any]:
         "author": author.pk,
         "name": Author.objects.filter(pk=author.pk).values_list("name", flat=True).first(),
         "title": post and post.title,
-        "posts": _counted(Post.objects.filter(author=author.pk).count(), "post"),
-        "said": _counted(Comment.objects.filter(post__author=author.pk).count(), "comment"),
+        "posts": _count_of(Post.objects.filter(author=author.pk).count(), "post"),
+        "said": _count_of(Comment.objects.filter(post__author=author.pk).count(), "comment"),
         "comment": comment and comment.body,
         "totals": f"{authors} authors, {posts} posts and {comments} comments",
         "author_page": reverse("author", args=[author.pk]),
@@ -200,9 +199,9 @@ def _state_of(author: Author) -> dict[str, Any]:
     }
 
 
-def _counted(number: int, what: str) -> str:
+def _count_of(number: int, what: str) -> str:
     return f"{number} {what}{pluralize(number)}"
 
 
-def _words() -> str:
+def _random_text() -> str:
     return f"{PREFIX}{secrets.token_hex(8)}"

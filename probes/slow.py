@@ -1,4 +1,4 @@
-"""Pages that take their time between reading and answering."""
+"""Pages that wait between reading the database and responding."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from probes import render_gate
 from probes.rendered import probe_page
 from probes.rows import made_by_probe, title_of
 
-LONGEST_MS = 3_000
+MAX_MS = 3_000
 
 
 @page
 def slow(request: HttpRequest, milliseconds: int, name: str) -> HttpResponse:
-    """A page, and a part of it, that takes so many milliseconds to make; nobody has asked for that of a new `name`."""
+    """A page with a part that takes so many milliseconds to render; the page of a new `name` is not cached yet."""
 
-    def make_part() -> str:
-        time.sleep(min(milliseconds, LONGEST_MS) / 1000)
+    def render_part() -> str:
+        time.sleep(min(milliseconds, MAX_MS) / 1000)
         return uuid.uuid4().hex
 
-    word = page_generation(request.path)
-    return probe_page([("part-id", cached_value(f"probe.{name}", word, make_part))])
+    generation = page_generation(request.path)
+    return probe_page([("part-id", cached_value(f"probe.{name}", generation, render_part))])
 
 
 @page
 def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
-    """The title of an author's post; while its gate is closed, read at once and answered when the gate is opened.
+    """The title of an author's post, read at once; while the author's gate is closed, the response waits.
 
-    A new `name` is a page nobody has asked for.
+    The page of a new `name` is not cached yet.
     """
 
     def read() -> str:
@@ -42,18 +42,18 @@ def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
         render_gate.wait_at(pk)
         return title
 
-    word = page_generation(request.path)
-    return probe_page([("title", cached_value(f"probe.title.{pk}.{name}", word, read))])
+    generation = page_generation(request.path)
+    return probe_page([("title", cached_value(f"probe.title.{pk}.{name}", generation, read))])
 
 
 @never_cache
 @require_POST
 def gate(request: HttpRequest, pk: int, what: str) -> JsonResponse:
-    """Close an author's gate, open it, or only look; says how many have come to it and are waiting."""
+    """Close an author's gate, open it, or only look; the response has the number of waiting requests."""
     made_by_probe(pk)
     if what == "close":
         render_gate.close(pk)
     waiting = render_gate.waiting(pk)
     if what == "open":
-        render_gate.open_again(pk)
+        render_gate.reopen(pk)
     return JsonResponse({"waiting": waiting})

@@ -1,4 +1,4 @@
-"""URLs of the probes, all under /probe/. Who asks chooses the names, so that each can have a page that nobody kept."""
+"""URLs of the probes, all under /probe/. The client chooses the names, so it can always request an uncached page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ urlpatterns = [
     path("coded/<slug:name>/", pages.coded),
     path("form/<slug:name>/", pages.form),
     path("odd/<slug:kind>/<slug:name>/", response_variants.variant),
-    path("rows/", rows.make),
+    path("rows/", rows.create),
     path("rows/<positive:pk>/<slug:what>/", rows.write),
     path("author/<positive:pk>/", rows.title, name="probe_author"),
     path("author/<positive:pk>/large/", rows.large),

@@ -1,4 +1,4 @@
-"""The site's database as a person would name it, looked at without changing it, and what is wrong with it in words."""
+"""The site's database for commands: its name, reading it without changing it, and its errors in plain words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fixtures import load
 
 @contextmanager
 def reading() -> Iterator[Any]:
-    """A cursor of the driver's own that leaves the database as it is.
+    """A cursor of the driver itself that leaves the database as it is.
 
-    The site's connections change the journal of an SQLite file and create one that is missing: not before it
-    is known to be the site's.
+    The site's connections change the journal of an SQLite file, and create a missing file: commands first check that
+    the file is the site's.
     """
     path = sqlite_file()
     if path is None or connection.in_atomic_block:
@@ -28,7 +28,7 @@ def reading() -> Iterator[Any]:
     elif not path.exists():
         raise load.Refused("there is no such file: run ./manage.py migrate first")
     else:
-        # mode=rw, not ro: what a killed program left unfinished can only be undone by writing.
+        # mode=rw, not ro: rolling back the transaction of a killed program writes.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as reader:
             yield reader.cursor()
 
@@ -41,7 +41,7 @@ def sqlite_file() -> Path | None:
 
 
 def name() -> str:
-    """The database as a person would name it, without password."""
+    """A name for people, without the password."""
     settings = connection.settings_dict
     if connection.vendor == "sqlite":
         return f"SQLite database {settings['NAME']}"
@@ -64,7 +64,7 @@ _POSTGRESQL_REASONS = {
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, and what to do, in a few words."""
+    """What went wrong and what to do, in a few words."""
     error = error.__cause__ or error
     known = _SQLITE_REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF) or _POSTGRESQL_REASONS.get(
         getattr(error, "pgcode", None)

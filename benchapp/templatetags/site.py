@@ -1,4 +1,4 @@
-"""Small pieces of HTML that templates share."""
+"""Tags and filters that templates share."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ def section_link(context: Context, name: str, text: str) -> SafeString:
 
 @register.filter
 def stars(rating: int) -> SafeString:
-    """A rating from 1 to 5 as stars to see and as words to hear."""
+    """A rating from 1 to 5 as stars, with a label for screen readers."""
     filled, empty = "★" * rating, "☆" * (5 - rating)
     return format_html('<span class="stars" role="img" aria-label="{} of 5 stars">{}{}</span>', rating, filled, empty)
 
 
 @register.filter
 def teaser(post: Post, length: int) -> str:
-    """The beginning of a post, shorter under a longer title: together `length` characters, so that every
-    entry of a page takes the same room."""
+    """The beginning of a post; with its title `length` characters, so that all entries of a page are equally long."""
     return cut(post.body, length - len(post.title))
 
 
