@@ -1,4 +1,4 @@
-"""Which pages a write makes stale, and when the caching layers are told."""
+"""Which pages a write makes stale, and when they are invalidated."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from tests.app.conftest import Rows
 
 
 @pytest.fixture
-def told() -> Iterator[list[StalePages]]:
-    """What a caching layer hears, in order."""
-    heard: list[StalePages] = []
+def invalidated() -> Iterator[list[StalePages]]:
+    """The invalidations that a caching layer receives, in order."""
+    received: list[StalePages] = []
 
     def hear(stale: StalePages, **kwargs: object) -> None:
-        heard.append(stale)
+        received.append(stale)
 
     pages_invalidated.connect(hear)
-    yield heard
+    yield received
     pages_invalidated.disconnect(hear)
 
 
 @pytest.fixture
 def stale_after(
-    told: list[StalePages], django_capture_on_commit_callbacks: Callable
+    invalidated: list[StalePages], django_capture_on_commit_callbacks: Callable
 ) -> Callable[[Callable], StalePages]:
     """Runs a write and gives all that it made stale."""
 
     def after(write: Callable[[], object]) -> StalePages:
-        told.clear()
+        invalidated.clear()
         with django_capture_on_commit_callbacks(execute=True):
             write()
         union = StalePages()
-        for stale in told:
+        for stale in invalidated:
             union |= stale
         return union
 
@@ -111,14 +111,14 @@ def test_moved_rows_touch_the_old_parent_too(rows: Rows, stale_after: Callable):
         assert stale.covers(f"/posts/{post.pk}/")
 
 
-def test_deleting_many_rows_at_once_tells_of_each(rows: Rows, stale_after: Callable):
+def test_deleting_many_rows_at_once_invalidates_the_pages_of_each(rows: Rows, stale_after: Callable):
     doomed = list(Post.objects.order_by("-id").values_list("id", flat=True)[:3])
     stale = stale_after(lambda: Post.objects.filter(pk__in=doomed).delete())
     assert all(stale.covers(f"/posts/{pk}/") for pk in doomed)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_deleted_along_with_a_row_is_told_of_with_it(told: list[StalePages]):
+def test_a_cascading_delete_sends_one_invalidation(invalidated: list[StalePages]):
     with transaction.atomic():
         author = Author.objects.create(name="A", city="B")
         posts = [Post.objects.create(author=author, title="T", body="B") for _ in range(2)]
@@ -126,35 +126,35 @@ def test_what_is_deleted_along_with_a_row_is_told_of_with_it(told: list[StalePag
             Comment.objects.create(post=post, name="N", body="B", rating=5)
     pages = ("/", "/comments/page/2/", f"/posts/{posts[0].pk}/")
     for doomed in (posts[0], Author.objects.filter(pk=author.pk)):
-        told.clear()
+        invalidated.clear()
         doomed.delete()
-        assert len(told) == 1
-        assert all(map(told[0].covers, pages))
+        assert len(invalidated) == 1
+        assert all(map(invalidated[0].covers, pages))
     assert not Post.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_layers_are_told_after_the_commit_and_never_of_a_rollback(told: list[StalePages]):
+def test_invalidations_are_sent_after_the_commit_and_never_after_a_rollback(invalidated: list[StalePages]):
     with transaction.atomic():
         author = Author.objects.create(name="A", city="B")
-        assert told == []
-    assert told and told[0].covers("/authors/")
-    told.clear()
+        assert invalidated == []
+    assert invalidated and invalidated[0].covers("/authors/")
+    invalidated.clear()
     with pytest.raises(RuntimeError), transaction.atomic():
         author.save()
         raise RuntimeError
-    assert told == []
+    assert invalidated == []
     with transaction.atomic():
         with pytest.raises(RuntimeError), transaction.atomic():
             author.save()
             raise RuntimeError
         Author.objects.create(name="C", city="D")
-    assert len(told) == 1
-    assert not told[0].covers("/posts/")
+    assert len(invalidated) == 1
+    assert not invalidated[0].covers("/posts/")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_layer_that_fails_spoils_neither_the_write_nor_the_other_layers(told: list[StalePages], caplog):
+def test_a_failing_layer_affects_neither_the_write_nor_the_other_layers(invalidated: list[StalePages], caplog):
     def fail(**kwargs: object) -> None:
         raise OSError("disk full")
 
@@ -164,12 +164,12 @@ def test_a_layer_that_fails_spoils_neither_the_write_nor_the_other_layers(told: 
             Author.objects.create(name="A", city="B")
     finally:
         pages_invalidated.disconnect(fail)
-    assert len(told) == 1
+    assert len(invalidated) == 1
     assert Author.objects.count() == 1
     assert "disk full" in caplog.text
 
 
-def test_bulk_writes_announce_themselves(db: None, stale_after: Callable):
+def test_bulk_writes_invalidate_by_themselves(db: None, stale_after: Callable):
     assert stale_after(lambda: Author.objects.update(city="Cork")) == StalePages()
     assert stale_after(lambda: invalidate(every_page())) == StalePages(prefixes=frozenset({"/"}))
     assert every_page().covers("/posts/7/page/2/")

@@ -1,4 +1,4 @@
-"""Settings from the environment: what is understood, what is refused in one line, what is safe."""
+"""Settings from the environment: values that are read, values that are refused in one line, safe defaults."""
 
 from __future__ import annotations
 
@@ -81,9 +81,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "value", "message"), REFUSED)
-def test_value_that_cannot_be_understood_is_refused(
-    settings_from: FromEnvironment, name: str, value: str, message: str
-):
+def test_a_value_that_cannot_be_read_is_refused(settings_from: FromEnvironment, name: str, value: str, message: str):
     with pytest.raises(ImproperlyConfigured) as refused:
         settings_from(**{name: value})
     assert str(refused.value) == message
@@ -162,7 +160,7 @@ def test_debug_site_starts():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_layers_are_where_they_see_everything(settings_from: FromEnvironment):
+def test_layers_are_outside_of_sessions_and_cookies(settings_from: FromEnvironment):
     names = [
         name.rpartition(".")[2]
         for name in settings_from(

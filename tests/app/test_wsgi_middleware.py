@@ -1,4 +1,4 @@
-"""What the WSGI wrapper does for every application server, called as a server calls it."""
+"""The WSGI middleware, called as an application server calls it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_head_has_the_headers_and_no_body(application):
     assert application.closed
 
 
-def test_what_the_view_left_of_a_body_is_read(application):
+def test_the_unread_rest_of_a_body_is_read(application):
     asked = environ(REQUEST_METHOD="POST", CONTENT_LENGTH="300000", **{"wsgi.input": io.BytesIO(b"x" * 300_000)})
     ask(NormalizeRequests(application, False), asked)
     assert asked["wsgi.input"].read() == b""
@@ -143,7 +143,7 @@ def test_the_headers_of_a_trusted_proxy_stay(application):
 
 
 @pytest.mark.parametrize(("https", "scheme"), [({}, "http"), ({"HTTPS": "on"}, "https")])
-def test_a_scheme_that_uwsgi_took_from_a_forged_header_is_taken_back(application, https, scheme):
+def test_a_scheme_that_uwsgi_took_from_a_forged_header_is_restored(application, https, scheme):
     asked = environ(**FORGED, **https, **{"uwsgi.version": b"2.0.30", "wsgi.url_scheme": "https"})
     ask(NormalizeRequests(application, False), asked)
     assert application.asked["wsgi.url_scheme"] == scheme

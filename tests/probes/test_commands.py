@@ -136,7 +136,7 @@ def test_a_page_that_breaks_is_a_500_of_the_site(rows: Rows, monkeypatch: pytest
     assert json.loads(run("renderpages", "/posts/"))["/posts/"]["status"] == 500
 
 
-def test_what_is_no_path_is_refused(db: None):
+def test_a_word_that_is_not_a_path_is_refused(db: None):
     with pytest.raises(CommandError, match="'posts/' is not a path: begin it with a slash"):
         run("renderpages", "posts/")
 
@@ -151,7 +151,7 @@ def contents() -> dict[str, list]:
 
 
 def test_account_logs_in_posts_and_leaves_no_trace(rows: Rows):
-    account("somebody")  # whose session stays
+    account("somebody")  # their session stays
     before = contents()
     made = json.loads(run("verifyaccount", "create"))
     client = Client()
@@ -182,12 +182,12 @@ def test_people_are_not_deleted(db: None):
     assert get_user_model().objects.filter(username="margaret").exists()
 
 
-def test_deleting_nobody_is_said(db: None):
+def test_deleting_a_missing_account_is_an_error(db: None):
     with pytest.raises(CommandError, match="there is no account 'verify-x'"):
         run("verifyaccount", "delete", "verify-x")
 
 
-def test_accounts_left_behind_are_pruned_and_no_others(rows: Rows, db: None):
+def test_only_abandoned_accounts_are_pruned(rows: Rows, db: None):
     left = json.loads(run("verifyaccount", "create", "--owner", "killed"))["username"]
     used = json.loads(run("verifyaccount", "create", "--owner", "at work"))
     assert used["others"] == [{"username": left, "owner": "killed"}]
@@ -205,7 +205,7 @@ def test_accounts_left_behind_are_pruned_and_no_others(rows: Rows, db: None):
         run("verifyaccount", "prune", "verify-a-person")
 
 
-def test_prune_without_names_removes_what_is_too_old_to_be_in_use(db: None):
+def test_prune_without_names_removes_old_accounts(db: None):
     old, new = (json.loads(run("verifyaccount", "create"))["username"] for _ in range(2))
     get_user_model().objects.filter(username=old).update(date_joined=timezone.now() - timedelta(hours=2))
     run("verifyaccount", "prune")

@@ -34,7 +34,7 @@ def counted(url: str, *pages: str, **env: str) -> dict:
     return json.loads(done.stdout)
 
 
-def test_without_a_layer_a_page_costs_the_same_every_time(database):
+def test_without_a_layer_a_page_runs_as_many_queries_each_time(database):
     found = counted(database, "/", "/login/")
     assert found["/"]["cold"] == found["/"]["warm"] >= 5
     assert found["/login/"] == {"cold": 0, "warm": 0}
@@ -46,12 +46,12 @@ def test_a_layer_saves_the_queries_of_a_warm_page(database):
     assert counted(database, "/", CACHING_SITE_MIDDLEWARE="1")["/"]["warm"] == 0
 
 
-def test_it_leaves_no_page_where_a_server_would_find_it(database, tmp_path):
+def test_it_stores_no_page_for_a_server(database, tmp_path):
     found = counted(database, "/", CACHING_STATICGENERATOR_ROOT=str(tmp_path))
     assert found["/"]["cold"] == found["/"]["warm"]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_path_is_told_in_one_line(database):
+def test_a_word_that_is_not_a_path_is_one_line(database):
     done = manage(database, "countqueries", "home")
     assert (done.returncode, done.stderr) == (1, "CommandError: 'home' is not a path: begin it with a slash\n")

@@ -1,4 +1,4 @@
-"""The probes write only rows that they have made themselves, announce each write, and leave nothing behind."""
+"""The probes write only their own rows, invalidate after each write, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _forget_urls() -> None:
 
 
 @pytest.fixture
-def told():
-    """What the layers were told."""
+def invalidated():
+    """The invalidations that the layers receive."""
     found = []
 
     def receive(stale, **kwargs):
@@ -53,12 +53,12 @@ def write(client, state, what):
     return client.post(f"/probe/rows/{state['author']}/{what}/").json()
 
 
-def test_the_probes_are_absent_where_they_are_not_asked_for():
+def test_the_probes_are_absent_by_default():
     for path in ("/probe/rows/", "/probe/slow/1/x/", "/probe/advisory/form/x/"):
         assert Client().post(path).status_code == 404
 
 
-def test_what_is_made_can_be_read_and_is_gone_after_its_removal(client, rows):
+def test_new_rows_can_be_read_and_are_gone_after_their_removal(client, rows):
     before = counted()
     state = client.post("/probe/rows/").json()
     home, post = client.get("/").content.decode(), client.get(state["post_page"]).content.decode()
@@ -71,55 +71,55 @@ def test_what_is_made_can_be_read_and_is_gone_after_its_removal(client, rows):
 
 
 @pytest.mark.parametrize("what", ["edit", "update"])
-def test_a_change_shows_and_is_announced(client, rows, told, what):
+def test_a_change_shows_and_invalidates_its_pages(client, rows, invalidated, what):
     state = client.post("/probe/rows/").json()
-    told.clear()
+    invalidated.clear()
     new = write(client, state, what)
     assert new["title"] != state["title"]
     assert new["title"] in client.get(state["probe_page"]).content.decode()
     for path in ("/", "/posts/", "/comments/", state["post_page"], state["author_page"], state["probe_page"]):
-        assert any(stale.covers(path) for stale in told), path
+        assert any(stale.covers(path) for stale in invalidated), path
 
 
-def test_a_silent_update_is_announced_to_nobody(client, rows, told):
+def test_a_silent_update_invalidates_nothing(client, rows, invalidated):
     state = client.post("/probe/rows/").json()
-    told.clear()
+    invalidated.clear()
     assert write(client, state, "update-silently")["title"] != state["title"]
-    assert told == []
+    assert invalidated == []
 
 
-def test_a_write_that_is_rolled_back_changes_nothing_and_is_not_announced(client, rows, told):
+def test_a_write_that_is_rolled_back_changes_and_invalidates_nothing(client, rows, invalidated):
     state = client.post("/probe/rows/").json()
-    told.clear()
+    invalidated.clear()
     found = write(client, state, "roll-back")
     never = found.pop("never")
     assert found | {"never": []} == state
-    assert told == []
-    # The name, title and comment that were written are told, so that pages can be searched for them.
+    assert invalidated == []
+    # The response names the written texts, so that pages can be searched for them.
     assert len(set(never)) == 3
     assert not set(never) & set(map(str, state.values()))
 
 
 @pytest.mark.parametrize("what", ["rename", "remove"])
-def test_what_becomes_of_an_author_is_announced_for_the_posts_too(client, rows, told, what):
+def test_a_change_of_an_author_invalidates_the_posts_too(client, rows, invalidated, what):
     state = client.post("/probe/rows/").json()
-    told.clear()
+    invalidated.clear()
     new = write(client, state, what)
     assert new["name"] != state["name"]
     assert state["name"] not in client.get(state["post_page"]).content.decode()
     for path in ("/", "/posts/", "/posts/page/2/", "/authors/", state["post_page"], state["author_page"]):
-        assert any(stale.covers(path) for stale in told), path
+        assert any(stale.covers(path) for stale in invalidated), path
 
 
 @pytest.mark.parametrize("what", sorted(probes.WRITES))
-def test_rows_that_no_probe_has_made_cannot_be_written(client, what):
+def test_other_rows_cannot_be_written(client, what):
     author = Author.objects.create(name="probe-", city="x")
     Post.objects.create(author=author, title="real", body="x")
     assert client.post(f"/probe/rows/{author.pk}/{what}/").status_code == 404
     assert Post.objects.get().title == "real"
 
 
-def test_what_is_left_over_is_removed_and_nothing_else(client, rows):
+def test_only_rows_of_probes_are_removed(client, rows):
     before = counted()
     client.post("/probe/rows/")
     assert probes.remove_all() == 1
@@ -134,7 +134,7 @@ def test_a_write_needs_a_token(site_with):
     _forget_urls()
 
 
-def test_the_command_removes_what_is_left_over(client, rows, capsys):
+def test_the_command_removes_the_rows_of_probes(client, rows, capsys):
     client.post("/probe/rows/")
     call_command("removeprobes")
     assert capsys.readouterr().out == "1 removed\n"

@@ -31,16 +31,16 @@ def test_it_counts_every_table(site_database: str) -> None:
 
 
 def test_it_knows_the_rows_of_the_default_seed(sqlite_site: str) -> None:
-    def told(*words: str) -> str:
+    def printed(*words: str) -> str:
         out = StringIO()
         call_command("siterows", "--seed", *words, stdout=out)
         return out.getvalue()
 
-    assert json.loads(told("--json"))["seed"] is None
-    assert told().endswith("seed       unknown\n")
+    assert json.loads(printed("--json"))["seed"] is None
+    assert printed().endswith("seed       unknown\n")
     made = Rows(SEED_DEFAULT, 3000).row("author", 1)
     Author.objects.create(**{name: made[name] for name in ("id", "name", "city", "bio")})
-    assert json.loads(told("--json"))["seed"] == SEED_DEFAULT
+    assert json.loads(printed("--json"))["seed"] == SEED_DEFAULT
 
 
 def test_without_json_it_is_for_people(sqlite_site: str) -> None:
@@ -49,7 +49,7 @@ def test_without_json_it_is_for_people(sqlite_site: str) -> None:
     assert out.getvalue().splitlines() == ["authors    0", "posts      0", "comments   0"]
 
 
-def test_tables_that_are_not_there_are_told_in_one_line(sqlite_site: str) -> None:
+def test_missing_tables_are_one_line(sqlite_site: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE benchapp_rangecount")
     with pytest.raises(CommandError, match=r"cannot be read .*: run \./manage\.py migrate"):

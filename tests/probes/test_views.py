@@ -1,4 +1,4 @@
-"""The probe views: off unless asked for, right when on."""
+"""The probe views: off by default, right when on."""
 
 from __future__ import annotations
 
@@ -41,3 +41,12 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
     if status == 200:
         found = json.loads(body)
         assert (found["client"], found["prefix"]) == ("203.0.113.9", sys.prefix)
+
+
+@pytest.mark.parametrize(("switch", "known"), [("0", False), ("1", True)])
+def test_the_commands_are_there_only_when_switched_on(switch, known):
+    env = {"PATH": os.environ["PATH"], "BENCHAPP_PROBES": switch}
+    argv = [sys.executable, "manage.py", "siteurls", "--help"]
+    done = subprocess.run(argv, cwd=paths.PROJECT, env=env, capture_output=True, text=True)
+    assert (done.returncode == 0) == known
+    assert ("Unknown command: 'siteurls'" in done.stderr) != known

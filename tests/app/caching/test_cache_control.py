@@ -1,4 +1,4 @@
-"""What the site tells a cache on the way to its visitors about how long a page may be kept there."""
+"""The Cache-Control header for a shared cache."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def shared(site_with, tmp_path):
         yield
 
 
-def test_a_public_page_says_how_long_it_is_fresh_and_how_long_it_may_be_stale(rows, shared):
+def test_a_public_page_has_its_fresh_and_stale_times(rows, shared):
     assert Client().get("/").headers["Cache-Control"] == SAID
 
 
-def test_a_page_for_somebody_says_nothing_of_the_kind(rows, shared, reader):
+def test_a_page_of_an_account_has_no_s_maxage(rows, shared, reader):
     assert "s-maxage" not in reader.get("/").headers.get("Cache-Control", "")
 
 
-def test_who_has_been_at_the_login_page_is_nobody_in_particular_until_a_page_holds_their_token(rows, shared):
+def test_a_visitor_with_a_csrf_cookie_is_anonymous_until_a_page_holds_the_token(rows, shared):
     visitor = Client()
     assert visitor.get("/login/").cookies["csrftoken"]
     assert visitor.get("/").headers["Cache-Control"] == SAID
@@ -33,9 +33,9 @@ def test_who_has_been_at_the_login_page_is_nobody_in_particular_until_a_page_hol
 
 
 @pytest.mark.parametrize("path", ["/login/", "/posts/999999999/", "/healthz", "/?a=1"])
-def test_what_is_not_to_be_kept_says_nothing_of_the_kind(rows, shared, path):
+def test_an_uncacheable_page_has_no_s_maxage(rows, shared, path):
     assert "s-maxage" not in Client().get(path).headers.get("Cache-Control", "")
 
 
-def test_it_says_nothing_where_it_is_not_asked_to(rows):
+def test_no_cache_control_without_the_layer(rows):
     assert "Cache-Control" not in Client().get("/").headers

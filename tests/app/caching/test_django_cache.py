@@ -1,4 +1,4 @@
-"""`cache_page` on the public views: what it keeps, and that nobody sees another's page."""
+"""Both layers in Django's cache: which pages they cache, and that no account gets the page of another."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_second_reader_gets_the_same_rendering_without_a_query(rows: Rows):
         assert first.content == second.content
 
 
-def test_nobody_sees_another_readers_page_in_any_order(rows: Rows):
+def test_no_account_gets_the_page_of_another_in_any_order(rows: Rows):
     readers = {name: account(name) for name in ("ann-of-the-hill", "bob-of-the-dale")} | {"": Client()}
     path = f"/posts/{rows.post.pk}/"
     for order in permutations(readers):
@@ -54,27 +54,27 @@ def test_a_page_is_the_same_under_each_spelling_of_our_hosts(rows: Rows, host: s
 
 
 @pytest.mark.parametrize("cookie", ["_ga=1.2.3", "csrftoken=" + "a" * 32, "a=b; _pk=c; x"])
-def test_cookies_of_no_account_do_not_matter(rows: Rows, cookie: str):
+def test_cookies_without_an_account_share_the_cached_page(rows: Rows, cookie: str):
     first = Client().get("/posts/")["X-Render-Id"]
     assert Client().get("/posts/", HTTP_COOKIE=cookie)["X-Render-Id"] == first
 
 
-def test_a_page_made_for_an_analytics_cookie_is_everybodys(rows: Rows):
+def test_a_page_rendered_for_an_analytics_cookie_is_shared(rows: Rows):
     first = Client().get("/posts/", HTTP_COOKIE="_ga=1")["X-Render-Id"]
     assert Client().get("/posts/", HTTP_COOKIE="_ga=2")["X-Render-Id"] == first
     assert Client().get("/posts/")["X-Render-Id"] == first
 
 
-def test_a_page_made_for_a_visitor_with_a_csrf_cookie_is_kept_since_it_holds_no_token(rows: Rows):
+def test_a_page_rendered_for_a_csrf_cookie_is_cached_since_it_holds_no_token(rows: Rows):
     first = Client().get("/posts/", HTTP_COOKIE="csrftoken=" + "a" * 32)["X-Render-Id"]
     assert Client().get("/posts/")["X-Render-Id"] == first
 
 
 @pytest.mark.parametrize("extra", [{"QUERY_STRING": "a=1"}, {"HTTP_AUTHORIZATION": "Basic eA=="}])
-def test_what_may_not_be_shared_is_neither_kept_nor_answered(rows: Rows, extra: dict[str, str]):
+def test_requests_that_bypass_the_cache_neither_fill_it_nor_hit_it(rows: Rows, extra: dict[str, str]):
     names = [Client().get("/posts/", **more)["X-Render-Id"] for more in (extra, {}, extra, extra)]
     assert len(set(names)) == 4
 
 
-def test_the_login_page_is_never_kept(rows: Rows):
+def test_the_login_page_is_never_cached(rows: Rows):
     assert len({Client().get("/login/")["X-Render-Id"] for _ in range(3)}) == 3

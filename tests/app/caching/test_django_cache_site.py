@@ -1,4 +1,4 @@
-"""Django's per-site middleware at both ends: what it keeps, and that nobody sees another's page."""
+"""The layer `site-middleware`: which pages it caches, and that no account gets the page of another."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_second_reader_gets_the_same_rendering_without_a_query(rows: Rows):
         assert first.content == second.content
         assert first["Content-Security-Policy"] == second["Content-Security-Policy"]
         assert second["Vary"] == "Cookie"
-        # Browsers are told to keep a kept page no longer than a rendered one.
+        # A cached page has no longer lifetime in browsers than a rendered one.
         assert not second.has_header("Cache-Control")
         assert not second.has_header("Expires")
 
@@ -52,7 +52,7 @@ def test_each_page_has_its_own_entry(rows: Rows, client: Client):
     assert len(names) == 7
 
 
-def test_nobody_sees_another_readers_page_in_any_order(rows: Rows):
+def test_no_account_gets_the_page_of_another_in_any_order(rows: Rows):
     readers = {name: account(name) for name in ("ann-of-the-hill", "bob-of-the-dale")} | {"": Client()}
     for path in pages_of(rows):
         for order in permutations(readers):
@@ -65,7 +65,7 @@ def test_nobody_sees_another_readers_page_in_any_order(rows: Rows):
                 assert name or not response.cookies
 
 
-def test_a_page_of_somebody_is_never_kept(rows: Rows):
+def test_a_page_of_an_account_is_never_cached(rows: Rows):
     reader = account("margaret")
     first, second = reader.get("/posts/"), reader.get("/posts/")
     assert first["X-Render-Id"] != second["X-Render-Id"]
@@ -73,7 +73,7 @@ def test_a_page_of_somebody_is_never_kept(rows: Rows):
     assert not cache._cache
 
 
-def test_who_comments_sees_the_comment_at_once(rows: Rows):
+def test_a_commenter_sees_the_comment_at_once(rows: Rows):
     reader, url = account("margaret"), f"/posts/{rows.post.pk}/"
     reader.get(f"{url}page/3/")
     Client().get(f"{url}page/3/")
@@ -82,7 +82,7 @@ def test_who_comments_sees_the_comment_at_once(rows: Rows):
 
 
 @pytest.mark.parametrize("path", ["/login/", "/nowhere/", "/posts/page/1/", "/posts/page/99/"])
-def test_forms_redirects_and_errors_are_not_kept(rows: Rows, client: Client, path: str):
+def test_forms_redirects_and_errors_are_not_cached(rows: Rows, client: Client, path: str):
     client.get(path)
     client.get(path)
     assert not [key for key in cache._cache if "cache_page" in key]

@@ -1,4 +1,4 @@
-"""A view's own cache: it sees no cookie of the middleware further out, and keeps nothing that will get one."""
+"""The layer `view-cache`: it does not cache a page that middleware further out will give a cookie."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def ask(view: Callable[[HttpRequest], HttpResponse], path: str) -> HttpResponse:
     return cache_public_page(render_id(view))(request)
 
 
-@pytest.mark.parametrize(("does", "kept"), [(get_token, False), (begin_session, False), (lambda request: None, True)])
-def test_a_view_that_used_a_token_or_wrote_to_the_session_is_not_kept(does: Callable, kept: bool):
+@pytest.mark.parametrize(("does", "cached"), [(get_token, False), (begin_session, False), (lambda request: None, True)])
+def test_a_view_that_used_a_token_or_wrote_to_the_session_is_not_cached(does: Callable, cached: bool):
     def view(request: HttpRequest) -> HttpResponse:
         does(request)
         return HttpResponse("<p>A page", HTML)
 
     names = {ask(view, "/posts/")["X-Render-Id"] for _ in range(2)}
-    assert len(names) == (1 if kept else 2)
+    assert len(names) == (1 if cached else 2)
 
 
 @pytest.mark.parametrize("said", [{}, {"Cache-Control": "public, max-age=600"}])
-def test_a_kept_page_says_of_its_age_what_its_view_said(said: dict[str, str]):
+def test_a_cached_page_has_the_lifetime_headers_of_its_view(said: dict[str, str]):
     answers = [ask(lambda request: HttpResponse("<p>A page", HTML, headers=said), "/posts/") for _ in range(2)]
     assert answers[0]["X-Render-Id"] == answers[1]["X-Render-Id"]
     for answer in answers:

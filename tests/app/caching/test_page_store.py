@@ -1,4 +1,4 @@
-"""Finished pages in memcached and in uWSGI's memory: found by path, gone after a write, never brought back."""
+"""Finished pages in memcached and in uWSGI's memory: found by path, gone after a purge, never brought back."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         pages.client.close()
 
 
-def keep(store: PageStore, *paths: str) -> None:
+def put(store: PageStore, *paths: str) -> None:
     for path in paths:
         store.put(path, path.encode(), store.generation() or "")
 
 
 def test_a_page_is_found_by_its_path(store: tuple[PageStore, Callable]):
     pages, find = store
-    keep(pages, "/", "/posts/5/")
+    put(pages, "/", "/posts/5/")
     assert [find("/"), find("/posts/5/"), find("/posts/")] == [b"/", b"/posts/5/", None]
 
 
 def test_a_purge_removes_paths_and_all_below_prefixes(store: tuple[PageStore, Callable]):
     pages, find = store
-    kept = ["/posts/", "/posts/55/", "/posts/55/page/2/", "/comments/page/20/page/"]
+    stay = ["/posts/", "/posts/55/", "/posts/55/page/2/", "/comments/page/20/page/"]
     gone = ["/", "/posts/5/", "/posts/5/page/2/", "/comments/page/2/"]
-    keep(pages, *kept[:3], *gone)
+    put(pages, *stay[:3], *gone)
     pages.purge(StalePages(frozenset({"/"}), frozenset({"/posts/5/", "/comments/page/"})))
     assert [find(path) for path in gone] == [None] * 4
-    assert all(find(path) for path in kept[:3])
+    assert all(find(path) for path in stay[:3])
 
 
 def test_a_wide_prefix_removes_everything_below(store: tuple[PageStore, Callable]):
     pages, find = store
-    keep(pages, "/", "/posts/", "/posts/5/")
+    put(pages, "/", "/posts/", "/posts/5/")
     pages.purge(all_pages())
     assert [find(path) for path in ("/", "/posts/", "/posts/5/")] == [None] * 3
 
 
-def test_a_rendering_from_before_a_purge_is_not_kept(store: tuple[PageStore, Callable]):
+def test_a_rendering_from_before_a_purge_is_not_stored(store: tuple[PageStore, Callable]):
     pages, find = store
     before = pages.generation()
     pages.purge(StalePages(frozenset({"/posts/"})))
@@ -79,7 +79,7 @@ def test_only_plain_paths_have_a_key(path: str):
     assert not has_key(path)
 
 
-def test_pages_of_anonymous_readers_are_put_into_memcached(rows: Rows, site_with: Site, socket: Path):
+def test_anonymous_pages_are_stored_in_memcached(rows: Rows, site_with: Site, socket: Path):
     with memcached(socket), site_with(CACHING_NGINX_MEMCACHED_ADDRESS=f"unix:{socket}"):
         pages = MemcachedStore(f"unix:{socket}", 60)
         html = Client().get("/posts/").content
@@ -95,7 +95,7 @@ def test_memcached_that_is_down_breaks_no_page(rows: Rows, site_with: Site, tmp_
         assert Client().get("/posts/").status_code == 200
 
 
-def test_a_kept_page_answers_no_host_that_is_not_ours(rows: Rows, site_with: Site, tmp_path: Path):
+def test_a_stored_page_does_not_answer_a_foreign_host(rows: Rows, site_with: Site, tmp_path: Path):
     with site_with(CACHING_STATICGENERATOR_ROOT=str(tmp_path / "pages")):
         assert Client().get("/posts/").status_code == 200
         assert Client().get("/posts/", headers={"host": "other.example"}).status_code == 400

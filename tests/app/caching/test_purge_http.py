@@ -1,4 +1,4 @@
-"""A cache in front is told what is stale, and what is rendered across a purge is marked."""
+"""Purging a cache over HTTP, and marking a rendering across a purge."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ STALE = StalePages(frozenset({"/", "/posts/"}), frozenset({"/posts/5/"}))
 
 
 @pytest.fixture
-def told() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """A server that notes what it is told, with its URL."""
-    heard: list[tuple[str, str]] = []
+def purged() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """A server that records the purges, with its URL."""
+    received: list[tuple[str, str]] = []
 
     class Cache(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def note(self) -> None:
-            heard.append((self.command, self.path))
+            received.append((self.command, self.path))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -42,15 +42,15 @@ def told() -> Iterator[tuple[str, list[tuple[str, str]]]]:
     with HTTPServer(("127.0.0.1", 0), Cache) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/", heard
+        yield f"http://127.0.0.1:{server.server_port}/", received
         server.shutdown()
         thread.join()
 
 
-def test_paths_are_purged_and_prefixes_banned(told: tuple[str, list[tuple[str, str]]]):
-    url, heard = told
+def test_paths_are_purged_and_prefixes_banned(purged: tuple[str, list[tuple[str, str]]]):
+    url, received = purged
     http.send(url, STALE)
-    assert heard == [("PURGE", "/"), ("PURGE", "/posts/"), ("BAN", "/posts/5/")]
+    assert received == [("PURGE", "/"), ("PURGE", "/posts/"), ("BAN", "/posts/5/")]
 
 
 def test_a_cache_that_is_down_is_logged(caplog: pytest.LogCaptureFixture):
@@ -77,15 +77,15 @@ def test_a_rendering_across_a_purge_is_marked(
         assert Client().get("/")["X-Outdated"] == "1"
 
 
-def test_a_page_in_pieces_is_marked(settings: object, tmp_path: Path):
+def test_a_streaming_response_is_marked(settings: object, tmp_path: Path):
     settings.CACHING_LAYERS = {"apache-cache": {"generation_file": tmp_path / "purged"}}
     for response, marked in ((HttpResponse("whole"), False), (StreamingHttpResponse(["in ", "pieces"]), True)):
         answer = outdated.MarkOutdated(lambda request, response=response: response)(RequestFactory().get("/"))
         assert answer.has_header("X-Outdated") is marked
 
 
-def test_what_reaches_the_cache_late_is_purged_a_moment_later(
-    told: tuple[str, list[tuple[str, str]]],
+def test_each_purge_is_sent_twice(
+    purged: tuple[str, list[tuple[str, str]]],
     site_with: Callable[..., AbstractContextManager[None]],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -96,10 +96,10 @@ def test_what_reaches_the_cache_late_is_purged_a_moment_later(
         later.append(lambda: call(*args))
 
     monkeypatch.setattr(http, "later", when_the_test_says_so)
-    url, heard = told
+    url, received = purged
     with site_with(CACHING_VARNISH_PURGE_URL=url, CACHING_VARNISH_GENERATION_FILE=str(tmp_path / "purged")):
         pages_invalidated.send(sender=StalePages, stale=STALE)
-        once = list(heard)
+        once = list(received)
         assert len(later) == 1
         later[0]()
-    assert once and heard == [*once, *once]
+    assert once and received == [*once, *once]

@@ -15,7 +15,7 @@ from benchapp.caching.purge import nginx_files
 PATHS = ["/", "/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/55/"]
 
 
-def keep(root: Path, path: str) -> Path:
+def put(root: Path, path: str) -> Path:
     """A file as Nginx writes it: a binary header, the key, the answer."""
     name = md5(path.encode()).hexdigest()
     file = root / name[-1] / name[-3:-1] / name
@@ -27,7 +27,7 @@ def keep(root: Path, path: str) -> Path:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for path in PATHS:
-        keep(tmp_path, path)
+        put(tmp_path, path)
     return tmp_path
 
 
@@ -44,12 +44,12 @@ def left(root: Path) -> list[str]:
         (StalePages(prefixes=frozenset({"/"})), []),
     ],
 )
-def test_the_files_of_stale_pages_go_and_no_others(root: Path, stale: StalePages, stays: list[str]):
+def test_only_the_files_of_stale_pages_are_removed(root: Path, stale: StalePages, stays: list[str]):
     nginx_files.remove_files(root, stale)
     assert left(root) == stays
 
 
-def test_an_answer_that_was_on_its_way_is_removed_a_moment_later(
+def test_a_response_that_was_on_its_way_is_removed_by_the_second_purge(
     tmp_path: Path, site_with: Callable[..., AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
 ):
     later: list[Callable[[], None]] = []
@@ -61,11 +61,11 @@ def test_an_answer_that_was_on_its_way_is_removed_a_moment_later(
     options = {"DIRECTORY": str(tmp_path / "pages"), "GENERATION_FILE": str(tmp_path / "purged")}
     with site_with(**{f"CACHING_NGINX_MICROCACHE_{name}": value for name, value in options.items()}):
         pages_invalidated.send(sender=StalePages, stale=StalePages(frozenset({"/posts/"})))
-        file = keep(tmp_path / "pages", "/posts/")
+        file = put(tmp_path / "pages", "/posts/")
         assert len(later) == 1
         later[0]()
         assert not file.exists()
 
 
-def test_a_cache_that_is_not_there_yet_keeps_no_write_from_being_told(tmp_path: Path):
+def test_a_missing_cache_directory_is_no_error(tmp_path: Path):
     nginx_files.remove_files(tmp_path / "none", StalePages(frozenset({"/"}), frozenset({"/posts/"})))

@@ -1,4 +1,4 @@
-"""Told of writes and one rendering for many, through every layer of this project that keeps pages by itself."""
+"""Request coalescing and invalidation, through every layer whose pages this project stores itself."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import pytest
 from django.core.cache import caches
 from django.core.cache.backends.dummy import DummyCache
 from django.core.handlers.exception import convert_exception_to_response
-from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
-from benchapp.caching import generations, render_lock
+from benchapp.caching import render_lock
 from benchapp.caching.django_cache import FetchFromCache, UpdateCache, cache_public_page
-from benchapp.caching.invalidation import StalePages, invalidate, pages_invalidated
+from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.stores import memcached as memcached_store
 from benchapp.caching.stores import uwsgi
-from benchapp.caching.stores.files import FileLocks, StoreInFiles
+from benchapp.caching.stores.files import StoreInFiles
 from benchapp.caching.stores.memcached import StoreInMemcached
 from benchapp.caching.stores.uwsgi import StoreInUwsgi
 from benchapp.middleware import render_id
@@ -95,7 +94,7 @@ class Counting:
         return HttpResponse(f"rendering {number}", content_type=HTML, headers=self.headers)
 
 
-def test_many_at_once_cost_one_rendering(layer: Callable[[View], View]):
+def test_concurrent_requests_share_one_rendering(layer: Callable[[View], View]):
     counting = Counting()
     view = layer(counting)
     with ThreadPoolExecutor(12) as readers:
@@ -106,7 +105,7 @@ def test_many_at_once_cost_one_rendering(layer: Callable[[View], View]):
     assert counting.count == 1
 
 
-def test_nobody_waits_for_what_is_not_for_keeping(layer: Callable[[View], View]):
+def test_requests_for_an_uncacheable_page_do_not_wait(layer: Callable[[View], View]):
     counting = Counting(**{"Cache-Control": "no-store"})
     view = layer(counting)
     counting.may_end.set()
@@ -121,7 +120,7 @@ def test_nobody_waits_for_what_is_not_for_keeping(layer: Callable[[View], View])
         assert len({page.result() for page in pages}) == 3
 
 
-def test_a_failed_rendering_keeps_nobody_waiting(layer: Callable[[View], View], monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_rendering_releases_the_lock(layer: Callable[[View], View], monkeypatch: pytest.MonkeyPatch):
     waits: list[float] = []
     monkeypatch.setattr(render_lock.time, "sleep", waits.append)
 
@@ -136,9 +135,7 @@ def test_a_failed_rendering_keeps_nobody_waiting(layer: Callable[[View], View], 
     assert waits == []
 
 
-def test_a_holder_that_died_delays_others_only_for_a_while(
-    layer: Callable[[View], View], monkeypatch: pytest.MonkeyPatch
-):
+def test_waiting_for_a_dead_holder_ends(layer: Callable[[View], View], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(render_lock, "WAIT_S", 0.1)
     counting = Counting()
     view = layer(counting)
@@ -152,7 +149,9 @@ def test_a_holder_that_died_delays_others_only_for_a_while(
 
 
 @pytest.mark.parametrize("stale", [StalePages(frozenset({"/posts/5/"})), StalePages(prefixes=frozenset({"/posts/"}))])
-def test_a_write_is_told_and_a_slow_rendering_brings_nothing_back(layer: Callable[[View], View], stale: StalePages):
+def test_an_invalidation_drops_the_page_and_a_slow_rendering_does_not_bring_it_back(
+    layer: Callable[[View], View], stale: StalePages
+):
     title = "old"
 
     def page(request: object) -> HttpResponse:
@@ -161,7 +160,7 @@ def test_a_write_is_told_and_a_slow_rendering_brings_nothing_back(layer: Callabl
     assert get(layer(page)) == "old"
     title = "new"
     if not hasattr(layer, "open_store"):  # a server in front would answer those, not the middleware
-        assert get(layer(page)) == "old", "it is kept"
+        assert get(layer(page)) == "old", "it is cached"
     pages_invalidated.send(sender=StalePages, stale=stale)
     assert get(layer(page)) == "new"
 
@@ -174,81 +173,25 @@ def test_a_write_is_told_and_a_slow_rendering_brings_nothing_back(layer: Callabl
     assert get(layer(page)) == "new"
 
 
-def test_a_kept_page_is_nothing_for_a_host_that_is_not_ours(rows: Rows, layer: Callable[[View], View]):
+def test_a_cached_page_does_not_answer_a_foreign_host(rows: Rows, layer: Callable[[View], View]):
     assert Client().get("/posts/").status_code == 200
     assert Client().get("/posts/", headers={"Host": "other.test"}).status_code == 400
 
 
-@pytest.mark.django_db(transaction=True)
-def test_nothing_is_told_of_a_write_that_is_rolled_back():
-    cache = caches["default"]
-    before = generations.generation(cache, "/posts/5/")
-    with pytest.raises(RuntimeError), transaction.atomic():
-        invalidate(StalePages(prefixes=frozenset({"/posts/5/"})))
-        raise RuntimeError
-    assert generations.generation(cache, "/posts/5/") == before
-
-
-@pytest.mark.parametrize(
-    ("stale", "concerns"),
-    [
-        (StalePages(frozenset({"/"})), {"/"}),
-        (StalePages(frozenset({"/posts/"})), {"/posts/"}),
-        (
-            StalePages(prefixes=frozenset({"/"})),
-            {"/", "/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/6/", "/authors/"},
-        ),
-        (StalePages(prefixes=frozenset({"/posts/"})), {"/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/6/"}),
-        (StalePages(prefixes=frozenset({"/posts/5/"})), {"/posts/5/", "/posts/5/page/2/"}),
-        (StalePages(prefixes=frozenset({"/posts/5/page/2/"})), {"/posts/5/", "/posts/5/page/2/"}),
-    ],
-)
-def test_a_write_gives_new_generations_to_what_it_concerns(stale: StalePages, concerns: set[str]):
-    cache = caches["default"]
-    cache.clear()
-    paths = ["/", "/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/6/", "/authors/"]
-    before = {path: generations.generation(cache, path) for path in paths}
-    generations.renew("default", stale)
-    assert {path for path in paths if generations.generation(cache, path) != before[path]} == concerns
-    cache.clear()
-
-
-def test_what_was_begun_before_a_cache_was_emptied_is_not_found_after_it():
-    cache = caches["default"]
-    cache.clear()
-    before = generations.generation(cache, "/posts/5/")
-    assert generations.generation(cache, "/posts/5/") == before
-    generations.renew("default", StalePages(prefixes=frozenset({"/posts/5/"})))
-    # A service that is started again; another layer that empties the memcached they share.
-    cache.clear()
-    assert generations.generation(cache, "/posts/5/") != before
-    cache.clear()
-
-
-def test_a_cache_that_holds_nothing_lets_all_render():
+def test_without_a_lock_store_each_request_renders():
     class Deaf(DummyCache):
         """A cache that is down."""
 
         def add(self, *args: object, **kwargs: object) -> bool:
             return False
 
-    page, turn = render_lock.wait_or_lock(Deaf("", {}), "turn", lambda: None)
-    assert (page, turn) == (None, None)
+    page, lock = render_lock.wait_or_lock(Deaf("", {}), "key", lambda: None)
+    assert (page, lock) == (None, None)
 
 
-def test_marks_in_files_are_out_of_date_by_themselves(tmp_path: Path):
-    marks = FileLocks(tmp_path / "locks")
-    assert marks.add("turn:a", "busy", 60)
-    assert not marks.add("turn:a", "busy", 60)
-    assert marks.get("turn:a") == "busy"
-    marks.set("turn:a", "alone", -1)
-    assert marks.get("turn:a") is None
-    assert [marks.add("turn:a", "busy", 60) for _ in range(2)] == [False, True]
-
-
-def test_nobody_waits_for_marks_that_cannot_be_kept(monkeypatch: pytest.MonkeyPatch):
+def test_requests_do_not_wait_when_the_lock_store_is_full(monkeypatch: pytest.MonkeyPatch):
     class Full:
-        """No room for another mark, as in uWSGI's cache when pages fill it."""
+        """No room for another lock, as in uWSGI's cache when pages fill it."""
 
         def add(self, key: str, value: str, seconds: int) -> bool:
             return False
@@ -257,4 +200,4 @@ def test_nobody_waits_for_marks_that_cannot_be_kept(monkeypatch: pytest.MonkeyPa
             return None
 
     monkeypatch.setattr(render_lock.time, "sleep", lambda seconds: pytest.fail("waited for nothing"))
-    assert render_lock.wait_or_lock(Full(), "turn", lambda: None) == (None, None)
+    assert render_lock.wait_or_lock(Full(), "key", lambda: None) == (None, None)

@@ -1,4 +1,4 @@
-"""Parts of pages in each cache that CACHE_URL can name: kept, told of writes, and never in the way of a page."""
+"""Fragments in each cache that CACHE_URL can name: cached, invalidated, and never in the way of a page."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def queries_of_rows() -> int:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_cache_keeps_parts_and_is_told_of_writes(rows: Rows, site_with: Site, cache_url: str):
+def test_fragments_are_cached_and_invalidated_in_every_cache(rows: Rows, site_with: Site, cache_url: str):
     with site_with(CACHING_FRAGMENTS="1", CACHE_URL=cache_url):
         assert queries_of_rows() == 14
         assert queries_of_rows() == 0
@@ -89,7 +89,7 @@ def test_a_redis_that_is_down_breaks_no_page(
         caches["template_fragments"].close()
 
 
-def test_of_many_who_add_the_same_file_at_once_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_of_several_concurrent_adds_wins_in_the_file_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     looks = FileBasedCache.has_key
 
     def slowly(self: FileBasedCache, *args: object, **kwargs: object) -> bool:
@@ -115,7 +115,7 @@ def hanging(process: subprocess.Popen) -> Iterator[None]:
         process.send_signal(signal.SIGCONT)
 
 
-def test_what_a_hanging_memcached_did_not_take_is_told(socket: Path):
+def test_set_many_returns_the_keys_that_a_hanging_memcached_did_not_take(socket: Path):
     if not shutil.which("memcached"):
         pytest.skip("memcached is not installed")
     options = {"use_pooling": True, "default_noreply": False, "connect_timeout": 1, "timeout": 0.2, "retry_timeout": 0}
@@ -133,7 +133,7 @@ def test_what_a_hanging_memcached_did_not_take_is_told(socket: Path):
 @pytest.mark.parametrize("kind", ["memcached", "redis"])
 @pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
 @pytest.mark.django_db(transaction=True)
-def test_a_cache_that_hangs_delays_a_page_once_and_comes_back_without_what_was_written_over(
+def test_a_hanging_cache_delays_a_page_once_and_comes_back_without_stale_pages(
     rows: Rows,
     site_with: Site,
     socket: Path,
@@ -153,7 +153,7 @@ def test_a_cache_that_hangs_delays_a_page_once_and_comes_back_without_what_was_w
             Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
             assert b"61 comments" in Client().get("/").content
         deadline = time.monotonic() + 20
-        # A hit is of the cache itself, which shows the write as soon as it is told of it.
+        # A hit comes from the cache itself, which shows the write as soon as it is invalidated.
         while queries_of_rows() or b"61 comments" not in Client().get("/").content:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -162,7 +162,7 @@ def test_a_cache_that_hangs_delays_a_page_once_and_comes_back_without_what_was_w
             caches[name].close()
 
 
-def test_threads_that_find_at_once_that_memcached_may_be_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_two_threads_retry_a_dead_memcached_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     adds = ThreadSafeClient.add_server
 
     def slowly(self: ThreadSafeClient, server: str) -> None:

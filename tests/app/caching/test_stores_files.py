@@ -1,4 +1,4 @@
-"""Finished pages as files: what is kept, where, for how long, and what happens at the same moment."""
+"""Finished pages as files: which are stored, where, for how long, and races."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory, override_settings
 
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.stores.files import GENERATION, LOCKS, FileStore, StoreInFiles
+from benchapp.caching.stores.files import GENERATION, LOCKS, FileLocks, FileStore, StoreInFiles
 from benchapp.management.commands import expirepages
 from benchapp.models import Comment, Post
 from tests.app.conftest import Rows, account
@@ -45,12 +45,12 @@ def layer(site_with: Callable[..., AbstractContextManager[None]], root: Path) ->
 
 
 def files(root: Path) -> list[str]:
-    """The pages kept, and whatever else lies below the root except the generation and the locks."""
+    """The stored pages and all other files below the root except the generation and the locks."""
     found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
     return sorted(str(path) for path in found if str(path) != GENERATION and path.parts[0] != LOCKS)
 
 
-def keep(pages: FileStore, *paths: str, body: bytes = b"page") -> None:
+def put(pages: FileStore, *paths: str, body: bytes = b"page") -> None:
     for path in paths:
         assert pages.put(path, body, pages.generation())
 
@@ -67,10 +67,10 @@ def answer(root: Path, response: HttpResponse, request: HttpRequest | None = Non
     return files(root)
 
 
-# -- what is kept ------------------------------------------------------------------------------------
+# -- which pages are stored ------------------------------------------------------------------------------------
 
 
-def test_pages_are_kept_as_they_were_answered(layer: None, rows: Rows, client: Client, root: Path):
+def test_pages_are_stored_as_they_were_sent(layer: None, rows: Rows, client: Client, root: Path):
     paths = ["/", "/posts/", "/posts/page/2/", f"/posts/{rows.post.pk}/", f"/posts/{rows.post.pk}/page/2/"]
     for path in paths:
         response = client.get(path)
@@ -79,7 +79,7 @@ def test_pages_are_kept_as_they_were_answered(layer: None, rows: Rows, client: C
     assert len(files(root)) == len(paths)
 
 
-def test_what_is_not_a_shared_page_is_not_kept(layer: None, rows: Rows, client: Client, root: Path):
+def test_uncacheable_pages_are_not_stored(layer: None, rows: Rows, client: Client, root: Path):
     client.get("/posts/?page=2")
     client.head("/posts/")
     client.post("/posts/")
@@ -93,7 +93,7 @@ def test_what_is_not_a_shared_page_is_not_kept(layer: None, rows: Rows, client: 
     assert files(root) == []
 
 
-def test_pages_of_people_are_not_kept(layer: None, rows: Rows, root: Path):
+def test_pages_of_accounts_are_not_stored(layer: None, rows: Rows, root: Path):
     reader = account("margaret")
     for path in ["/", "/posts/", f"/posts/{rows.post.pk}/"]:
         assert b"margaret" in reader.get(path).content
@@ -136,7 +136,7 @@ def test_cookies_that_the_site_never_reads_do_not_matter(layer: None, rows: Rows
         {"X-Frame-Options": "SAMEORIGIN"},
     ],
 )
-def test_headers_that_forbid_it(root: Path, headers: dict[str, str]):
+def test_headers_that_forbid_storing(root: Path, headers: dict[str, str]):
     assert answer(root, HttpResponse(HTML, headers=headers)) == []
 
 
@@ -150,35 +150,35 @@ def test_headers_that_forbid_it(root: Path, headers: dict[str, str]):
         {"X-Frame-Options": "DENY"},
     ],
 )
-def test_headers_that_allow_it(root: Path, headers: dict[str, str]):
+def test_headers_that_allow_storing(root: Path, headers: dict[str, str]):
     assert answer(root, HttpResponse(HTML, headers=headers)) == ["posts/index.html"]
 
 
 @pytest.mark.parametrize("status", [201, 204, 206, 301, 304, 404, 500])
-def test_other_statuses_are_not_kept(root: Path, status: int):
+def test_other_statuses_are_not_stored(root: Path, status: int):
     assert answer(root, HttpResponse(HTML, status=status)) == []
 
 
-def test_streams_and_cookies_are_not_kept(root: Path):
+def test_streams_and_cookies_are_not_stored(root: Path):
     assert answer(root, StreamingHttpResponse([HTML.encode()])) == []
     response = HttpResponse(HTML)
     response.set_cookie("a", "b")
     assert answer(root, response) == []
 
 
-def test_a_page_above_a_megabyte_is_kept_whole(root: Path):
+def test_a_page_above_a_megabyte_is_stored_whole(root: Path):
     body = "x" * 1_200_000
     assert answer(root, HttpResponse(body)) == ["posts/index.html"]
     assert (root / "posts" / "index.html").stat().st_size == 1_200_000
 
 
-@pytest.mark.parametrize(("name", "kept"), [("sessionid", []), ("csrftoken", ["posts/index.html"])])
-def test_a_session_forbids_it(root: Path, name: str, kept: list[str]):
+@pytest.mark.parametrize(("name", "stored"), [("sessionid", []), ("csrftoken", ["posts/index.html"])])
+def test_a_session_forbids_storing(root: Path, name: str, stored: list[str]):
     request = RequestFactory(headers={"Cookie": f"{name}=x"}).get("/posts/")
-    assert answer(root, HttpResponse(HTML), request) == kept
+    assert answer(root, HttpResponse(HTML), request) == stored
 
 
-def test_an_unusable_root_costs_no_reader_anything(tmp_path: Path, caplog):
+def test_an_unusable_root_costs_no_visitor_the_page(tmp_path: Path, caplog):
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
     with layer_settings(blocked / "pages"):
@@ -234,28 +234,28 @@ def test_names_below_the_root_and_no_two_alike(pages: FileStore, root: Path):
     for file in found:
         assert file.resolve().is_relative_to(root)
         assert file.name == "index.html"
-    keep(pages, *paths)
+    put(pages, *paths)
     assert len(files(root)) == len(paths)
 
 
 # -- purging -----------------------------------------------------------------------------------------
 
 
-def test_purge_takes_exact_paths_and_what_lies_below_prefixes(pages: FileStore, root: Path):
-    keep(pages, "/", "/posts/", "/posts/page/2/", "/posts/1/", "/posts/1/page/2/", "/posts/10/", "/comments/")
+def test_purge_removes_exact_paths_and_everything_below_prefixes(pages: FileStore, root: Path):
+    put(pages, "/", "/posts/", "/posts/page/2/", "/posts/1/", "/posts/1/page/2/", "/posts/10/", "/comments/")
     pages.purge(StalePages(frozenset({"/", "/posts/"}), frozenset({"/posts/page/", "/posts/1/"})))
     assert files(root) == ["comments/index.html", "posts/10/index.html"]
 
 
 def test_purge_of_everything_keeps_the_root_usable(pages: FileStore, root: Path):
-    keep(pages, "/", "/posts/", "/posts/page/2/")
+    put(pages, "/", "/posts/", "/posts/page/2/")
     pages.purge(StalePages(prefixes=frozenset({"/"})))
     assert files(root) == []
-    keep(pages, "/posts/")
+    put(pages, "/posts/")
     assert files(root) == ["posts/index.html"]
 
 
-def test_purge_of_what_was_never_kept_is_quiet(pages: FileStore, root: Path):
+def test_purge_of_pages_that_are_not_stored_is_no_error(pages: FileStore, root: Path):
     pages.purge(StalePages(frozenset({"/posts/1/"}), frozenset({"/posts/page/", "/", "/../"})))
     assert files(root) == []
 
@@ -287,10 +287,10 @@ def test_nothing_is_written_when_the_layer_is_off(
 
 
 @pytest.mark.parametrize("stale", [StalePages(frozenset({"/posts/"})), StalePages(prefixes=frozenset({"/"}))])
-def test_a_slow_rendering_does_not_bring_old_data_back(root: Path, stale: StalePages):
+def test_a_slow_rendering_does_not_bring_stale_data_back(root: Path, stale: StalePages):
     def slow(request: HttpRequest) -> HttpResponse:
         response = HttpResponse("old")
-        FileStore(root).purge(stale)  # somebody writes and commits while this page is made
+        FileStore(root).purge(stale)  # a write commits during this rendering
         return response
 
     with layer_settings(root):
@@ -309,7 +309,7 @@ def test_a_root_emptied_by_hand_is_a_new_generation(pages: FileStore, root: Path
 
 
 def test_a_directory_purged_under_a_writer_takes_the_page_with_it(pages: FileStore, root: Path, monkeypatch):
-    keep(pages, "/posts/page/2/")
+    put(pages, "/posts/page/2/")
     generation, write_bytes = pages.generation(), Path.write_bytes
 
     def write_and_lose(self: Path, data: bytes) -> int:
@@ -387,9 +387,9 @@ def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: FileStore):
             while not (root / "posts" / "9" / "index.html").exists() and time.monotonic() < deadline:
                 time.sleep(0.01)
             writer.send_signal(signal.SIGKILL)
-        kept = list(root.rglob("index.html"))
-        assert kept
-        assert {file.stat().st_size for file in kept} == {300_000}
+        whole = list(root.rglob("index.html"))
+        assert whole
+        assert {file.stat().st_size for file in whole} == {300_000}
         # The lock died with its holder.
         pages.purge(StalePages(prefixes=frozenset({"/"})))
     # What a killed writer left half done goes with time.
@@ -405,8 +405,8 @@ def make_old(file: Path, seconds: float) -> None:
     os.utime(file, (moment, moment))
 
 
-def test_old_pages_leftovers_and_empty_directories_expire(pages: FileStore, root: Path):
-    keep(pages, "/", "/posts/", "/posts/page/2/", "/comments/page/9/")
+def test_old_pages_temporary_files_and_empty_directories_expire(pages: FileStore, root: Path):
+    put(pages, "/", "/posts/", "/posts/page/2/", "/comments/page/9/")
     (root / "posts" / ".tmp-1").write_bytes(b"half")
     for name in ["posts/page/2/index.html", "comments/page/9/index.html", "posts/.tmp-1", GENERATION]:
         make_old(root / name, 61)
@@ -430,8 +430,8 @@ def test_expirepages_without_the_layer_says_what_to_set(db: None):
         call_command("expirepages", "--once")
 
 
-def test_expirepages_keeps_pages_within_the_time_to_live_and_stops_when_told(root: Path, pages: FileStore):
-    keep(pages, "/posts/")
+def test_expirepages_removes_old_pages_until_sigterm(root: Path, pages: FileStore):
+    put(pages, "/posts/")
     environment = os.environ | {"CACHING_STATICGENERATOR_ROOT": str(root), "BENCHAPP_CACHE_SECONDS": "1"}
     command = [sys.executable, "manage.py", "expirepages"]
     with subprocess.Popen(command, env=environment, cwd=settings.BASE_DIR, stderr=subprocess.PIPE) as process:
@@ -446,13 +446,13 @@ def test_expirepages_keeps_pages_within_the_time_to_live_and_stops_when_told(roo
 
 
 @pytest.mark.parametrize(("seconds", "interval"), [(60, 6), (86_400, 30)])
-def test_expirepages_looks_after_the_room_also_when_the_time_to_live_is_long(
+def test_expirepages_sweeps_often_even_with_a_long_time_to_live(
     pages: FileStore, monkeypatch: pytest.MonkeyPatch, seconds: int, interval: int
 ):
     waited: list[float] = []
 
     class Stop:
-        """Set when somebody has waited."""
+        """Set after the first wait."""
 
         def wait(self, seconds: float) -> bool:
             waited.append(seconds)
@@ -464,15 +464,15 @@ def test_expirepages_looks_after_the_room_also_when_the_time_to_live_is_long(
     assert waited == [interval]
 
 
-def test_the_oldest_pages_go_when_all_take_more_room_than_they_may(pages: FileStore, root: Path):
-    keep(pages, "/a/", "/b/", "/c/", body=b"x" * 1000)
+def test_the_oldest_pages_above_the_limit_are_removed(pages: FileStore, root: Path):
+    put(pages, "/a/", "/b/", "/c/", body=b"x" * 1000)
     for number, name in enumerate("abc"):
         os.utime(root / name / "index.html", (time.time() - 30 + number,) * 2)
     assert pages.expire(60, max_bytes=2500) == (1, 2)
     assert files(root) == ["b/index.html", "c/index.html"]
 
 
-def test_a_writer_that_is_killed_leaves_no_page_and_its_half_goes_when_its_time_is_up(pages: FileStore, root: Path):
+def test_the_temporary_file_of_a_killed_writer_expires(pages: FileStore, root: Path):
     killed = """
 import os, pathlib, signal, sys
 from benchapp.caching.stores.files import FileStore
@@ -493,3 +493,16 @@ pages.put("/a/", b"page" * 1000, pages.generation())
     assert [path.stat().st_size for path in (root / "a").iterdir()] == [2000]
     pages.expire(0)
     assert not (root / "a").exists()
+
+
+# -- render locks -------------------------------------------------------------------------------------
+
+
+def test_locks_in_files_expire(tmp_path: Path):
+    locks = FileLocks(tmp_path / "locks")
+    assert locks.add("lock:a", "rendering", 60)
+    assert not locks.add("lock:a", "rendering", 60)
+    assert locks.get("lock:a") == "rendering"
+    locks.set("lock:a", "uncacheable", -1)
+    assert locks.get("lock:a") is None
+    assert [locks.add("lock:a", "rendering", 60) for _ in range(2)] == [False, True]

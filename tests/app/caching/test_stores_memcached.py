@@ -1,4 +1,4 @@
-"""Layers kept in memcached: they work, share nothing by accident, and survive its death."""
+"""Layers in memcached: they work, share nothing by accident, and survive its death."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_pages_and_fragments_share_one_memcached(rows: Rows, site_with: Site, so
         assert caches["template_fragments"].get("name") == "fragment"
 
 
-def test_a_warm_page_of_many_parts_asks_twice_on_a_connection_that_is_kept(
+def test_a_warm_page_of_many_fragments_asks_twice_on_a_persistent_connection(
     rows: Rows, site_with: Site, socket: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[str] = []
@@ -107,12 +107,12 @@ def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socke
 
 
 @pytest.mark.parametrize("days", [11, 365])
-def test_a_long_time_to_live_is_no_date_long_past(socket: Path, days: int):
+def test_a_long_time_to_live_is_not_taken_for_a_date(socket: Path, days: int):
     path = "/posts/5/page/2/"
     with memcached(socket):
         pages = MemcachedStore(f"unix:{socket}", seconds=days * 24 * 3600)
-        assert pages.put(path, b"kept", pages.generation())
-        assert pages.get(path) == b"kept"
+        assert pages.put(path, b"page", pages.generation())
+        assert pages.get(path) == b"page"
         # It is found by the index of what is below a directory, which lasts longer.
         pages.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
         assert pages.get(path) is None

@@ -1,0 +1,48 @@
+"""The table of layers: settings, middleware, and the order of invalidation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from django.utils.module_loading import import_string
+
+from benchapp.caching import registry
+from benchapp.caching.invalidation import StalePages, pages_invalidated
+
+Site = Callable[..., AbstractContextManager[None]]
+DEPLOYED = Path(__file__).parents[3] / "deploy" / "layers"
+
+
+def test_every_deployed_layer_is_in_the_table():
+    assert set(registry.LAYERS) == {folder.name for folder in DEPLOYED.iterdir() if folder.is_dir()} - {"none"}
+
+
+@pytest.mark.parametrize("layer", registry.LAYERS.values(), ids=list(registry.LAYERS))
+def test_receivers_and_middleware_can_be_imported(layer: registry.Layer):
+    for path in (layer.receiver, *layer.outer, *layer.inner):
+        assert callable(import_string(path))
+
+
+def test_joined_layers_share_middleware_and_the_outer_is_outside():
+    paths = registry.outer_middleware(["varnish", "nginx-microcache", "staticgenerator"])
+    names = [path.rpartition(".")[2] for path in paths]
+    assert names == ["MarkOutdated", "AllowSharedCaching", "StoreInFiles"]
+
+
+def test_active_layers_receive_invalidations_the_inner_first(
+    site_with: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    received: list[str] = []
+    for module, name in (("fragments", "fragments"), ("stores.files", "staticgenerator"), ("django_cache", "inactive")):
+        monkeypatch.setattr(
+            f"benchapp.caching.{module}.purge", lambda stale, name=name, **kwargs: received.append(name)
+        )
+    with site_with(CACHING_FRAGMENTS="1", CACHING_STATICGENERATOR_ROOT=str(tmp_path)):
+        # The signal holds functions weakly, so it has those of the modules.
+        pages_invalidated.send(sender=StalePages, stale=StalePages(frozenset({"/"})))
+    assert received == ["fragments", "staticgenerator"]
+    pages_invalidated.send(sender=StalePages, stale=StalePages(frozenset({"/"})))
+    assert received == ["fragments", "staticgenerator"]
