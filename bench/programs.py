@@ -1,8 +1,9 @@
-"""Finding installed programs and asking them their version."""
+"""Find installed programs and ask them their version."""
 
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import os
 import re
 import shutil
@@ -12,27 +13,36 @@ from pathlib import Path
 
 from bench import paths
 
-# Distributions keep servers where an ordinary user's PATH does not look.
+# Distributions put servers where an ordinary user's PATH does not look.
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+VERSION_TIMEOUT_S = 10
 
 
 def find(names: Iterable[str], search: Iterable[str] = ()) -> Path | None:
-    """The first of `names` that is installed: in the virtual environment, on PATH, in the system's server
-    directories, then in the `search` globs (the newest match first)."""
+    """The first of `names` that is installed, looked for once in a process.
+
+    It is looked for in the virtual environment, on PATH, in the system's server directories, then in the `search` globs
+    (the newest match first).
+    """
+    return _find(tuple(names), tuple(search), os.environ.get("PATH", ""))
+
+
+@functools.cache
+def _find(names: tuple[str, ...], search: tuple[str, ...], path: str) -> Path | None:
     more = [directory for pattern in search for directory in _newest_first(_glob(pattern))]
-    places = [str(paths.VENV / "bin"), *os.environ.get("PATH", "").split(os.pathsep), *SYSTEM_DIRECTORIES, *more]
-    for name in names:
-        if found := shutil.which(name, path=os.pathsep.join(places)):
-            return Path(found)
-    return None
+    places = [str(paths.VENV / "bin"), *path.split(os.pathsep), *SYSTEM_DIRECTORIES, *more]
+    found = (shutil.which(name, path=os.pathsep.join(places)) for name in names)
+    return next((Path(program) for program in found if program), None)
 
 
 def module(globs: Iterable[str]) -> str | None:
     """The first file that one of the globs finds; `{{ venv }}` in a glob is the virtual environment."""
-    for pattern in globs:
-        if found := sorted(_glob(pattern.replace("{{ venv }}", str(paths.VENV)))):
-            return found[0]
-    return None
+    return _module(tuple(pattern.replace("{{ venv }}", str(paths.VENV)) for pattern in globs))
+
+
+@functools.cache
+def _module(globs: tuple[str, ...]) -> str | None:
+    return next((found for pattern in globs for found in sorted(_glob(pattern))), None)
 
 
 def _glob(pattern: str) -> list[str]:
@@ -45,10 +55,18 @@ def _newest_first(directories: list[str]) -> list[str]:
 
 @functools.cache
 def version(argv: tuple[str, ...]) -> str | None:
-    """The first dotted number that `argv` prints, or None when it prints none."""
+    """The first dotted number that `argv` prints, or None when it prints none; asked once in a process."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr)
     return match[0] if match else None
+
+
+def distribution_version(name: str) -> str | None:
+    """The version of a Python distribution in the virtual environment, without starting anything; None without it."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -279,12 +279,24 @@ def must_compose(
     return composed
 
 
-def server_version(server: Server, program: Path) -> str | None:
-    """The version that the server's program prints, or None when it declares no way to ask."""
-    if not server.version:
+def version_command(item: Server | Service) -> tuple[str, ...] | None:
+    """The command that prints the version of a server or service; None without one, or where it is not installed."""
+    if isinstance(item, Server):
+        found = {"program": programs.find(item.programs, item.search)}
+    else:
+        found = {f"programs.{key}": programs.find([name], item.search) for key, name in item.programs.items()}
+    if not item.version or None in found.values():
         return None
-    known = {"{{ program }}": str(program), "{{ venv }}": str(paths.VENV)}
-    return programs.version(tuple(_replaced(item, known) for item in server.version))
+    known = {f"{{{{ {name} }}}}": str(path) for name, path in {**found, "venv": paths.VENV}.items()}
+    return tuple(_replaced(word, known) for word in item.version)
+
+
+def installed_version(item: Server | Service) -> str | None:
+    """The version of a server or service here; None where it is not installed or there is no way to ask."""
+    if isinstance(item, Server) and item.distribution:
+        return programs.distribution_version(item.distribution)
+    command = version_command(item)
+    return programs.version(command) if command else None
 
 
 def _replaced(text: str, known: dict[str, str]) -> str:

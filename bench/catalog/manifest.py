@@ -33,6 +33,7 @@ class Server:
     programs   names to look for, first found wins
     search     more directories to look in (globs), after the virtual environment and PATH
     version    argv that prints the version
+    distribution  instead of `version`: the Python distribution that brings it
     config     its main configuration file, in the stack's folder, a template; empty when its command line says all
     modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
     hint       how to install what is missing, where `make servers` is not the whole answer
@@ -69,6 +70,7 @@ class Server:
     upstream_modules: dict[str, str] = field(default_factory=dict)
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
+    distribution: str = ""
     check: tuple[str, ...] = ()
     good_status: int = 0
     bad_output: str = ""

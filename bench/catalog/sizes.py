@@ -9,7 +9,7 @@ import psutil
 
 from bench.catalog.manifest import build, read_toml
 from bench.errors import BenchError
-from bench.host import cgroups, machine
+from bench.host import cgroups, pin
 from bench.host.cgroups import Group, Limits, Unavailable
 
 UNLIMITED = "unlimited"
@@ -61,8 +61,8 @@ def problem(size: Size | None) -> str:
     """Why the size is not available here and what would help, or an empty string; None is `unlimited`."""
     if size is None:
         return ""
-    if size.cpus > machine.cores():
-        return f"it has {size.cpus:g} CPUs and this machine {machine.cores()}"
+    if size.cpus > (cores := len(pin.affinity())):
+        return f"it has {size.cpus:g} CPUs and this machine {cores}"
     if size.limits.burstable_bytes > psutil.virtual_memory().total:
         return f"it has {size.burstable_mb} MiB of memory, more than this machine"
     try:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from bench import paths, programs
-from bench.catalog import catalog, compose, manifest, sizes
+from bench.catalog import catalog, compose, sizes
+from bench.catalog.compose import Composition, Skip
+from bench.catalog.manifest import Layer, Server, Service, Stack
 from bench.catalog.values import BENCH
 from bench.errors import BenchError
 from bench.host import identity
+
+# Programs that are asked their version at the same time; a thread mostly waits.
+THREADS = 8
 
 
 def survey() -> dict[str, Any]:
@@ -17,35 +25,43 @@ def survey() -> dict[str, Any]:
     `fits[stack][layer]` is null when the two can run here, else the reason why not; so is the `problem` of a size.
     """
     known = catalog.read()
+    servers = [server for item in (*known.stacks.values(), *known.layers.values()) for server in item.servers]
+    with ThreadPoolExecutor(THREADS) as threads:
+        who = threads.submit(_who)
+        _ask_versions(threads, [*servers, *known.services.values()])
+        fits = {stack: {layer: _problem(stack, layer) for layer in known.layers} for stack in known.stacks}
     return {
-        "python": {"program": str(paths.PYTHON), "version": programs.version((str(paths.PYTHON), "--version"))},
-        **_who(),
-        "stacks": {
-            name: {"title": stack.title, "about": stack.about, "servers": _servers(stack.servers)}
-            for name, stack in known.stacks.items()
-        },
-        "layers": {
-            name: {
-                "title": layer.title,
-                "about": layer.about,
-                "place": layer.place,
-                "services": compose.services_of(layer, known.values[BENCH].names),
-                "servers": _servers(layer.servers),
-            }
-            for name, layer in known.layers.items()
-        },
+        "python": {"program": str(paths.PYTHON), "version": platform.python_version()},
+        **who.result(),
+        "stacks": {name: _stack(stack) for name, stack in known.stacks.items()},
+        "layers": {name: _layer(layer) for name, layer in known.layers.items()},
         "services": {name: _service(service) for name, service in known.services.items()},
         "sizes": {
             name: {"title": size.title, "problem": sizes.problem(size) or None} for name, size in known.sizes.items()
         },
-        "fits": {
-            stack: {layer: _reason(compose.compose(stack, layer)) for layer in known.layers} for stack in known.stacks
-        },
+        "fits": fits,
     }
 
 
+def versions(compositions: Iterable[Composition], services: Iterable[str] = ()) -> dict[str, str]:
+    """The known versions of the servers and services of these compositions, and of more services, by name."""
+    known = catalog.read().services
+    used: dict[str, Server | Service] = {name: known[name] for name in services if name in known}
+    for composition in compositions:
+        used |= {item.name: item for item in (*composition.servers, *composition.services)}
+    with ThreadPoolExecutor(THREADS) as threads:
+        _ask_versions(threads, used.values())
+    return {name: version for name, item in used.items() if (version := compose.installed_version(item))}
+
+
+def _ask_versions(threads: Executor, items: Iterable[Server | Service]) -> None:
+    """Have each program asked its version once; `programs.version` remembers the answers."""
+    for command in dict.fromkeys(filter(None, map(compose.version_command, items))):
+        threads.submit(programs.version, command)
+
+
 def _who() -> dict[str, str | None]:
-    """Who servers run as and what had to be worked around; nobody and why, when nobody can run them."""
+    """The user that servers run as and what had to be worked around; no user, and why, when they cannot run."""
     try:
         who = identity.worker()
     except BenchError as error:
@@ -53,36 +69,39 @@ def _who() -> dict[str, str | None]:
     return {"servers_run_as": who.user, "notice": who.notice or None}
 
 
-def _reason(composed: compose.Composition | compose.Skip) -> str | None:
-    return composed.reason if isinstance(composed, compose.Skip) else None
+def _problem(stack: str, layer: str) -> str | None:
+    composed = compose.compose(stack, layer)
+    return composed.reason if isinstance(composed, Skip) else None
 
 
-def _servers(chain: tuple[manifest.Server, ...]) -> list[dict[str, Any]]:
-    servers = []
-    for server in chain:
-        program = programs.find(server.programs, server.search)
-        servers.append(
-            {
-                "name": server.name,
-                "speaks": server.speaks,
-                "program": str(program) if program else None,
-                "version": compose.server_version(server, program) if program else None,
-                "modules": {name: programs.module(globs) for name, globs in server.modules.items()},
-            }
-        )
-    return servers
+def _stack(stack: Stack) -> dict[str, Any]:
+    return {"title": stack.title, "about": stack.about, "servers": [_server(server) for server in stack.servers]}
 
 
-def _service(service: manifest.Service) -> dict[str, Any]:
-    missing = compose.missing_programs(service)
-    found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
-    version = None
-    if service.version and not missing:
-        version = programs.version(tuple(_program(word, found) for word in service.version))
-    return {"title": service.title, "missing": missing, "version": version}
+def _layer(layer: Layer) -> dict[str, Any]:
+    return {
+        "title": layer.title,
+        "about": layer.about,
+        "place": layer.place,
+        "services": compose.services_of(layer, catalog.read().values[BENCH].names),
+        "servers": [_server(server) for server in layer.servers],
+    }
 
 
-def _program(word: str, found: dict[str, str]) -> str:
-    for key, path in found.items():
-        word = word.replace(f"{{{{ programs.{key} }}}}", path)
-    return word
+def _server(server: Server) -> dict[str, Any]:
+    program = programs.find(server.programs, server.search)
+    return {
+        "name": server.name,
+        "speaks": server.speaks,
+        "program": str(program) if program else None,
+        "version": compose.installed_version(server),
+        "modules": {name: programs.module(globs) for name, globs in server.modules.items()},
+    }
+
+
+def _service(service: Service) -> dict[str, Any]:
+    return {
+        "title": service.title,
+        "missing": compose.missing_programs(service),
+        "version": compose.installed_version(service),
+    }

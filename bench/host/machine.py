@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
-import os
 import platform
 import re
 import resource
@@ -16,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from bench import paths
+from bench.host.pin import affinity
 from bench.results.records import Environment, LoadTool
 
 REQUIREMENTS = paths.PROJECT / "requirements.txt"
@@ -63,13 +63,6 @@ def environment(
 def cores() -> int:
     """Processor cores this process may use, which can be fewer than the machine has."""
     return len(affinity())
-
-
-def affinity() -> tuple[int, ...]:
-    """The numbers of these cores."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
 
 
 def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:

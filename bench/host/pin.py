@@ -1,6 +1,6 @@
-"""Which processor cores the load tool, the stack and its services are kept on, so that none takes time from another.
+"""Pin the load tool, the stack and its services to processor cores of their own, so that none takes time from another.
 
-With fewer than four cores that would take too much from the stack: then nothing is kept anywhere, unless asked.
+With fewer than four cores that would take too much from the stack: then nothing is pinned, unless asked.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ CORES_FOR_ALL = 4
 LOAD, STACK, SERVICES = "load", "stack", "services"
 
 Cores = Mapping[str, tuple[int, ...]]
+
+
+def affinity() -> tuple[int, ...]:
+    """The numbers of the processor cores this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
 
 
 def cores(available: Iterable[int], wanted: bool | None = None) -> dict[str, tuple[int, ...]] | None:

@@ -254,7 +254,7 @@ def test_a_wrong_file_of_sizes_is_told_in_one_line(tmp_path, monkeypatch, capsys
 
 
 def test_a_size_larger_than_the_machine_cannot_be_had(monkeypatch):
-    monkeypatch.setattr(sizes.machine, "cores", lambda: 1)
+    monkeypatch.setattr(sizes.pin, "affinity", lambda: (0,))
     assert sizes.problem(catalog.read().size("gold")) == "it has 2 CPUs and this machine 1"
     assert sizes.problem(None) == ""
 

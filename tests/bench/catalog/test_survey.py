@@ -1,0 +1,54 @@
+"""The survey: what there is and what can run here, with versions that are asked for once."""
+
+from __future__ import annotations
+
+import collections
+import importlib.metadata
+import json
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from bench import paths, programs
+from bench.catalog import catalog, compose
+from bench.catalog.survey import _ask_versions, versions
+
+
+def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
+    asked: collections.Counter[tuple[str, ...]] = collections.Counter()
+    two = threading.Barrier(2)
+
+    def version(argv):
+        asked[argv] += 1
+        # A program is asked while another has not answered yet.
+        two.wait(timeout=10)
+        return "1.2"
+
+    monkeypatch.setattr(programs, "version", version)
+    one, other = (catalog.read().services[name] for name in ("memcached", "redis"))
+    monkeypatch.setattr(compose, "version_command", lambda item: (item.name,))
+    with ThreadPoolExecutor(2) as threads:
+        _ask_versions(threads, [one, other, one])
+    assert asked == {("memcached",): 1, ("redis",): 1}
+
+
+def test_python_servers_are_not_started_for_their_version(monkeypatch):
+    monkeypatch.setattr(programs, "version", lambda argv: "started")
+    found = versions([compose.must_compose("gunicorn"), compose.must_compose("uvicorn")])
+    assert found == {name: importlib.metadata.version(name) for name in ("gunicorn", "uvicorn")}
+
+
+def test_versions_are_those_of_the_servers_and_services_of_a_composition(monkeypatch):
+    monkeypatch.setattr(programs, "version", lambda argv: "1.2")
+    composition = compose.compose_for_files("nginx-uwsgi", "none", compose.must_compose("gunicorn").values)
+    assert versions([composition], ["sqlite"]) == {"uwsgi": "1.2", "nginx": "1.2"}
+
+
+def test_the_help_imports_no_command():
+    code = (
+        "import json, sys\nfrom bench.cli import main\nmain.parser().format_help()\n"
+        "print(json.dumps([name for name in sys.modules if name.startswith('bench.')]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.PROJECT, capture_output=True, text=True, check=True)
+    assert set(json.loads(done.stdout)) == {"bench.cli", "bench.cli.main", "bench.errors"}
