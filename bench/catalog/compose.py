@@ -55,9 +55,9 @@ class Composition:
     given_env: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def beside(self) -> dict[str, tuple[str, ...]]:
+    def sidecars(self) -> dict[str, tuple[str, ...]]:
         """The programs that the layers run beside the servers, by name."""
-        return {name: tuple(argv) for layer in self.layers for name, argv in layer.beside.items()}
+        return {name: tuple(argv) for layer in self.layers for name, argv in layer.sidecars.items()}
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -164,7 +164,7 @@ def _scheme(url: str) -> str:
 
 def _otherwise(instead: Mapping[str, Any]) -> dict[str, str]:
     """What a layer says of itself that is other with what it uses instead of a service."""
-    return {word: instead[word] for word in ("told", "coalesces") if word in instead}
+    return {word: instead[word] for word in ("invalidation", "coalesces") if word in instead}
 
 
 def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
@@ -183,9 +183,9 @@ def unfit(stack: Stack, layers: tuple[Layer, ...]) -> str:
 def misfit(stack: Stack, layer: Layer) -> str:
     """Why the layer can never be laid over the stack, or an empty string when it can.
 
-    A layer of place `server` fits when a server of the chain has a snippet in the layer's folder.
+    A layer of scope `server` fits when a server of the chain has a snippet in the layer's folder.
     """
-    if layer.place != "server" or any(layer.snippets(server.name) for server in stack.servers):
+    if layer.scope != "server" or any(layer.snippets(server.name) for server in stack.servers):
         return ""
     return f"{layer.name} needs {layer_needs(layer)}: it has no snippet for another server"
 
@@ -242,13 +242,13 @@ def declared(
 ) -> tuple[Declaration, ...]:
     """What stack and layers declare they do not support on a chain of these servers, on the stack of that name.
 
-    What a layer declares `alone` holds only without another.
+    What a layer declares `standalone` holds only without another.
     """
     of_layers = (
         item
         for layer in layers
         for item in layer.declares
-        if not (item.alone and len(layers) > 1)
+        if not (item.standalone and len(layers) > 1)
         and (not item.server or item.server in servers)
         and (not item.stacks or stack_name.partition("@")[0] in item.stacks)
     )

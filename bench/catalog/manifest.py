@@ -20,8 +20,8 @@ from bench.errors import BenchError
 
 NO_LAYER = "none"
 FRONT = "front"
-PLACES = ("app", "server", FRONT)
-KEEPS = ("nothing", "parts", "pages")
+SCOPES = ("app", "server", FRONT)
+CACHED = ("nothing", "parts", "pages")
 LISTENS = ("tcp", "unix")
 
 
@@ -93,14 +93,14 @@ class Server:
 class Declaration:
     """A check that a stack or layer does not support, and why; printed wherever results are.
 
-    alone   of a layer: only where it is not joined with another, which may well support it
-    server  of a layer: only where the chain has that server
-    stacks  of a layer: only on these stacks; empty means on all
+    standalone  of a layer: only where it is not joined with another, which may well support it
+    server      of a layer: only where the chain has that server
+    stacks      of a layer: only on these stacks; empty means on all
     """
 
     check: str
     reason: str
-    alone: bool = False
+    standalone: bool = False
     server: str = ""
     stacks: tuple[str, ...] = ()
 
@@ -140,43 +140,43 @@ class Stack:
 class Layer:
     """A caching strategy laid over a stack.
 
-    place     app (settings only), server (a snippet for a server of the chain), front (a server before the chain)
-    services  services it uses; one that is not installed is replaced by `without` when that names it
-    without   per service: `note` for people, `env` to use instead, `told` and `coalesces` where they are others then
-    env       environment of the application server
-    beside    programs run beside the servers, in the environment of the application server: argv (templates) by name
-    servers   of place front only: the servers put before the chain, the outermost last
-    modules   files that a server of the chain loads for this layer: by the server's name, globs by a short name each
-    packages  Debian packages that a server of the chain needs for this layer, by the server's name
-    keeps     what it keeps: `pages`, `parts` of them, which are put together anew for each visitor, or `nothing`
-    told      how it learns what a write made stale; empty when it cannot, and only the time to live ends an old page
-    coalesces by what, of many who ask at once for what is not there, one makes it and the others wait; empty: nothing
+    scope         app (settings only), server (a snippet for a server of the chain), front (a server before the chain)
+    services      services it uses; one that is not installed is replaced by `without` when that names it
+    without       per service: `note` for people, `env` to use instead, other values of `invalidation` and `coalesces`
+    env           environment of the application server
+    sidecars      programs run beside the servers, in the application server's environment: argv (templates) by name
+    servers       of scope front only: the servers put before the chain, the outermost last
+    modules       files that a server of the chain loads for this layer: by the server's name, globs by a short name
+    packages      Debian packages that a server of the chain needs for this layer, by the server's name
+    caches        what it caches: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`
+    invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
+    coalesces     what makes one of many requests for the same missing page render it; empty: each renders it
     """
 
     name: str
     folder: Path
     title: str
-    place: str
+    scope: str
     about: str
     services: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     without: dict[str, dict[str, Any]] = field(default_factory=dict)
-    beside: dict[str, list[str]] = field(default_factory=dict)
+    sidecars: dict[str, list[str]] = field(default_factory=dict)
     servers: tuple[Server, ...] = ()
     modules: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     packages: dict[str, list[str]] = field(default_factory=dict)
-    keeps: str = "pages"
-    told: str = ""
+    caches: str = "pages"
+    invalidation: str = ""
     coalesces: str = ""
     declares: tuple[Declaration, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.place not in PLACES:
-            raise ValueError(f"place is {self.place!r}; use one of {', '.join(PLACES)}")
-        if self.keeps not in KEEPS:
-            raise ValueError(f"keeps is {self.keeps!r}; use one of {', '.join(KEEPS)}")
-        if bool(self.servers) != (self.place == FRONT):
-            raise ValueError("a layer of place front has a [[server]], and no other layer has")
+        if self.scope not in SCOPES:
+            raise ValueError(f"scope is {self.scope!r}; use one of {', '.join(SCOPES)}")
+        if self.caches not in CACHED:
+            raise ValueError(f"caches is {self.caches!r}; use one of {', '.join(CACHED)}")
+        if bool(self.servers) != (self.scope == FRONT):
+            raise ValueError("a layer of scope front has a [[server]], and no other layer has")
 
     def snippets(self, server: str) -> dict[str, Path]:
         """Template files for that server by name; each fills the point it is named after: `<server>.pages.conf`."""
@@ -187,16 +187,16 @@ class Layer:
 class Service:
     """A backing service beside the chain.
 
-    programs  by a short name each, so that templates can say `{{ programs.initdb }}`; all must be found
-    config    its configuration file (a template in its folder), or empty
-    prepare   argv run once, before the first start, when `data` is empty
-    start     argv that runs it in the foreground
-    created   argv run once, after the first start
-    probe     argv that exits 0 when it serves; without one, its socket accepting a connection is enough
-    env       environment it gives to the application server
-    keeps     True when its data directory under var/ is reused
-    packages  the Debian packages it comes in, for production's install note
-    stop      the signal that stops it soon and cleanly
+    programs    by a short name each, so that templates can say `{{ programs.initdb }}`; all must be found
+    config      its configuration file (a template in its folder), or empty
+    prepare     argv run once, before the first start, when `data` is empty
+    start       argv that runs it in the foreground
+    created     argv run once, after the first start
+    probe       argv that exits 0 when it serves; without one, its socket accepting a connection is enough
+    env         environment it gives to the application server
+    persistent  True when its data directory under var/ is reused
+    packages    the Debian packages it comes in, for production's install note
+    stop        the signal that stops it soon and cleanly
     """
 
     name: str
@@ -211,7 +211,7 @@ class Service:
     created: tuple[str, ...] = ()
     probe: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
-    keeps: bool = False
+    persistent: bool = False
     packages: tuple[str, ...] = ()
     stop: str = "TERM"
 

@@ -82,7 +82,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
     return {
         "title": layer.title,
         "about": layer.about,
-        "place": layer.place,
+        "place": layer.scope,
         "services": compose.services_of(layer, catalog.read().values[BENCH].names),
         "servers": [_server(server) for server in layer.servers],
     }

@@ -55,7 +55,7 @@ def parse(asked: str | None) -> Database:
             ) from None
     if asked == SQLITE:
         return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True)
-    kept = [name for name, service in catalog.read().services.items() if service.keeps]
+    kept = [name for name, service in catalog.read().services.items() if service.persistent]
     if asked not in kept:
         raise BenchError(
             f"--database {asked}: use {', '.join([SQLITE, *kept])} or a URL such as postgresql://HOST/NAME"

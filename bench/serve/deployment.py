@@ -327,7 +327,7 @@ class _Parts:
         if missing := compose.missing_programs(service):
             raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {compose.INSTALL}")
         found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
-        if service.keeps:
+        if service.persistent:
             return self._join_service(service, found)
         context = render.service_context(service, found, self.places, self.values, self.sockets / "data")
         _write_config(service, context, self.conf)
@@ -398,7 +398,7 @@ class _Parts:
 
     def _start_all(self) -> None:
         context = {**self._all_values(), **vars(self.places), "python": self.places.python}
-        for name, words in self.composition.beside.items():
+        for name, words in self.composition.sidecars.items():
             argv = render.argv(words, context, f"{self.composition.layer_name} beside")
             self.beside.append(self._start(name, argv, self.env, cwd=paths.PROJECT))
         self._start_servers()

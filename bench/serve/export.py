@@ -104,7 +104,7 @@ def _write_host_files(
     composition: Composition, places: Places, wiring: Wiring, chosen: Values, target: Path
 ) -> list[Path]:
     units = [unit for server in composition.servers for unit in _units(server, composition, places, wiring, chosen)]
-    units += _units_beside(composition, places, chosen) + _units_of_services(composition, places, chosen)
+    units += _units_of_sidecars(composition, places, chosen) + _units_of_services(composition, places, chosen)
     context = {
         **render.settings(composition, chosen),
         **vars(places),
@@ -186,20 +186,20 @@ def _host_commands(composition: Composition, places: Places, wiring: Wiring, cho
     ]
 
 
-def _units_beside(composition: Composition, places: Places, chosen: Values) -> list[dict[str, Any]]:
+def _units_of_sidecars(composition: Composition, places: Places, chosen: Values) -> list[dict[str, Any]]:
     context = {**render.settings(composition, chosen), **vars(places), "python": places.python}
     return [
         {
             "name": f"benchapp-{name}",
             "about": f"a program of layer {composition.layer_name}, beside the servers",
-            "start": " ".join(render.argv(words, context, f"{composition.layer_name} beside")),
+            "start": " ".join(render.argv(words, context, f"{composition.layer_name} sidecar")),
             "check": "",
             "after": "",
             "stop_signal": "SIGTERM",
             "env": {},
             "environment_files": _environment_files(places),
         }
-        for name, words in composition.beside.items()
+        for name, words in composition.sidecars.items()
     ]
 
 

@@ -23,12 +23,12 @@ def laid(context: Context) -> tuple[Layer, ...]:
 
 def untold(context: Context) -> list[Layer]:
     """The layers that cannot be told of a write."""
-    return [layer for layer in laid(context) if not layer.told]
+    return [layer for layer in laid(context) if not layer.invalidation]
 
 
 def keeps_pages(context: Context) -> bool:
     """Whether a layer keeps whole pages."""
-    return any(layer.keeps == PAGES for layer in laid(context))
+    return any(layer.caches == PAGES for layer in laid(context))
 
 
 def again(context: Context, changes: dict[str, Any]) -> Context:

@@ -44,8 +44,8 @@ LAYERED = [("nginx-uwsgi", layer) if ("nginx-uwsgi", layer) in PAIRS else (stack
 LAYERED += [("nginx-uwsgi", "fragments+varnish"), ("nginx-uwsgi", "fragments+nginx-microcache")]
 # The checks that take seconds are made once, of a layer with a service that can stop.
 FULL = ("nginx-uwsgi", "nginx-memcached")
-# Layers that are told what a write makes stale.
-TOLD = [pair for pair in LAYERED if pair[1] in ("staticgenerator", "nginx-memcached", "uwsgi-cache", "varnish")]
+# Layers whose stale pages a write invalidates.
+INVALIDATED = [(stack, layer) for stack, layer in LAYERED if layer in LAYERS and catalog.read().layers[layer].invalidation]
 
 
 def runnable(stack: str, layer: str = "none") -> None:
@@ -92,8 +92,8 @@ def test_a_layer_gives_the_right_answers(stack, layer, how, site_url):
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize(("stack", "layer"), TOLD)
-def test_a_layer_that_is_told_shows_a_comment_soon(stack, layer, site_url):
+@pytest.mark.parametrize(("stack", "layer"), INVALIDATED)
+def test_a_layer_that_a_write_invalidates_shows_a_comment_soon(stack, layer, site_url):
     runnable(stack, layer)
     with deployment.deployed(compose.must_compose(stack, layer), database=site_url) as running:
         account = json.loads(commands.manage(["verifyaccount", "create"], site_url, worker()).splitlines()[-1])

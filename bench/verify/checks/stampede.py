@@ -36,8 +36,8 @@ def stampede(context: Context) -> Iterator[Finding]:
     parts = len({_paragraph(answer, "part-id") for answer in answers})
     yield Figure(f"renderings_of_{CLIENTS}", renderings)
     for keeps, what, made in ((PAGES, "rendering", renderings), (PARTS, "making of its slow part", parts)):
-        by = [layer for layer in laid(context) if layer.keeps == keeps and layer.coalesces]
-        if keeps == PARTS and any(layer.keeps == PARTS for layer in laid(context)):
+        by = [layer for layer in laid(context) if layer.caches == keeps and layer.coalesces]
+        if keeps == PARTS and any(layer.caches == PARTS for layer in laid(context)):
             yield Figure(f"parts_of_{CLIENTS}", parts)
         if by and made != 1:
             how = f"{by[0].name} ({by[0].coalesces})"

@@ -198,8 +198,8 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
     for name in ("fragments", "site-middleware", "view-cache"):
         layer = catalog.read().layers[name]
         (without,) = compose.compose("gunicorn", name).layers
-        assert (without.told, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
-        assert layer.told
+        assert (without.invalidation, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
+        assert layer.invalidation
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_cache_of_ones_own_needs_no_service_and_is_told_as_such_a_cache_can_be
     assert composed.services == ()
     assert composed.notes == ("site-middleware: its cache is that of the CACHE_URL given",)
     (layer,) = composed.layers
-    assert (bool(layer.told), bool(layer.coalesces)) == (told, told)
+    assert (bool(layer.invalidation), bool(layer.coalesces)) == (told, told)
 
 
 def test_a_cache_of_ones_own_takes_no_service_from_a_layer_that_uses_no_other():
@@ -262,14 +262,14 @@ def test_a_wrong_variant_is_told(name, says):
     assert str(caught.value).startswith(says)
 
 
-LAYER = '\ntitle = "T"\nplace = "{place}"\nabout = "A"\n'
+LAYER = '\ntitle = "T"\nscope = "{scope}"\nabout = "A"\n'
 
 
-@pytest.mark.parametrize(("place", "servers"), [("front", ""), ("app", GOOD[GOOD.index("[[server]]") :])])
-def test_a_layer_has_servers_just_when_it_is_a_front(tmp_path, place, servers):
+@pytest.mark.parametrize(("scope", "servers"), [("front", ""), ("app", GOOD[GOOD.index("[[server]]") :])])
+def test_a_layer_has_servers_just_when_it_is_a_front(tmp_path, scope, servers):
     path = tmp_path / "layer.toml"
-    path.write_text(LAYER.format(place=place) + servers)
-    with pytest.raises(BenchError, match="a layer of place front has a \\[\\[server\\]\\], and no other layer has"):
+    path.write_text(LAYER.format(scope=scope) + servers)
+    with pytest.raises(BenchError, match="a layer of scope front has a \\[\\[server\\]\\], and no other layer has"):
         manifest.read_layer(path)
 
 
