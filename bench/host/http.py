@@ -1,4 +1,4 @@
-"""The HTTP client of the instrument: one request on a connection of its own, which no timed measurement uses."""
+"""The HTTP client of the instrument, which no timed measurement uses."""
 
 from __future__ import annotations
 
@@ -37,6 +37,16 @@ def all_of(base_url: str, paths: Iterable[str]) -> dict[str, bytes]:
     return {path: get(base_url, path) for path in dict.fromkeys(paths)}
 
 
+def connect(base_url: str, timeout_s: float = TIMEOUT_S) -> http.client.HTTPConnection:
+    """A connection for several requests; it opens with the first one, and again where the server has closed it."""
+    parts = urlsplit(base_url)
+    if parts.scheme == "https":
+        # The certificate is the deployment's own, signed by nobody.
+        context = ssl._create_unverified_context()
+        return http.client.HTTPSConnection(parts.netloc, timeout=timeout_s, context=context)
+    return http.client.HTTPConnection(parts.netloc, timeout=timeout_s)
+
+
 def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None:
     """The status of GET `path`, or None when there is no answer."""
     try:
@@ -60,14 +70,7 @@ def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, http
 def _exchange(
     base_url: str, path: str, headers: dict[str, str], timeout_s: float
 ) -> tuple[bytes, http.client.HTTPResponse]:
-    parts = urlsplit(base_url)
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        # The certificate is the deployment's own, signed by nobody.
-        context = ssl._create_unverified_context()
-        connection = http.client.HTTPSConnection(parts.netloc, timeout=timeout_s, context=context)
-    else:
-        connection = http.client.HTTPConnection(parts.netloc, timeout=timeout_s)
+    connection = connect(base_url, timeout_s)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()

@@ -164,7 +164,7 @@ class Tool(ABC):
     def not_figures(self, stdout: str, stderr: str) -> LoadError:
         """The error for output without figures: the last line the tool wrote says most."""
         lines = (stderr.strip() or stdout.strip() or "nothing").splitlines()
-        return LoadError(f"{self.name} printed no figures; its last line: {lines[-1].strip()[:200]}")
+        return LoadError(f"{self.name} printed no figures; it said: {lines[-1].strip()[:200]}")
 
 
 def latencies(found: HdrHistogram) -> dict[str, float | str | None]:

@@ -136,9 +136,7 @@ def measure(
     workers = None
     try:
         before = _visit("before the load", running, paths)
-        # One that came while a task runs would end that task and nothing else: asyncio keeps exceptions of tasks.
-        with _signals_later():
-            workers = spread(running.url, load.visitors(job), job.keep_alive)
+        workers = spread(running.url, load.visitors(job), job.keep_alive)
         if load.warmup_s:
             _warm_up(job, load, directory)
         started_at = now()

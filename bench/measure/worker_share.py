@@ -1,95 +1,72 @@
 """How requests spread over worker processes, seen from outside.
 
-The site's probe /probe/inside tells which process answers. It is asked on as many connections as the trial has, kept
-open or not as the trial's, before the load begins: a server that hands a kept connection to one worker for good does so
-here as it does there.
+The site's probe /probe/inside names the process that answers. Before the load begins it is requested on as many
+connections as the trial has, at the same time, with keep-alive or without as in the trial: a server that ties a
+keep-alive connection to one worker does so here as it does there.
 """
 
 from __future__ import annotations
 
-import asyncio
+import http.client
 import json
-import ssl
+import threading
+import time
 from collections import Counter
-from urllib.parse import SplitResult, urlsplit
+from concurrent.futures import ThreadPoolExecutor
+
+from bench.host import http as client
 
 PATH = "/probe/inside"
 # Requests on each connection, and how long all of them may take.
 EACH = 8
 BUDGET_S = 1.0
-MOST_CONNECTIONS = 512
+MAX_CONNECTIONS = 512
 
 
 def spread(url: str, connections: int, keep_alive: bool = True, budget_s: float = BUDGET_S) -> dict[str, int] | None:
-    """How many requests each worker process answered, the busiest first; None where the site does not tell.
+    """How many requests each worker process answered, the busiest first; None where the site does not say.
 
     A worker that answered none is not in it.
     """
+    count = min(connections, MAX_CONNECTIONS)
+    deadline = time.monotonic() + budget_s
+    together = threading.Barrier(count)
     answers: Counter[str] = Counter()
-    asyncio.run(_ask_all(urlsplit(url), min(connections, MOST_CONNECTIONS), keep_alive, budget_s, answers))
+    with ThreadPoolExecutor(count) as pool:
+        for asked in [pool.submit(_ask, url, keep_alive, together, deadline) for _ in range(count)]:
+            answers.update(asked.result())
     return dict(answers.most_common()) or None
 
 
-async def _ask_all(
-    target: SplitResult, connections: int, keep_alive: bool, budget_s: float, answers: Counter[str]
-) -> None:
-    visitors = [asyncio.create_task(_visit(target, keep_alive, answers)) for _ in range(connections)]
-    _, late = await asyncio.wait(visitors, timeout=budget_s)
-    for visitor in late:
-        visitor.cancel()
-    await asyncio.gather(*visitors, return_exceptions=True)
-    # Connections told to close do so in the loop's next turn.
-    await asyncio.sleep(0)
-
-
-async def _visit(target: SplitResult, keep_alive: bool, answers: Counter[str]) -> None:
-    """Ask again and again on one connection, a new one where the server or the trial closes it."""
-    left = EACH
-    while left:
-        reader, writer = await _connect(target)
-        try:
-            while left:
-                left -= 1
-                open_still, process = await _ask(reader, writer, target, keep_alive)
-                if process is None:
-                    return
-                answers[process] += 1
-                if not open_still:
-                    break
-        finally:
-            writer.close()
-
-
-async def _connect(target: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    # The certificate is the deployment's own, signed by nobody.
-    context = ssl._create_unverified_context() if target.scheme == "https" else None
-    return await asyncio.open_connection(target.hostname, target.port, ssl=context)
-
-
-async def _ask(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: SplitResult, keep_alive: bool
-) -> tuple[bool, str | None]:
-    """Whether the connection stays open, and the process that answered, None when the answer does not say."""
-    connection = "keep-alive" if keep_alive else "close"
-    writer.write(f"GET {PATH} HTTP/1.1\r\nHost: {target.netloc}\r\nConnection: {connection}\r\n\r\n".encode())
-    status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    if "content-length" in headers:
-        body, delimited = await reader.readexactly(int(headers["content-length"])), True
-    elif "chunked" in headers.get("transfer-encoding", ""):
-        body, delimited = await _chunks(reader), True
-    else:
-        body, delimited = await reader.read(), False
-    stays = keep_alive and delimited and headers.get("connection", "").lower() != "close"
+def _ask(url: str, keep_alive: bool, together: threading.Barrier, deadline: float) -> Counter[str]:
+    """Process -> its answers to the requests of one connection."""
+    answers: Counter[str] = Counter()
+    connection = client.connect(url)
+    headers = {} if keep_alive else {"Connection": "close"}
     try:
-        return stays, str(json.loads(body)["process_id"]) if status.split()[1] == "200" else None
-    except (ValueError, KeyError, TypeError):
-        return False, None
+        together.wait(_left_s(deadline))
+        for _ in range(EACH):
+            connection.timeout = _left_s(deadline)
+            if connection.sock:
+                connection.sock.settimeout(connection.timeout)
+            connection.request("GET", PATH, headers=headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            if not keep_alive:
+                connection.close()
+            if answer.status != 200:
+                break
+            answers[str(json.loads(body)["process_id"])] += 1
+    except (threading.BrokenBarrierError, OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        # Out of time, a site without the probe, or one that is gone: what was learned until then holds.
+        pass
+    finally:
+        connection.close()
+    return answers
 
 
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    body = b""
-    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-        body += (await reader.readexactly(size + 2))[:-2]
-    await reader.readuntil(b"\r\n")
-    return body
+def _left_s(deadline: float) -> float:
+    """Seconds until the deadline. Raises TimeoutError when it has passed."""
+    if (left := deadline - time.monotonic()) <= 0:
+        raise TimeoutError
+    return left

@@ -183,7 +183,7 @@ def test_percentiles_with_fewer_than_ten_requests_beyond_them_are_not_told():
 def test_output_without_figures_is_an_error_of_one_line(tool, stdout):
     with pytest.raises(LoadError) as error:
         tool.parse(stdout, "first\nunable to connect\n")
-    assert str(error.value) == f"{tool.name} printed no figures; its last line: unable to connect"
+    assert str(error.value) == f"{tool.name} printed no figures; it said: unable to connect"
 
 
 @all_tools

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from types import SimpleNamespace
 
 import psutil
@@ -189,9 +190,9 @@ def test_as_many_ask_for_the_worker_as_the_load_has_connections(running, folder,
 
 
 def test_a_signal_while_workers_are_looked_for_stops_the_trial(running, folder, monkeypatch):
-    async def ask(*_):
+    def ask(*_):
         os.kill(os.getpid(), signal.SIGINT)
-        return False, None
+        return Counter()
 
     monkeypatch.setattr(worker_share, "_ask", ask)
     with pytest.raises(Stopped), Interrupts():
