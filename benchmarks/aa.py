@@ -18,7 +18,7 @@ from pathlib import Path
 from bench import paths
 from bench.catalog import catalog
 from bench.figures import stats
-from bench.results import records
+from bench.results.folder import RUN_FILE, Run, read_run
 
 WORKLOADS = ("home", "login", "static-small")
 ROUNDS = 5
@@ -29,9 +29,9 @@ RIGHT = 19 / 20
 def main(arguments: list[str] | None = None) -> int:
     """Measure and judge; 0 when no difference was found at least 19 times in 20."""
     args = _parser().parse_args(arguments)
-    if not (args.to / records.RUN_FILE).exists():
+    if not (args.to / RUN_FILE).exists():
         _measure(args)
-    run = records.read_run(args.to)
+    run = read_run(args.to)
     found = list(comparisons(run, args.margin))
     if not found:
         print(f"{args.to}: no two rounds of the same workload were measured", file=sys.stderr)
@@ -67,7 +67,7 @@ def _measure(args: argparse.Namespace) -> None:
     subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
 
 
-def comparisons(run: records.Run, margin: float) -> Iterator[tuple[str, stats.Comparison]]:
+def comparisons(run: Run, margin: float) -> Iterator[tuple[str, stats.Comparison]]:
     """Every five rounds of a workload, the second stack against the first, with a name."""
     first, second = run.info.plan.stacks
     for workload in run.info.plan.workloads:

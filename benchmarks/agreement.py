@@ -21,9 +21,11 @@ from bench import load, programs
 from bench.catalog import catalog, compose, workload
 from bench.figures import stats
 from bench.host.http import get
+from bench.measure.plan import Measurement
 from bench.measure.trial import Load, measure
 from bench.project import commands
-from bench.results.records import Case, Folder
+from bench.results.folder import Folder
+from bench.results.records import Case
 from bench.serve import deployment
 
 TOOLS = ("wrk", "ab")
@@ -64,7 +66,7 @@ def _rates(
                 rate = _plain(name, str(program), args, running.url + addresses[0])
             else:
                 how = Load(tool, str(program), args.duration, 1.0, threads=1)
-                trial = measure(case, args.level, number, addresses, running, how, folder)
+                trial = measure(Measurement(case, args.level, number), addresses, running, how, folder)
                 rate = trial.requests_per_second
                 if rate is None:
                     sys.exit(f"agreement: {trial.reason}")

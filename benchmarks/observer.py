@@ -73,7 +73,7 @@ def measure(running: Running, tool: Tool, program: str, job: Job, rounds: int) -
             said = _load(tool, program, job)
             if observer:
                 observer.stop()
-                measured.shares.append(observer.costs.aftermath["observer_cpu_seconds"] / job.seconds)
+                measured.shares.append(observer.condition.observer_cpu_seconds / job.seconds)
             used = _cpu_seconds(running) - before
             figures = tool.parse(*said)
             if problem := figures.failure():

@@ -9,16 +9,16 @@ from __future__ import annotations
 import argparse
 import sys
 
+from bench.cli.options import results_folder
 from bench.errors import BenchError
 from bench.report import read_measured
 from bench.report.comparison import compare, render
-from bench.results.records import folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("before", metavar="DIR_A", type=folder, help="folder of a run")
-    parser.add_argument("after", metavar="DIR_B", type=folder, help="folder of the run to compare with it")
+    parser.add_argument("before", metavar="DIR_A", type=results_folder, help="folder of a run")
+    parser.add_argument("after", metavar="DIR_B", type=results_folder, help="folder of the run to compare with it")
     parser.add_argument("--unlike", action="store_true", help="compare runs of unlike environments all the same")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from bench.catalog import manifest, sizes
 from bench.measure import guards
-from bench.results import records
+from bench.results.folder import RUN_FILE
 
 REPEATABLE = " (repeatable; default: {})"
 
@@ -74,9 +75,21 @@ def add_guard(parser: argparse.ArgumentParser) -> None:
 def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
     """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None."""
     parser.add_argument(
-        "--to", type=records.folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
+        "--to", type=results_folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
     )
-    parser.add_argument("--resume", type=records.folder, metavar="DIR", help=f"resume the {what} in that folder")
+    parser.add_argument("--resume", type=results_folder, metavar="DIR", help=f"resume the {what} in that folder")
+
+
+def results_folder(text: str) -> Path:
+    """A folder of results, there or not, for argparse."""
+    path = Path(text)
+    try:
+        (path / RUN_FILE).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
+    return path
 
 
 def port_number(text: str) -> int:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 
+from bench.cli.options import results_folder
 from bench.report import FORMATS, write
-from bench.results.records import folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("directory", metavar="DIR", type=folder, help="folder of a run or a reproduction")
+    parser.add_argument("directory", metavar="DIR", type=results_folder, help="folder of a run or a reproduction")
     parser.add_argument("--format", choices=FORMATS, default="html", help="html (default), md or csv")
 
 

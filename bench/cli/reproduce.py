@@ -18,7 +18,8 @@ from bench.measure import guards
 from bench.measure.progress import say
 from bench.measure.session import Host
 from bench.measure.trial import now
-from bench.results import records, reproduction
+from bench.results import reproduction
+from bench.results.folder import RUN_FILE, read_info, read_run
 from bench.results.reproduction import Part, Reproduction
 from bench.serve import database
 
@@ -135,7 +136,7 @@ def _is_url(database: str | None) -> bool:
 
 def _check_something_ran(directory: Path, record: Reproduction) -> None:
     """Raise BenchError when no part could run, and leave no folder without a figure behind."""
-    if any((directory / part.name / records.RUN_FILE).exists() for part in record.parts):
+    if any((directory / part.name / RUN_FILE).exists() for part in record.parts):
         return
     (directory / reproduction.FILE).unlink()
     with contextlib.suppress(OSError):
@@ -158,9 +159,9 @@ def _make(
     A part that cannot run here at all is left out with its reason: that is no failure.
     """
     folder = directory / part.name
-    if (folder / records.RUN_FILE).exists():
-        if records.read_info(folder).finished_at:
-            return part, int(any(trial.status == "failed" for trial in records.read_run(folder).trials))
+    if (folder / RUN_FILE).exists():
+        if read_info(folder).finished_at:
+            return part, int(any(trial.status == "failed" for trial in read_run(folder).trials))
         words, notes = ["--resume", str(folder)], part.notes
         words += ["--database", database] if database else []
     else:
@@ -170,7 +171,7 @@ def _make(
     try:
         status = run.main(_parsed(words), host)
     except BenchError as error:
-        if (folder / records.RUN_FILE).exists():
+        if (folder / RUN_FILE).exists():
             raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None
         say(f"left out: {error}")
         return replace(part, reason=str(error).removeprefix(NOTHING), notes=notes), 0

@@ -26,7 +26,8 @@ from bench.measure import plan as planning
 from bench.measure.session import Host, Run
 from bench.measure.trial import Load, now
 from bench.results import records
-from bench.results.records import MODES, Case, Environment, Folder, LoadTool, Plan, RunInfo
+from bench.results.folder import Folder, read_run
+from bench.results.records import Case, Environment, LoadTool, Plan, RunInfo
 from bench.serve import database
 
 LEVEL = 16
@@ -71,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mode",
-        choices=MODES,
+        choices=("closed", "open"),
         help="closed: connections, as fast as answers come (default); open: requests leave on a schedule",
     )
     parser.add_argument(
@@ -122,7 +123,7 @@ def main(args: argparse.Namespace, host: Host | None = None) -> int:
     """Measure; returns 0, 1 when a case failed, 130 or 143 when stopped by Ctrl-C or SIGTERM."""
     host = host or Host(thorough=args.verify == "full")
     run = _resumed(args, host) if args.resume else _begun(args, host)
-    with run.folder.held(), Interrupts() as interrupts:
+    with run.folder.locked(), Interrupts() as interrupts:
         try:
             return run.go(interrupts)
         except Stopped as stopped:
@@ -208,7 +209,7 @@ def _resumed(args: argparse.Namespace, host: Host) -> Run:
     for name in PLAN_ARGUMENTS:
         if getattr(args, name) not in (None, []):
             raise BenchError(f"--resume takes its plan from {args.resume}; leave out --{name}")
-    run = records.read_run(args.resume)
+    run = read_run(args.resume)
     if run.info.finished_at:
         raise BenchError(f"--resume {args.resume}: the run is complete; next: python -m bench report {args.resume}")
     asked = _same_database(args, run.info.plan)

@@ -40,10 +40,6 @@ class Spread:
         if self.count < 1 or not self.low <= self.median <= self.high:
             raise ValueError(f"not a spread: {self.low} <= {self.median} <= {self.high} of {self.count}")
 
-    def overlaps(self, other: Spread) -> bool:
-        """True when the two intervals share at least one value."""
-        return self.low <= other.high and other.low <= self.high
-
 
 def spread(values: Iterable[float | None]) -> Spread | None:
     """Median and interval of the values that were measured; None when none was. Not a number is not measured."""
@@ -185,23 +181,3 @@ def paired_ratio(numerator: Mapping[int, float], denominator: Mapping[int, float
     """
     shared = [number for number in numerator if denominator.get(number, 0) > 0]
     return spread(numerator[number] / denominator[number] for number in shared)
-
-
-def verdict(before: Spread, after: Spread) -> str:
-    """`faster` or `slower`: where `after` lies against `before` when more is faster.
-
-    `inconclusive` when the ranges overlap, and when either side has one round only: one reading has no range.
-    """
-    if min(before.count, after.count) < 2 or before.overlaps(after):
-        return INCONCLUSIVE
-    return FASTER if after.low > before.high else SLOWER
-
-
-def chance_of_separation(rounds: int) -> float:
-    """How often the ranges of two equal things do not overlap, by chance alone, with `rounds` rounds each.
-
-    Of all orders of 2n readings, two keep the n of each side together: 2 / C(2n, n).
-    """
-    if rounds < 1:
-        raise ValueError("at least one round")
-    return 2 / math.comb(2 * rounds, rounds)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from bench.catalog.compose import Composition
 from bench.errors import BenchError
-from bench.measure.trial import trial_id
 from bench.results.records import Case, Plan, Skip
 
 
@@ -22,7 +21,8 @@ class Measurement:
 
     @property
     def trial_id(self) -> str:
-        return trial_id(self.case, self.level, self.round)
+        """The name of the trial and of its directory."""
+        return f"{self.case.case_id}~{self.level}~r{self.round}"
 
 
 @dataclass(frozen=True)

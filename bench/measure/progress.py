@@ -17,7 +17,8 @@ from rich.live import Live
 from rich.text import Text
 
 from bench.catalog.sizes import UNLIMITED
-from bench.results.records import Case, Trial
+from bench.results.records import Case
+from bench.results.trials import Trial
 
 
 class Printer:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
 
 from bench.host.processes import Sampler, Usage, members
+from bench.results.trials import Condition, Costs
 
 # How long a site may take to answer again after a load, and connections to be closed.
 COME_BACK_S = 5.0
@@ -25,8 +26,9 @@ CLOSE_WAIT = "08"
 
 
 class Running(Protocol):
-    """What is observed of a deployment (bench.deployment.Running)."""
+    """What is observed of a deployment (bench.serve.deployment.Running)."""
 
+    ready_s: float
     pids: dict[str, int]
     servers: tuple[str, ...]
     memory_idle_bytes: dict[str, int | None]
@@ -36,29 +38,25 @@ class Running(Protocol):
     def answers(self) -> bool: ...
 
 
-@dataclass(frozen=True)
-class Costs:
-    """What an observer saw. Fields by the names that a trial's record gives them.
-
-    `figures` belong to a load that went well; `aftermath` is worth keeping of one that did not, too.
-    """
-
-    figures: dict[str, Any] = field(default_factory=dict)
-    aftermath: dict[str, Any] = field(default_factory=dict)
-
-
 class Observer:
-    """Watches a deployment from `start` to `stop`, then `look_back`s at what is left of it; `costs` tells what it saw.
+    """Watches a deployment from `start` to `stop`, then `look_back`s at what is left of it.
 
-    What is killed counts from when the observer is made, so that a warm-up is part of it.
+    Killed processes count from when the observer is made, so that a warm-up is part of it.
+
+    costs      what the servers used between `start` and `stop`; None before
+    condition  of the deployment, as far as it was looked at
     """
 
     def __init__(self, running: Running):
-        self.costs = Costs()
+        self.costs: Costs | None = None
+        self.condition = Condition(time_to_ready_s=round(running.ready_s, 3))
         self._running = running
         self._killed = running.oom_kills()
         self._sampler = Sampler(running.pids)
-        self._stopped = False
+
+    def note(self, **found: Any) -> None:
+        """Add to the condition."""
+        self.condition = replace(self.condition, **found)
 
     def start(self) -> None:
         """Begin, right before the load."""
@@ -67,29 +65,29 @@ class Observer:
 
     def stop(self) -> None:
         """End, right after the load."""
-        if self._stopped:
+        if self.costs is not None:
             return
-        self._stopped = True
         usage = self._sampler.stop()
         lasted, own = time.monotonic() - self._began, time.process_time() - self._used
-        figures = ("memory", "memory_peak_bytes", "memory_slope_bytes_per_s", "cpu_seconds", "processes")
-        self.costs = Costs(
-            figures={name: _each(usage, name) for name in figures},
-            aftermath={
-                "memory_idle_bytes": dict(self._running.memory_idle_bytes),
-                "threads": _each(usage, "threads"),
-                # A database begins and ends processes as it is asked; a server's workers are there to stay.
-                "restarts": _sum(used.replaced for name, used in usage.items() if name in self._running.servers),
-                "observer_cpu_seconds": round(own, 3),
-                "observer_share": round(own / (lasted * (psutil.cpu_count() or 1)), 5),
-            },
+        self.costs = Costs(**{item.name: _each(usage, item.name) for item in fields(Costs)})
+        self.note(
+            memory_idle_bytes=dict(self._running.memory_idle_bytes),
+            threads=_each(usage, "threads"),
+            # A database starts and ends processes as requests come; a server's workers are there to stay.
+            restarts=_sum(used.replaced for name, used in usage.items() if name in self._running.servers),
+            observer_cpu_seconds=round(own, 3),
+            observer_share=round(own / (lasted * (psutil.cpu_count() or 1)), 5),
         )
+
+    def cpu_seconds(self) -> list[float | None]:
+        """Processor seconds of each server and service, as far as known."""
+        return list(((self.costs and self.costs.cpu_seconds) or {}).values())
 
     def look_back(self) -> None:
         """See what the load has left behind; takes a moment until the deployment has settled."""
         came_back = until(self._running.answers, COME_BACK_S)
         killed = self._running.oom_kills()
-        self.costs.aftermath.update(
+        self.note(
             close_wait=settled_close_wait(self._running.pids),
             oom_kills=None if killed is None or self._killed is None else killed - self._killed,
             came_back=came_back,

@@ -29,8 +29,10 @@ from bench.measure.progress import Printer, RunProgress, case_words
 from bench.measure.queries import QueryCounter
 from bench.measure.trial import Load, failed, measure, newest_log, now
 from bench.project import commands
-from bench.results import records, stability
-from bench.results.records import Case, Environment, Folder, Outcome, RunInfo, Trial
+from bench.results import stability
+from bench.results.folder import CHECKS_FILE, Folder, read_run
+from bench.results.records import Case, Environment, Outcome, RunInfo
+from bench.results.trials import Trial
 from bench.serve import database, deployment
 from bench.serve.deployment import Running
 from bench.verify import Verifier
@@ -182,7 +184,7 @@ class Run:
         return 1 if self.failures else 0
 
     def _say_how_stable(self) -> None:
-        trials = records.read_run(self.folder.directory).trials
+        trials = read_run(self.folder.directory).trials
         for case in self.info.cases:
             rated = stability.rate(trial for trial in trials if trial.case_id == case.case_id)
             if rated.rating:
@@ -252,7 +254,7 @@ class Run:
         left = list(item.measurements)
         while left:
             if wrong := self.wrong.get((item.stack, item.layer)):
-                self._fail(left, _wrong_answers(wrong), self.folder.directory / records.CHECKS_FILE)
+                self._fail(left, _wrong_answers(wrong), self.folder.directory / CHECKS_FILE)
                 return
             directory = self._new_directory(item)
             try:
@@ -409,16 +411,14 @@ class Run:
             addresses = self._addresses(item.case.workload, running)
         except BenchError as error:
             log = self.folder.relative(newest_log(running.logs))
-            return failed(item.case, item.level, item.round, self.load, str(error), log)
+            return failed(item, self.load, str(error), log)
         queries = self.host.queries_per_request(running, item.case, addresses)
-        made = measure(item.case, item.level, item.round, addresses, running, self.load, self.folder)
+        made = measure(item, addresses, running, self.load, self.folder)
         return replace(made, queries_per_request=queries)
 
     def _fail(self, left: list[Measurement], reason: str, log: Path | None = None) -> None:
         for measurement in left:
-            where = self.folder.relative(log)
-            trial = failed(measurement.case, measurement.level, measurement.round, self.load, reason, where)
-            self._record(trial)
+            self._record(failed(measurement, self.load, reason, self.folder.relative(log)))
         left.clear()
 
     def _record(self, trial: Trial) -> None:

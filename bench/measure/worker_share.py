@@ -23,7 +23,9 @@ BUDGET_S = 1.0
 MAX_CONNECTIONS = 512
 
 
-def spread(url: str, connections: int, keep_alive: bool = True, budget_s: float = BUDGET_S) -> dict[str, int] | None:
+def requests_per_worker(
+    url: str, connections: int, keep_alive: bool = True, budget_s: float = BUDGET_S
+) -> dict[str, int] | None:
     """How many requests each worker process answered, the busiest first; None where the site does not say.
 
     A worker that answered none is not in it.

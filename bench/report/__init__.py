@@ -14,7 +14,7 @@ from bench.report import configs, csv, html, markdown, redact
 from bench.report.model import Report, arrange
 from bench.report.reproduction import compared, side_by_side
 from bench.results import reproduction
-from bench.results.records import Run, read_run
+from bench.results.folder import Run, read_run
 
 FORMATS = ("html", "md", "csv")
 PICTURE = "throughput.svg"

@@ -394,7 +394,7 @@ def _points(panels: list[Panel], stack: str, layer: str) -> tuple[tuple[float, f
 
 def _but_level(panel: Panel) -> tuple[str, ...]:
     setting = panel.setting
-    return (setting.workload, setting.size, setting.database, setting.state, setting.mode)
+    return (setting.workload, setting.size, setting.database, setting.mode)
 
 
 def _memory_runs(row: Row) -> dict[str, list[tuple[tuple[float, float], ...]]]:

@@ -17,12 +17,13 @@ from bench.figures.stats import Comparison as Ratio
 from bench.report.model import arrange
 from bench.report.numbers import number, one_line, plural, range_of, size, times
 from bench.report.redact import redacted
-from bench.results.records import Environment, Run
+from bench.results.folder import Run
+from bench.results.records import Environment
 
 CONFIGS_SHOWN = 3
 MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
 
-Key = tuple[str, str, str, str, str, int, str]  # stack, layer, workload, size, state, level, database
+Key = tuple[str, str, str, str, int, str]  # stack, layer, workload, size, level, database
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,6 @@ def _rates(run: Run) -> dict[Key, list[float]]:
                 row.layer,
                 setting.workload,
                 setting.size,
-                setting.state,
                 setting.level,
                 setting.database,
             )
@@ -240,7 +240,7 @@ def _real(differences: Sequence[Difference], varying: set[int], margin: float) -
 
 def _varying(keys: Sequence[Key]) -> set[int]:
     """Parts of the key worth printing: stack, layer and workload always, the others where they differ."""
-    return {0, 1, 2} | {index for index in range(3, 7) if len({key[index] for key in keys}) > 1}
+    return {0, 1, 2} | {index for index in range(3, 6) if len({key[index] for key in keys}) > 1}
 
 
 def _name(key: Key, varying: set[int]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report.redact import redacted
-from bench.results.records import CONFIGS_DIRECTORY
+from bench.results.folder import CONFIGS_DIRECTORY
 
 MOST_BYTES = 200_000  # of one file; a longer one is cut and says so
 

@@ -7,7 +7,7 @@ from statistics import median
 
 from bench.report.model import MEASURED, Panel, Row, total
 from bench.report.numbers import NOT_MEASURED, number
-from bench.results.records import Trial
+from bench.results.trials import Trial
 
 
 def _of_servers(field: str) -> Callable[[Trial], float | None]:

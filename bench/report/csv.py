@@ -9,7 +9,7 @@ from dataclasses import fields
 
 from bench.report.model import Report, per_thousand, total
 from bench.report.numbers import one_line
-from bench.results.records import Trial
+from bench.results.trials import Trial
 
 # Fields with a value for each server or service: a column each, `field:server`.
 PER_SERVER = (

@@ -63,13 +63,11 @@ def setting_title(report: Report, panel: Panel) -> str:
         words.append(f"size {quoted(here.size)}")
     if len({other.database for other in others}) > 1:
         words.append(quoted(here.database))
-    if len({other.state for other in others}) > 1 or here.state != "warm":
-        words.append(here.state)
     return ", ".join(words)
 
 
 def answers(report: Report) -> list[Answer]:
-    """One answer for each workload (size, database, state), at the highest level that was measured."""
+    """One answer for each workload (size, database), at the highest level that was measured."""
     return [_answer(report, panel) for panel in report.main_panels]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bench.report.numbers import TIMES
-from bench.results.records import Trial, describe
+from bench.results.records import describe
+from bench.results.trials import Trial
 
 # Field of a trial -> its name in the report.
 METRICS = {
@@ -48,7 +49,6 @@ WORDS = {
     "open loop": "Requests that leave on a schedule whatever comes back: shows the latency that visitors see.",
     "voided": "A trial with figures that a guard says not to trust, and that count nowhere.",
     "size": "A limit of memory and processor time put on stack, layer and services together.",
-    "cold, warm": "The layer emptied before the trial, or filled.",
 }
 
 

@@ -1,6 +1,6 @@
 """What every form of the report shows, computed once from a run: panels of rows, each row a case at a level.
 
-A panel holds what may be compared directly: one workload, size, database, state and level; its rows are the
+A panel holds what may be compared directly: one workload, size, database and level; its rows are the
 stacks and layers. A row knows its trials round by round, and why it has none.
 """
 
@@ -12,7 +12,9 @@ from functools import cached_property
 
 from bench.figures import histogram
 from bench.figures.stats import Comparison, Spread, paired, paired_ratio, spread
-from bench.results.records import Outcome, Run, Trial
+from bench.results.folder import Run
+from bench.results.records import Outcome
+from bench.results.trials import Trial
 
 BASELINE = "none"  # the layer that every other layer is compared with
 
@@ -33,7 +35,6 @@ class Setting:
     workload: str
     size: str
     database: str
-    state: str
     level: int
     mode: str = CLOSED
 
@@ -239,7 +240,7 @@ class Report:
 
     @property
     def main_panels(self) -> list[Panel]:
-        """The panels at the highest level that was measured, one for each workload, size, database and state."""
+        """The panels at the highest level that was measured, one for each workload, size and database."""
         return [panel for panel in self.panels if panel.main]
 
     @property
@@ -347,11 +348,9 @@ def _in_order(planned: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
 def _settings(run: Run) -> list[Setting]:
     """Every combination that was measured or planned, workloads in the order of the plan, highest level first."""
     plan = run.info.plan
-    states = sorted({trial.state for trial in run.trials}, reverse=True) or ["warm"]
     planned = {
-        Setting(case.workload, case.size, case.database, state, level, plan.mode)
+        Setting(case.workload, case.size, case.database, level, plan.mode)
         for case in run.info.cases
-        for state in states
         for level in plan.levels
     }
     workloads = _in_order(plan.workloads, (setting.workload for setting in planned | _measured(run)))
@@ -361,7 +360,6 @@ def _settings(run: Run) -> list[Setting]:
             workloads.index(setting.workload),
             _position(plan.sizes, setting.size),
             setting.database,
-            setting.state != "warm",
             setting.mode,
             -setting.level,
         ),
@@ -373,7 +371,7 @@ def _position(order: tuple[str, ...], name: str) -> tuple[int, str]:
 
 
 def _setting(trial: Trial) -> Setting:
-    return Setting(trial.workload, trial.size, trial.database, trial.state, trial.level, trial.mode)
+    return Setting(trial.workload, trial.size, trial.database, trial.level, trial.mode)
 
 
 def _measured(run: Run, wanted: Callable[[Trial], bool] = lambda trial: True) -> set[Setting]:
@@ -385,7 +383,7 @@ def _main_settings(run: Run) -> set[Setting]:
     figures = _measured(run, lambda trial: trial.status == "ok")
     best: dict[tuple, Setting] = {}
     for setting in sorted(_settings(run), key=lambda item: (item in figures, item.level)):
-        best[(setting.workload, setting.size, setting.database, setting.state, setting.mode)] = setting
+        best[(setting.workload, setting.size, setting.database, setting.mode)] = setting
     return set(best.values())
 
 

@@ -5,15 +5,14 @@ Like `bench.results.records` it depends on nothing that measures: reports read i
 
 from __future__ import annotations
 
-import json
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from bench.results import records
-from bench.results.records import ResultsError
+from bench.results.folder import convert, read_json, write_json
+from bench.results.records import ResultsError, means
 
 FORMAT = 1
 FILE = "reproduction.json"
@@ -24,25 +23,25 @@ PUBLISHED = Path(__file__).resolve().parent / "published.toml"
 class Part:
     """One run of a reproduction, in the folder of its name."""
 
-    name: Annotated[str, "Name of the part, and of its folder."]
-    reason: Annotated[str | None, "Why it could not run here; null when it ran or is still to run."] = None
-    notes: Annotated[tuple[str, ...], "What differs from the publication, and why."] = ()
+    name: Annotated[str, means("Name of the part, and of its folder.")]
+    reason: Annotated[str | None, means("Why it could not run here; null when it ran or is still to run.")] = None
+    notes: Annotated[tuple[str, ...], means("What differs from the publication, and why.")] = ()
 
 
 @dataclass(frozen=True)
 class Reproduction:
     """Which published benchmark a folder repeats, and how."""
 
-    format: Annotated[int, "Version of this file's format."]
-    benchmark: Annotated[str, "Name of the benchmark in published.toml."]
-    quick: Annotated[bool, "True when rounds and seconds were shortened."]
-    database: Annotated[str | None, "Database asked for, without its password; null: the published one."]
-    command: Annotated[tuple[str, ...], "Command line of the reproduction."]
-    started_at: Annotated[str, "When it began, ISO 8601 with offset."]
-    finished_at: Annotated[str | None, "When it ended; null when it was stopped and can be resumed."]
-    parts: Annotated[tuple[Part, ...], "Its runs."]
+    format: Annotated[int, means("Version of this file's format.")]
+    benchmark: Annotated[str, means("Name of the benchmark in published.toml.")]
+    quick: Annotated[bool, means("True when rounds and seconds were shortened.")]
+    database: Annotated[str | None, means("Database asked for, without its password; null: the published one.")]
+    command: Annotated[tuple[str, ...], means("Command line of the reproduction.")]
+    started_at: Annotated[str, means("When it began, ISO 8601 with offset.")]
+    finished_at: Annotated[str | None, means("When it ended; null when it was stopped and can be resumed.")]
+    parts: Annotated[tuple[Part, ...], means("Its runs.")]
     guards: Annotated[
-        tuple[str, ...], "Guards of its runs with other bounds than usual, as NAME=BOUND or NAME=off."
+        tuple[str, ...], means("Guards of its runs with other bounds than usual, as NAME=BOUND or NAME=off.")
     ] = ()
 
 
@@ -60,17 +59,14 @@ def is_reproduction(directory: Path) -> bool:
 def read(directory: Path) -> Reproduction:
     """The reproduction.json of `directory`. Raises ResultsError, in one line, when it cannot be read."""
     path = directory / FILE
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         raise ResultsError(
             f"{directory}: not a reproduction, it has no {FILE}; give a folder that `python -m bench reproduce` made"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path}: cannot be read as JSON: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        )
+    content = read_json(path)
+    if content.get("format") != FORMAT:
         raise ResultsError(f"{path}: this program reads format {FORMAT}; use the version that made it")
-    found = records.parse(Reproduction, content, path)
+    found = convert(Reproduction, content, path)
     if found.benchmark not in benchmarks():
         raise ResultsError(f"{path}: no published benchmark called {found.benchmark!r}")
     return found
@@ -78,6 +74,4 @@ def read(directory: Path) -> Reproduction:
 
 def write(directory: Path, record: Reproduction) -> None:
     """Write reproduction.json, whole or not at all."""
-    beside = directory / (FILE + ".new")
-    beside.write_text(json.dumps(asdict(record), indent=2) + "\n", encoding="utf-8")
-    beside.replace(directory / FILE)
+    write_json(directory / FILE, record)

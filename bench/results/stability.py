@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.results.records import Trial
+from bench.results.trials import Trial
 
 HIGH, MEDIUM, LOW = "HIGH", "MEDIUM", "LOW"
 ORDER = (HIGH, MEDIUM, LOW)
@@ -107,10 +107,10 @@ def _errors_of(trial: Trial) -> float | None:
 
 def spread(trials: Sequence[Trial]) -> float | None:
     """How far apart the rounds of a level lie, as a share of their median, at the level where they lie furthest."""
-    by_level: dict[tuple[str, int], list[float]] = {}
+    by_level: dict[int, list[float]] = {}
     for trial in trials:
         if trial.status == "ok" and trial.requests_per_second:
-            by_level.setdefault((trial.state, trial.level), []).append(trial.requests_per_second)
+            by_level.setdefault(trial.level, []).append(trial.requests_per_second)
     return _most(
         (max(rates) - min(rates)) / statistics.median(rates) if len(rates) > 1 else None for rates in by_level.values()
     )
@@ -118,10 +118,10 @@ def spread(trials: Sequence[Trial]) -> float | None:
 
 def growth(trials: Sequence[Trial]) -> float | None:
     """How much memory all servers gained in a trial as a share of what they began with; the level that gained most."""
-    by_level: dict[tuple[str, int], list[float]] = {}
+    by_level: dict[int, list[float]] = {}
     for trial in trials:
         if (gained := _growth_of(trial)) is not None:
-            by_level.setdefault((trial.state, trial.level), []).append(gained)
+            by_level.setdefault(trial.level, []).append(gained)
     return _most(statistics.median(shares) for shares in by_level.values())
 
 
@@ -158,44 +158,3 @@ WORDS: dict[str, Callable[[float], str]] = {
     "restarts": lambda value: _count(value, "worker process", "worker processes") + " replaced in a trial",
     "absence": lambda value: f"did not come back by itself after {_count(value, 'trial', 'trials')}",
 }
-
-
-# ------------------------------------------------------------------------------------------ memory by level
-
-
-@dataclass(frozen=True)
-class MemoryAtLevel:
-    """Memory of all servers and services of a case together, medians over its rounds, in bytes.
-
-    level       connections, or requests a second
-    idle_bytes  when the deployment had just become ready, or None
-    peak_bytes  the most under load, or None
-    added_bytes what the load took beyond idle, or None
-    """
-
-    level: int
-    idle_bytes: int | None
-    peak_bytes: int | None
-    added_bytes: int | None
-
-
-def memory_by_level(trials: Iterable[Trial]) -> tuple[MemoryAtLevel, ...]:
-    """What benchmark B told of memory, idle and how much N clients add, for the trials of one case."""
-    by_level: dict[int, list[Trial]] = {}
-    for trial in trials:
-        by_level.setdefault(trial.level, []).append(trial)
-    found = []
-    for level, its in sorted(by_level.items()):
-        idle = _median(_whole(trial.memory_idle_bytes) for trial in its)
-        peak = _median(_whole(trial.memory_peak_bytes) for trial in its)
-        found.append(MemoryAtLevel(level, idle, peak, None if None in (idle, peak) else peak - idle))
-    return tuple(found)
-
-
-def _whole(sizes: dict[str, int | None] | None) -> int | None:
-    return None if not sizes or None in sizes.values() else sum(sizes.values())
-
-
-def _median(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return round(statistics.median(known)) if known else None

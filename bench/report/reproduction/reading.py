@@ -14,7 +14,7 @@ from typing import Any
 from bench.figures.stats import Spread, paired, spread, unpaired
 from bench.report.model import MEASURED, Report, Row, per_thousand, total
 from bench.results import stability
-from bench.results.records import Trial
+from bench.results.trials import Trial
 
 DEFAULTS = {"layer": "none", "size": "unlimited"}
 

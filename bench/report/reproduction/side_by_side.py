@@ -15,7 +15,8 @@ from bench.report.model import Report, arrange
 from bench.report.reproduction import claims
 from bench.report.reproduction.claims import Finding
 from bench.report.reproduction.reading import Place, Reading, quotient
-from bench.results import records, reproduction
+from bench.results import reproduction
+from bench.results.folder import RUN_FILE, read_run
 from bench.results.reproduction import Reproduction
 
 STABILITY = "stability"
@@ -113,7 +114,7 @@ def read(directory: Path) -> Reproduced:
 
 def _part(directory: Path, part: reproduction.Part) -> PartReport:
     folder = directory / part.name
-    run = records.read_run(folder) if (folder / records.RUN_FILE).exists() else None
+    run = read_run(folder) if (folder / RUN_FILE).exists() else None
     reason = part.reason if run is None or part.reason else None
     return PartReport(part.name, reason, part.notes, arrange(run) if run and run.trials else None)
 

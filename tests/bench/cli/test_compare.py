@@ -10,7 +10,8 @@ import pytest
 from bench.cli import compare
 from bench.errors import BenchError
 from bench.report import comparison
-from bench.results.records import LoadTool, read_run
+from bench.results.folder import read_run
+from bench.results.records import LoadTool
 from tests.bench.report import report_folder
 
 

@@ -20,8 +20,9 @@ from bench.report import findings, numbers
 from bench.report.model import arrange
 from bench.report.reproduction import claims, compared, reading, side_by_side
 from bench.report.reproduction.reading import Figure, Reading, name_of, quotient
-from bench.results import records, reproduction, stability
-from bench.results.records import Trial
+from bench.results import reproduction, stability
+from bench.results.folder import TRIALS_FILE, read_run
+from bench.results.trials import Trial
 from tests.bench.measure.fake_host import FakeHost
 from tests.bench.report import report_folder
 from tests.bench.report.test_report import Page, cells_of
@@ -380,7 +381,7 @@ def test_a_column_of_ratings_has_reasons_and_no_ratios(folder, monkeypatch):
 
 
 def test_the_first_screen_names_what_was_not_compared(folder):
-    path = folder / "first" / records.TRIALS_FILE
+    path = folder / "first" / TRIALS_FILE
     trials = [json.loads(line) for line in path.read_text().splitlines()]
     for trial in trials:
         if (trial["stack"], trial["layer"]) == ("gunicorn", "none"):
@@ -431,13 +432,13 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
 
 
 def test_the_highest_of_all_levels_stands_where_one_failed_and_the_lowest_does_not(tmp_path):
-    cases = records.read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
+    cases = read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
 
     def fail(trial):
         case = next(item for item in cases if item.case_id == trial.case_id)
         return report_folder.failed(case, 50, trial.round, "it fell over") if trial.level == 50 else trial
 
-    found = arrange(records.read_run(report_folder.make(tmp_path / "run", levels=(10, 50), change=fail)))
+    found = arrange(read_run(report_folder.make(tmp_path / "run", levels=(10, 50), change=fail)))
     place = {"stack": "nginx-uwsgi", "workload": "home"}
     row = found.panels[-1].row("nginx-uwsgi", "none")
     asked = Reading([found]).figure
@@ -494,7 +495,7 @@ def test_runs_are_made_reported_and_left_out_with_reasons(tmp_path, tiny, capsys
     made = reproduction.read(folder)
     assert made.finished_at
     assert [part.reason for part in made.parts] == [None, "two with layer none: program not installed: two"]
-    trials = records.read_run(folder / "first").trials
+    trials = read_run(folder / "first").trials
     assert sorted((trial.stack, trial.level, trial.status) for trial in trials) == [("one", 1, "ok"), ("one", 2, "ok")]
     assert capsys.readouterr().out.splitlines()[-1] == str(folder / "report.html")
     with pytest.raises(BenchError, match="it is complete; next: python -m bench report"):
@@ -513,7 +514,7 @@ def test_a_reproduction_goes_on_where_it_stopped(tmp_path, tiny, monkeypatch, ca
     monkeypatch.setattr(run, "main", real)
     assert reproduce.main(arguments("--resume", str(folder)), host) == 0
     assert (folder / "first" / "trials.jsonl").read_text() == first
-    assert [trial.stack for trial in records.read_run(folder / "second").trials] == ["two"]
+    assert [trial.stack for trial in read_run(folder / "second").trials] == ["two"]
     assert [line for line in host.log if line.startswith("up")] == ["up one none", "up two none"]
 
 

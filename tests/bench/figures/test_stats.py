@@ -65,28 +65,6 @@ def test_ratios_leave_out_rounds_that_one_side_lacks_or_that_are_zero():
     assert stats.paired_ratio({1: 100.0}, {2: 10.0}) is None
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ([1, 2, 3], [4, 5, 6], "faster"),
-        ([4, 5, 6], [1, 2, 3], "slower"),
-        ([1, 2, 3], [3, 4, 5], "inconclusive"),
-        ([1, 2, 3], [1, 2, 3], "inconclusive"),
-        ([1], [100], "inconclusive"),
-        ([1, 2, 3], [100], "inconclusive"),
-    ],
-)
-def test_a_verdict_needs_ranges_that_lie_apart(before, after, expected):
-    assert stats.verdict(spread(before), spread(after)) == expected
-
-
-def test_the_chance_that_equal_things_look_unlike():
-    assert stats.chance_of_separation(3) == pytest.approx(1 / 10)
-    assert stats.chance_of_separation(5) == pytest.approx(1 / 126)
-    with pytest.raises(ValueError, match="at least one round"):
-        stats.chance_of_separation(0)
-
-
 # ------------------------------------------------------------------------------------- comparisons
 
 

@@ -15,7 +15,7 @@ from bench.figures import histogram
 from bench.load import Job
 from bench.load.openloop.closed import ClosedLoop
 from bench.load.openloop.job import Job as EngineJob
-from bench.measure.trial import _run
+from bench.measure.load_process import run
 from tests.bench.load.load_target import BODY, SLOW_S, target
 
 pytestmark = pytest.mark.servers
@@ -26,7 +26,7 @@ def made(url, folder, paths=("/",), **how):
     folder.mkdir()
     job = Job(url, paths, **{"connections": 4, "seconds": 1, **how})
     command = TOOL.command(str(PROGRAM), job)
-    return TOOL.parse(*_run(command, job.connections, folder, "load", job.seconds + 30))
+    return TOOL.parse(*run(command, job.connections, folder, "load", job.seconds + 30))
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_answers_of_another_length_are_a_problem(site):
 def test_an_interrupted_load_leaves_no_process_behind(site, tmp_path):
     """A warm-up is interrupted: nothing of it may run on beside the load that is measured."""
     job = Job(site.url, ("/",), connections=4, seconds=20, threads=2)
-    _run(TOOL.command(str(PROGRAM), job), 4, tmp_path, "warmup", 30, interrupt_after_s=1.5)
+    run(TOOL.command(str(PROGRAM), job), 4, tmp_path, "warmup", 30, interrupt_after_s=1.5)
     served = len(site.order)
     assert served > 0
     time.sleep(0.3)

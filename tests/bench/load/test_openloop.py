@@ -18,7 +18,7 @@ from bench.figures import histogram
 from bench.host import ports
 from bench.load import Job
 from bench.load.engine import OpenLoop
-from bench.measure.trial import _run
+from bench.measure.load_process import run
 from tests.bench.load.load_target import target
 
 pytestmark = pytest.mark.servers
@@ -29,7 +29,7 @@ def made(url, folder, paths=("/",), **how):
     folder.mkdir()
     job = Job(url, paths, **{"connections": 1000, "seconds": 1, "rate": 100, **how})
     command = TOOL.command(str(PROGRAM), job)
-    return TOOL.parse(*_run(command, job.connections, folder, "load", job.seconds + job.timeout_s + 30))
+    return TOOL.parse(*run(command, job.connections, folder, "load", job.seconds + job.timeout_s + 30))
 
 
 @pytest.fixture(scope="module")

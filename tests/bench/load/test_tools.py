@@ -19,7 +19,7 @@ from bench.load.hey import Hey
 from bench.load.k6 import K6
 from bench.load.siege import Siege
 from bench.load.wrk import Wrk, as_measured
-from bench.measure.trial import TrialError, _run
+from bench.measure.load_process import TrialError, run
 from tests.bench.load.load_target import BODY, target
 
 OUTPUTS = Path(__file__).parent / "load_outputs"
@@ -354,7 +354,7 @@ def made(tool, url, paths, directory, **how):
     directory.mkdir()
     job = job_of(tool, base_url=url, paths=paths, connections=3, seconds=1, timeout_s=1, **how)
     try:
-        return tool.parse(*_run(tool.command(str(programs.find(tool.programs)), job), 3, directory, "load", 15))
+        return tool.parse(*run(tool.command(str(programs.find(tool.programs)), job), 3, directory, "load", 15))
     except (TrialError, LoadError) as error:
         return str(error)
 

@@ -58,7 +58,7 @@ def test_a_database_that_ends_and_begins_processes_replaces_no_worker(monkeypatc
     watching = resource_usage.Observer(running)
     watching.start()
     watching.stop()
-    assert watching.costs.aftermath["restarts"] == 1
+    assert watching.condition.restarts == 1
     watching._sampler._stop.set()
     watching._sampler._thread.join()
 

@@ -24,6 +24,7 @@ from bench.host import machine, pin, ports
 from bench.measure import calibrate, guards, plan
 from bench.report.model import arrange
 from bench.results import records
+from bench.results.folder import Folder, read_run
 from bench.results.records import Case
 from bench.serve import deployment
 from tests.bench.measure.fake_host import FakeHost, arguments
@@ -50,7 +51,7 @@ def go(tmp_path, host):
     def went(*words, to="run"):
         where = [] if "--resume" in words else ["--to", str(tmp_path / to)]
         status = run.main(arguments([*QUICK, *where, *words] if where else list(words)), host)
-        return status, records.read_run(tmp_path / to)
+        return status, read_run(tmp_path / to)
 
     return went
 
@@ -330,7 +331,7 @@ def test_a_database_that_is_gone_stops_a_run_once_and_it_can_go_on(go, host, tmp
         go("--stack", "one", "--stack", "two")
     folder = tmp_path / "run"
     assert str(error.value) == (f"stopped: {gone}; mend it and go on with: python -m bench run --resume {folder}")
-    assert len([trial for trial in records.read_run(folder).trials if trial.status == "failed"]) == 0
+    assert len([trial for trial in read_run(folder).trials if trial.status == "failed"]) == 0
     host.database_gone, host.gone_after_failure = "", ""
     host.refuses.clear()
     status, recorded = go("--resume", str(folder))
@@ -343,7 +344,7 @@ def test_what_refuses_two_stacks_alike_stops_the_run(go, host, tmp_path):
         BenchError, match=r"stopped: neither \w+ nor \w+ can be brought up: layer\.toml: unknown key; mend"
     ):
         go("--stack", "one", "--stack", "two", "--stack", "three")
-    assert [trial.status for trial in records.read_run(tmp_path / "run").trials] == ["failed"]
+    assert [trial.status for trial in read_run(tmp_path / "run").trials] == ["failed"]
 
 
 @pytest.mark.servers
@@ -521,7 +522,7 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     assert process.returncode == status
-    stopped = records.read_run(folder)
+    stopped = read_run(folder)
     assert stopped.info.finished_at is None
     assert [trial.status for trial in stopped.trials] == ["ok"]
     if number != signal.SIGKILL:
@@ -533,7 +534,7 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
 
     # How the tiny site stands the load of the second trial is not the question here.
     run.main(arguments(["--resume", str(folder)]), host)
-    whole = records.read_run(folder)
+    whole = read_run(folder)
     assert whole.info.finished_at is not None
     assert whole.trials[0] == stopped.trials[0]
     assert len(whole.trials) == 2
@@ -614,7 +615,7 @@ def test_nothing_is_brought_up_in_such_a_folder(tmp_path):
 
 
 def test_a_folder_that_holds_a_run_is_not_written_over(go, tmp_path):
-    records.Folder(tmp_path / "run").create()
+    Folder(tmp_path / "run").create()
     (tmp_path / "run" / "run.json").write_text("{}")
     with pytest.raises(BenchError, match="already holds a run; continue it with --resume"):
         go("--stack", "one")
@@ -637,7 +638,7 @@ def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monke
 @pytest.mark.servers
 def test_a_run_under_way_is_left_alone(unfinished):
     folder = unfinished()
-    with records.Folder(folder).held(), pytest.raises(BenchError, match="a run is under way in it") as error:
+    with Folder(folder).held(), pytest.raises(BenchError, match="a run is under way in it") as error:
         resume(folder)
     assert "\n" not in str(error.value)
 
@@ -693,7 +694,7 @@ def test_a_run_does_not_go_on_with_other_rows(unfinished, monkeypatch, rows, ref
             resume(folder)
     else:
         assert resume(folder) == 0
-    assert len(records.read_run(folder).trials) == (1 if refused else 2)
+    assert len(read_run(folder).trials) == (1 if refused else 2)
 
 
 @pytest.mark.servers

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections import Counter
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
-from bench import load, paths, programs
+from bench import load, programs
 from bench.errors import GlobalFault
 from bench.figures import histogram
 from bench.interrupt import Interrupts, Stopped
-from bench.load import Command
 from bench.measure import resource_usage, trial, worker_share
-from bench.measure.trial import Load, TrialError, measure
-from bench.results import records
-from bench.results.records import Case, Folder
+from bench.measure.plan import Measurement
+from bench.measure.trial import Load, measure
+from bench.results import trials
+from bench.results.folder import Folder, read_lines
+from bench.results.records import Case
 from tests.bench.load.load_target import target
 
 CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
@@ -62,13 +58,13 @@ def running(folder, monkeypatch):
 
 def made(running, folder, *paths, duration_s=1, warmup_s=0.0, level=2, tool=TOOL, program=str(PROGRAM)):
     how = Load(tool, program, duration_s, warmup_s, threads=1)
-    return measure(CASE, level, 1, paths or ("/",), running, how, folder)
+    return measure(Measurement(CASE, level, 1), paths or ("/",), running, how, folder)
 
 
 def test_a_good_trial_has_every_figure(running, folder):
     record = made(running, folder, "/", "/a", warmup_s=0.2)
     assert (record.status, record.reason, record.log) == ("ok", None, None)
-    assert (record.trial_id, record.state, record.tool) == ("one~none~home~unlimited~sqlite~2~r1", "warm", TOOL.name)
+    assert (record.trial_id, record.tool) == ("one~none~home~unlimited~sqlite~2~r1", TOOL.name)
     assert record.requests_total > 0 and record.requests_per_second > 0 and record.bytes_per_second > 0
     assert 0 < record.latency_p50_ms <= record.latency_max_ms
     assert histogram.merged([record.histogram]).total_count == record.requests_total
@@ -95,7 +91,7 @@ def test_the_raw_output_of_warm_up_and_load_is_kept(running, folder):
 def test_the_record_can_be_written_and_read_back(running, folder):
     record = made(running, folder)
     folder.append_trial(record)
-    assert list(records._read_lines(records.Trial, folder.directory / "trials.jsonl")) == [record]
+    assert list(read_lines(trials.Trial, folder.directory / "trials.jsonl")) == [record]
 
 
 def test_a_failed_trial_tells_what_the_load_left_behind(running, folder):
@@ -115,7 +111,7 @@ def test_every_address_is_visited_before_and_after(running, folder):
 def assert_failed(record, reason):
     assert record.status == "failed"
     assert reason in record.reason
-    assert [name for name in records.FIGURES if getattr(record, name) is not None] == []
+    assert [name for name in trials.FIGURES if getattr(record, name) is not None] == []
 
 
 def test_an_address_that_is_not_there_is_found_before_the_load(running, folder):
@@ -172,20 +168,13 @@ def test_a_load_tool_that_is_gone_would_fail_every_trial(running, folder):
         made(running, folder, program="/no/such/tool")
 
 
-# ------------------------------------------------------------------------- running a load tool
-
-
-def python(code, **how):
-    return Command((sys.executable, "-c", code), **how)
-
-
 @pytest.mark.parametrize("mode, connections", [("closed", 3), ("open", 5)])
 def test_as_many_ask_for_the_worker_as_the_load_has_connections(running, folder, monkeypatch, mode, connections):
     asked = []
-    monkeypatch.setattr(trial, "spread", lambda url, connections, keep_alive: asked.append(connections))
+    monkeypatch.setattr(trial, "requests_per_worker", lambda url, connections, keep_alive: asked.append(connections))
     tool, program = load.choose([("/",)], programs.find, mode=mode)
     how = Load(tool, str(program), 1, 0.0, threads=1, mode=mode)
-    assert measure(CASE, 3 if mode == "closed" else 5, 1, ("/",), running, how, folder).status == "ok"
+    assert measure(Measurement(CASE, 3 if mode == "closed" else 5, 1), ("/",), running, how, folder).status == "ok"
     assert asked == [connections]
 
 
@@ -205,80 +194,3 @@ def test_a_tool_that_keeps_one_core_busy_has_the_ceiling_of_one():
     # wrk shares connections evenly among its threads: an odd number leaves it with one.
     assert [how.ceiling(how.job("http://127.0.0.1:1", ("/",), level, True)) for level in (16, 25)] == [200.0, 100.0]
     assert how.ceiling(how.job("http://127.0.0.1:1", ("/",), 16, False)) is None
-
-
-def test_files_and_environment_are_the_commands_own(tmp_path, monkeypatch):
-    monkeypatch.setenv("K6_DURATION", "1h")
-    command = python(
-        "import os; print(sorted(set(os.environ) - {'LC_CTYPE'}), open('a/b').read())",
-        files={"a/b": "content"},
-        env={"MINE": "1"},
-    )
-    assert trial._run(command, 1, tmp_path, "load", 10)[0] == "['HOME', 'LANG', 'MINE', 'PATH'] content\n"
-
-
-def test_a_load_tool_that_does_not_end_is_stopped(tmp_path):
-    with pytest.raises(TrialError, match=r"was not done after 0\.2 s and was stopped"):
-        trial._run(python("import time; time.sleep(60)"), 1, tmp_path, "load", 0.2)
-
-
-def test_a_warm_up_is_stopped_in_its_time_and_its_output_kept(tmp_path):
-    code = "import time\ntry:\n time.sleep(60)\nexcept KeyboardInterrupt:\n print('stopped')"
-    began = time.monotonic()
-    out, _ = trial._run(python(code), 1, tmp_path, "warmup", 30, interrupt_after_s=1)
-    assert out == "stopped\n"
-    assert time.monotonic() - began < 20
-
-
-def test_endless_errors_do_not_fill_the_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(trial, "LOG_LIMIT_BYTES", 1000)
-    trial._run(python("import sys; sys.stderr.write('first' + 'x' * 1_000_000)"), 1, tmp_path, "load", 30)
-    assert (tmp_path / "load.err").read_text().startswith("firstxxx")
-    assert (tmp_path / "load.err").stat().st_size == 1000
-
-
-def test_a_load_tool_may_open_a_file_for_each_connection_and_nobody_else(tmp_path):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = soft + 1 if hard == resource.RLIM_INFINITY else min(soft + 1, hard)
-    out, _ = trial._run(
-        python("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"), soft, tmp_path, "load", 30
-    )
-    assert int(out) >= wanted
-    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
-
-
-def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
-    code = "import sys, pathlib; from bench.measure.trial import Command, _run\n"
-    code += "_run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]), 'load', 400)"
-    instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.PROJECT)
-    try:
-        deadline = time.monotonic() + 20
-        while not (tools := [child for child in instrument.children() if child.name() == "sleep"]):
-            assert time.monotonic() < deadline, "the load tool never began"
-            time.sleep(0.02)
-    finally:
-        instrument.kill()
-        instrument.wait()
-    _, alive = psutil.wait_procs(tools, timeout=20)
-    for process in alive:
-        process.kill()
-    assert not alive
-
-
-def test_no_load_tool_outlives_its_trial(tmp_path):
-    code = (
-        "import sys, pathlib\nsys.path.insert(0, '.')\nfrom bench.load import Command\n"
-        "from bench.measure import trial\n"
-        "trial._run(Command((sys.executable, '-c', 'import os,time; print(os.getpid(), flush=True); time.sleep(60)')),"
-        f" 1, pathlib.Path({str(tmp_path)!r}), 'load', 60)"
-    )
-    runner = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-    out = tmp_path / "load.out"
-    deadline = time.monotonic() + 20
-    while not (out.exists() and out.read_text().endswith("\n")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    runner.send_signal(signal.SIGINT)
-    runner.wait(20)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(out.read_text()), 0)

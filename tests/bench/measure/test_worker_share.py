@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from bench.measure.worker_share import EACH, spread
+from bench.measure.worker_share import EACH, requests_per_worker
 from tests.bench.measure.numbered_site import site
 
 
@@ -18,13 +18,13 @@ def by_connection(handler):
 
 def test_kept_connections_stick_and_their_requests_are_counted():
     with site(by_connection) as target:
-        assert spread(target.url, 4, budget_s=20) == {"1": 2 * EACH, "0": 2 * EACH}
+        assert requests_per_worker(target.url, 4, budget_s=20) == {"1": 2 * EACH, "0": 2 * EACH}
         assert target.server.connections == 4
 
 
 def test_without_keep_alive_each_request_has_a_connection():
     with site(by_connection) as target:
-        assert sum(spread(target.url, 2, keep_alive=False, budget_s=20).values()) == 2 * EACH
+        assert sum(requests_per_worker(target.url, 2, keep_alive=False, budget_s=20).values()) == 2 * EACH
         assert target.server.connections == 2 * EACH
 
 
@@ -38,16 +38,16 @@ def test_bodies_without_a_length_are_understood(ending):
         return body, {"Connection": "close"}
 
     with site(answer) as target:
-        assert spread(target.url, 1, budget_s=20) == {"7": EACH}
+        assert requests_per_worker(target.url, 1, budget_s=20) == {"7": EACH}
 
 
 @pytest.mark.parametrize("body", [b"<p>a page</p>", b"[]", b"{}"])
 def test_a_site_that_does_not_tell_is_not_measured(body):
     with site(lambda handler: (body, {"Content-Length": str(len(body))})) as target:
-        assert spread(target.url, 3) is None
+        assert requests_per_worker(target.url, 3) is None
 
 
 def test_a_site_that_is_gone_or_hangs_is_not_measured():
-    assert spread("http://127.0.0.1:9", 3) is None
+    assert requests_per_worker("http://127.0.0.1:9", 3) is None
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        assert spread(f"http://127.0.0.1:{listener.getsockname()[1]}", 3, budget_s=0.2) is None
+        assert requests_per_worker(f"http://127.0.0.1:{listener.getsockname()[1]}", 3, budget_s=0.2) is None

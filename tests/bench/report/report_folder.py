@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench.results import records
+from bench.results import records, trials
+from bench.results.folder import Folder
 
 MIB = 1024 * 1024
 
@@ -74,11 +75,11 @@ def make(
     hostile: bool = False,
     finished: bool = True,
     machine: records.Environment | None = None,
-    change: Callable[[records.Trial], records.Trial | None] | None = None,
+    change: Callable[[trials.Trial], trials.Trial | None] | None = None,
 ) -> Path:
     """Write the folder and return it. `change` may alter each trial, or drop it by returning None."""
     chance = random.Random(seed)
-    folder = records.Folder(directory)
+    folder = Folder(directory)
     folder.create()
     cases = tuple(
         records.Case(
@@ -130,7 +131,7 @@ def _notes(layer: str) -> tuple[str, ...]:
 
 def _trial(
     case: records.Case, level: int, number: int, chance: random.Random, factor: float, hostile: bool
-) -> records.Trial:
+) -> trials.Trial:
     where = (case.stack, case.layer, case.workload)
     if where == ("nginx-gunicorn", "fragments", "session"):
         reason = HOSTILE if hostile else "server stopped during the trial: worker was killed (signal 9)"
@@ -145,14 +146,12 @@ def _trial(
     servers = _servers(case)
     memory = {name: _samples(name, base, chance) for name, base in servers.items()}
     total = int(rate * 10)
-    trial = records.Trial(
+    trial = trials.Trial(
         **_identity(case, level, number),
         status="ok",
         reason=None,
         log=None,
-        started_at="2026-11-21T08:08:00+00:00",
         duration_s=10.0,
-        tool="wrk",
         requests_total=total,
         requests_per_second=rate,
         bytes_per_second=rate * 9400,
@@ -181,22 +180,11 @@ def _trial(
     return trial
 
 
-def failed(case, level: int, number: int, reason: str, log: str | None = None) -> records.Trial:
+def failed(case, level: int, number: int, reason: str, log: str | None = None) -> trials.Trial:
     """A failed trial of a case, which has no figures."""
-    identity = _identity(case, level, number)
-    unknown = dict.fromkeys((*records.FIGURES, "errors_connect", "errors_read", "errors_timeout"))
-    return records.Trial(
-        **identity,
-        **unknown,
-        status="failed",
-        reason=reason,
-        log=log or f"raw/{identity['trial_id']}/server.log",
-        started_at="2026-11-21T08:08:00+00:00",
-        duration_s=None,
-        tool="wrk",
-        responses_not_2xx=None,
-        time_to_ready_s=None,
-    )
+    identity = trials.Identity(**_identity(case, level, number))
+    log = log or f"raw/{identity.trial_id}/server.log"
+    return trials.Trial.of(identity, status="failed", reason=reason, log=log)
 
 
 def _identity(case, level: int, number: int) -> dict:
@@ -205,7 +193,8 @@ def _identity(case, level: int, number: int) -> dict:
         "trial_id": f"{case.case_id}~c{level}~r{number}",
         "level_connections": level,
         "round": number,
-        "state": "warm",
+        "started_at": "2026-11-21T08:08:00+00:00",
+        "tool": "wrk",
     }
 
 
@@ -238,7 +227,7 @@ def _checks(hostile: bool) -> list[records.Outcome]:
     return checks
 
 
-def _configs(folder: records.Folder, hostile: bool) -> None:
+def _configs(folder: Folder, hostile: bool) -> None:
     for stack in STACKS:
         for layer in LAYERS:
             deployment = folder.configs / f"{stack}~{layer}"

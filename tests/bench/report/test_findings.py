@@ -14,7 +14,8 @@ from bench.figures import histogram
 from bench.report import charts, findings, ratings, redact, safety
 from bench.report import csv as csv_report
 from bench.report.model import arrange
-from bench.results import records, stability
+from bench.results import records, stability, trials
+from bench.results.folder import Folder, read_info, read_run
 from bench.verify.outcome import GROUPS
 from tests.bench.report import report_folder
 from tests.bench.report.test_report import Page, cells_of
@@ -40,7 +41,7 @@ def rates(found: dict[tuple[str, str], list[float]]):
 
 
 def read(folder: Path):
-    return arrange(records.read_run(folder))
+    return arrange(read_run(folder))
 
 
 # ------------------------------------------------------------------------------------------ what to pick
@@ -178,8 +179,8 @@ def test_an_open_loop_is_told_in_requests_a_second(tmp_path):
         return replace(trial, level_connections=None, rate_requested=50.0)
 
     folder = made(tmp_path, change)
-    info = records.read_info(folder)
-    records.Folder(folder).write_info(replace(info, plan=replace(info.plan, mode="open")))
+    info = read_info(folder)
+    Folder(folder).write_info(replace(info, plan=replace(info.plan, mode="open")))
     text = report.write(folder).read_text("utf-8")
     assert "50 requests/s, open loop" in text
     assert "latency counts from when a request was due" in text
@@ -200,7 +201,7 @@ def checks(folder: Path) -> None:
         records.Outcome("uwsgi", "fragments", "hosts", True, None, None, declared="one host only", group="web"),
         records.Outcome("nginx-uwsgi", "staticgenerator", "names", False, "404", "a file outside", group="names"),
     ]
-    records.Folder(folder).append_checks(more)
+    Folder(folder).append_checks(more)
 
 
 def test_the_safety_table_has_a_word_for_each_layer_and_group(tmp_path):
@@ -290,9 +291,9 @@ def test_reports_hold_no_path_of_the_machine(tmp_path):
         f"stats = {folder}/raw/uwsgi~none~r1/x\n"
         "long = /tmp/benchapp-run-ab12_x/a.sock\nmodule = /usr/lib/uwsgi\n"
     )
-    run = records.read_run(folder)
+    run = read_run(folder)
     command = ("python", "-m", "bench", "run", "--to", "/srv/me/results/1")
-    records.Folder(folder).write_info(replace(run.info, command=command, notes=(f"kept in {folder}/raw",)))
+    Folder(folder).write_info(replace(run.info, command=command, notes=(f"kept in {folder}/raw",)))
     text = report.write(folder).read_text("utf-8")
     rendered = next(text for text in Page(text).texts("pre") if "chdir" in text)
     assert rendered == (
@@ -339,7 +340,7 @@ def test_a_cell_of_the_csv_is_a_value_or_json(tmp_path):
 def test_an_older_folder_is_still_read(tmp_path):
     """Format 1 had none of the later fields: what they say is not measured, and the report is whole."""
     folder = made(tmp_path)
-    newer = {item.name for item in fields(records.Trial) if item.default is not MISSING} - {"keep_alive"}
+    newer = {item.name for item in fields(trials.Trial) if item.default is not MISSING} - {"keep_alive"}
     lines = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
     old = [{key: value for key, value in line.items() if key not in newer} for line in lines]
     (folder / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))

@@ -23,6 +23,7 @@ from bench.report.model import arrange
 from bench.report.redact import redacted
 from bench.report.reproduction import published
 from bench.results import records, reproduction
+from bench.results.folder import Folder, read_run
 from tests.bench.report import report_folder
 
 LOADING = {"src", "srcset", "poster", "data", "action", "formaction", "background", "cite", "manifest", "xlink:href"}
@@ -309,7 +310,7 @@ def test_a_fallback_load_tool_is_marked(hostile):
 
 def test_few_cores_few_rounds_and_an_unfinished_run_are_said(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=1, finished=False)
-    notes = findings.caveats(arrange(records.read_run(folder)))
+    notes = findings.caveats(arrange(read_run(folder)))
     assert notes[0] == "This run did not finish: the report shows the trials that were made until then."
     assert any(
         note.startswith("Load tool, servers and services share 2 cores: figures are relative.") for note in notes
@@ -319,7 +320,7 @@ def test_few_cores_few_rounds_and_an_unfinished_run_are_said(tmp_path):
 
 def test_many_cores_are_not_warned_about(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=5, machine=report_folder.environment(cores=16))
-    notes = findings.caveats(arrange(records.read_run(folder)))
+    notes = findings.caveats(arrange(read_run(folder)))
     assert not [note for note in notes if "figures are relative" in note]
     assert any("medians of 5 rounds with their bootstrap 95 % interval" in note for note in notes)
 
@@ -339,7 +340,7 @@ def fixed(rates: dict[tuple[str, str], list[float]]):
 def sentences(tmp_path, rates, **options) -> tuple[str, ...]:
     options = {"workloads": ("home",)} | options
     folder = report_folder.make(tmp_path / "run", change=fixed(rates), **options)
-    (answer,) = findings.answers(arrange(records.read_run(folder)))
+    (answer,) = findings.answers(arrange(read_run(folder)))
     return answer.sentences
 
 
@@ -424,7 +425,7 @@ def test_nulls_are_not_measured_in_words(plain):
 
 
 def test_a_round_that_failed_is_marked_and_the_others_count(plain):
-    run = arrange(records.read_run(plain))
+    run = arrange(read_run(plain))
     row = next(
         row for row in run.rows if (row.stack, row.layer, row.setting.workload) == ("uwsgi", "fragments", "home")
     )
@@ -438,11 +439,11 @@ def test_a_round_measured_again_after_a_failure_counts(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("home",))
     again = next(
         trial
-        for trial in records.read_run(folder).trials
+        for trial in read_run(folder).trials
         if (trial.stack, trial.layer, trial.round) == ("uwsgi", "fragments", 1)
     )
-    records.Folder(folder).append_trial(replace(again, round=2, trial_id="again"))
-    assert not arrange(records.read_run(folder)).failures
+    Folder(folder).append_trial(replace(again, round=2, trial_id="again"))
+    assert not arrange(read_run(folder)).failures
 
 
 def test_skips_notes_checks_and_configurations_are_there(plain):
@@ -461,12 +462,12 @@ def test_what_a_stack_declares_is_said_and_is_no_wrong_answer(plain):
     page = Page(shown(plain))
     assert "\N{CHECK MARK} 7 of 7 (1 declared)" in page.texts("td")
     assert "chunked bodies are refused by design" in page.texts("td")
-    home = next(panel for panel in arrange(records.read_run(plain)).panels if panel.setting.workload == "home")
+    home = next(panel for panel in arrange(read_run(plain)).panels if panel.setting.workload == "home")
     assert home.row("uwsgi", "none").ranked
 
 
 def test_rounds_that_failed_for_one_reason_are_one_line_with_every_log(plain):
-    failures = arrange(records.read_run(plain)).failures
+    failures = arrange(read_run(plain)).failures
     assert [(failure.stack, failure.layer, failure.rounds, len(failure.logs)) for failure in failures] == [
         ("nginx-gunicorn", "fragments", (1, 2, 3), 3),
         ("uwsgi", "fragments", (2,), 1),
@@ -475,10 +476,10 @@ def test_rounds_that_failed_for_one_reason_are_one_line_with_every_log(plain):
 
 def test_changed_values_stand_on_the_first_screen_without_secrets(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=1)
-    run = records.read_run(folder)
+    run = read_run(folder)
     plan = replace(run.info.plan, changes=("processes=8",), env=("SECRET_KEY=abc", "DEBUG=0"))
     command = (*run.info.command, "--env", "SECRET_KEY=abc")
-    records.Folder(folder).write_info(replace(run.info, plan=plan, command=command))
+    Folder(folder).write_info(replace(run.info, plan=plan, command=command))
     text = report.write(folder).read_text(encoding="utf-8")
     facts = Page(text).texts("dd")
     assert "processes=8" in facts
@@ -497,7 +498,7 @@ def test_every_metric_has_its_sentence(plain):
 
 def test_several_levels_are_drawn_as_they_grow_and_answered_at_the_highest(tmp_path):
     folder = report_folder.make(tmp_path / "run", levels=(10, 50), workloads=("home",))
-    arranged = arrange(records.read_run(folder))
+    arranged = arrange(read_run(folder))
     assert [(panel.setting.level, panel.main) for panel in arranged.panels] == [(50, True), (10, False)]
     text = report.write(folder).read_text(encoding="utf-8")
     assert "requests/s as the level grows" in text
@@ -509,7 +510,7 @@ def test_a_run_of_failures_only_still_reports_them(tmp_path):
         case = next(item for item in cases if item.case_id == trial.case_id)
         return report_folder.failed(case, trial.level_connections, trial.round, "it fell over")
 
-    cases = records.read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
+    cases = read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
     folder = report_folder.make(tmp_path / "run", rounds=1, change=fail)
     text = report.write(folder).read_text(encoding="utf-8")
     assert "Nothing was measured here: see what was skipped and what failed." in text
@@ -530,7 +531,7 @@ def test_planned_and_not_reached_is_said(tmp_path):
 
 
 def test_the_published_ratios_stand_beside_the_measured_ones(plain):
-    caching = published.caching(arrange(records.read_run(plain)))
+    caching = published.caching(arrange(read_run(plain)))
     assert (caching.stack, caching.same_stack) == ("nginx-uwsgi", True)
     measured = {row.layer: row for row in caching.layers}
     assert measured["staticgenerator"].ratio.median == pytest.approx(365, rel=0.1)
@@ -544,7 +545,7 @@ def test_the_published_ratios_stand_beside_the_measured_ones(plain):
 
 def test_another_stack_stands_in_where_the_published_one_was_not_measured(tmp_path):
     folder = report_folder.make(tmp_path / "run", change=lambda trial: trial if trial.stack == "uwsgi" else None)
-    caching = published.caching(arrange(records.read_run(folder)))
+    caching = published.caching(arrange(read_run(folder)))
     assert (caching.stack, caching.same_stack) == ("uwsgi", False)
 
 
@@ -552,7 +553,7 @@ def test_without_the_published_workload_nothing_is_set_beside_it(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("session",))
     text = report.write(folder).read_text(encoding="utf-8")
     assert "is not part of this run, so nothing can be set beside it" in text
-    assert published.caching(arrange(records.read_run(folder))).comparable == []
+    assert published.caching(arrange(read_run(folder))).comparable == []
 
 
 def test_the_four_published_benchmarks_are_data_with_source_and_year():
@@ -630,7 +631,7 @@ def cells_of(text: str) -> list[list[str]]:
 def test_markdown_has_the_same_figures(plain):
     text = report.write(plain, "md").read_text(encoding="utf-8")
     figures = [row for row in cells_of(text) if len(row) == len(markdown.HEADS)]
-    arranged = arrange(records.read_run(plain))
+    arranged = arrange(read_run(plain))
     assert len([row for row in figures if row[0] not in ("stack", "---")]) == len(arranged.rows)
     row = next(row for row in figures if row[:2] == ["`nginx-uwsgi`", "`staticgenerator`"])
     page = Page(shown(plain))
@@ -645,7 +646,7 @@ def test_markdown_has_the_same_figures(plain):
 
 def test_markdown_gives_the_answer_in_the_same_words(plain):
     text = report.write(plain, "md").read_text(encoding="utf-8")
-    for answer in findings.answers(arrange(records.read_run(plain))):
+    for answer in findings.answers(arrange(read_run(plain))):
         assert " ".join(answer.sentences) in text
 
 
@@ -665,7 +666,7 @@ def test_markdown_tables_stay_whole_whatever_the_text(hostile):
 def test_csv_has_a_line_for_each_trial_units_in_the_header_and_empty_nulls(plain):
     text = report.write(plain, "csv").read_bytes().decode("utf-8")
     rows = list(csv.DictReader(text.splitlines()))
-    trials = records.read_run(plain).trials
+    trials = read_run(plain).trials
     assert len(rows) == len(trials)
     assert {"requests_per_second", "latency_p99_ms", "memory_peak_bytes:nginx", "cpu_seconds:uwsgi"} <= rows[0].keys()
     for row, trial in zip(rows, trials, strict=True):
@@ -683,7 +684,7 @@ def test_csv_has_a_line_for_each_trial_units_in_the_header_and_empty_nulls(plain
 
 
 def test_csv_holds_no_formulas(tmp_path):
-    cases = records.read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
+    cases = read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
     change = lambda trial: report_folder.failed(cases[0], 50, trial.round, "=cmd|' /C calc'!A0")  # noqa: E731
     folder = report_folder.make(tmp_path / "run", rounds=1, change=change)
     text = report.write(folder, "csv").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 from bench import paths
 from bench.cli import run
-from bench.results import reproduction, records, schema
+from bench.results import records, reproduction, schema
 from tests.bench.report import report_folder
 from tests.bench.measure.fake_host import FakeHost, arguments
 
@@ -58,7 +58,7 @@ def test_a_real_run_keeps_to_it(tmp_path, monkeypatch):
     host = FakeHost()
     host.refuses.add("two")
     words = ["--stack", "one", "--stack", "two", "--layer", "none", "--workload", "home", "--rounds", "1"]
-    run.main(arguments([*words, "--duration", "1", "--warmup", "0", "--to", str(tmp_path / "run")]), host)
+    run.main(arguments([*words, "--guard", "others=off", "--duration", "1", "--warmup", "0", "--to", str(tmp_path / "run")]), host)
     assert len(lines_of(tmp_path / "run", "trials.jsonl")) == 2
     assert problems(tmp_path / "run") == []
 

@@ -9,7 +9,8 @@ import pytest
 
 from bench import paths
 from bench.results import stability
-from bench.results.records import Case, Trial
+from bench.results.records import Case
+from bench.results.trials import Trial
 from bench.results.stability import HIGH, LOW, MEDIUM, rate
 from tests.bench.report import report_folder
 
@@ -106,17 +107,6 @@ def test_what_was_not_measured_is_named_and_does_not_rate():
 def test_levels_are_not_compared_with_each_other():
     trials = [trial(n, level_connections=level, requests_per_second=level) for n in (1, 2) for level in (25, 200)]
     assert stability.spread(trials) == 0
-
-
-def test_memory_is_told_idle_and_by_level():
-    peak = {"uwsgi": 140 * MIB, "nginx": 10 * MIB}
-    trials = [trial(1, level_connections=25), trial(2, level_connections=25), trial(1, level_connections=100)]
-    trials[-1] = replace(trials[-1], memory_peak_bytes=peak)
-    found = stability.memory_by_level(trials)
-    told = [(item.level, item.idle_bytes // MIB, item.added_bytes // MIB) for item in found]
-    assert told == [(25, 68, 42), (100, 68, 82)]
-    (unknown,) = stability.memory_by_level([trial(1, memory_idle_bytes=None)])
-    assert (unknown.idle_bytes, unknown.added_bytes, unknown.peak_bytes) == (None, None, 110 * MIB)
 
 
 def test_the_published_formula_is_the_one_that_rates():

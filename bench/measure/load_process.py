@@ -1,0 +1,181 @@
+"""Run a load tool as a process: bounded in time, its output stored, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from bench.errors import GlobalFault
+from bench.interrupt import SIGNALS
+from bench.load import Command, Figures
+
+# How large a load tool's log of errors may grow; siege writes a line for each failed request.
+MAX_LOG_BYTES = 1_000_000
+# File descriptors a load tool needs besides its connections.
+SPARE_FILES = 100
+# Beginning of a line of a load tool's errors that says how far it is: seconds, requests so far, thread.
+PROGRESS = b"progress "
+
+# Called with seconds since the load began and requests so far.
+Live = Callable[[float, int], None]
+
+
+class TrialError(Exception):
+    """Why a trial failed; `log` tells more, `figures` are the tool's when it got that far."""
+
+    def __init__(self, reason: str, log: Path | None = None, figures: Figures | None = None):
+        super().__init__(reason)
+        self.log = log
+        self.figures = figures
+
+
+def run(
+    command: Command,
+    connections: int,
+    directory: Path,
+    name: str,
+    limit_s: float,
+    *,
+    interrupt_after_s: float | None = None,
+    live: Live | None = None,
+) -> tuple[str, str]:
+    """Run a load tool in `directory`; returns its stdout and stderr, which are stored there as `name`.out and .err.
+
+    With `interrupt_after_s` it gets SIGINT then, and its exit status does not matter. `live` is called as the tool
+    tells how far it is. Raises TrialError when it fails or is not done after `limit_s`, and GlobalFault when it cannot
+    be started.
+    """
+    _write_files(command, directory, name)
+    out, err = directory / f"{name}.out", directory / f"{name}.err"
+    process = drain = None
+    try:
+        Path(command.argv[0]).stat()
+        with out.open("wb") as stdout, _open_files(connections + SPARE_FILES), signals_deferred():
+            process = _start(command, directory, stdout)
+            drain = threading.Thread(target=_drain, args=(process.stderr, err, live), name="load tool's errors")
+            drain.start()
+        status = _wait(process, limit_s, interrupt_after_s)
+    except OSError as error:
+        raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
+    finally:
+        if process:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if drain:
+            drain.join()
+    texts = out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace")
+    if interrupt_after_s is None and status != 0:
+        raise TrialError(_failure(Path(command.argv[0]).name, status, limit_s, texts), err)
+    return texts
+
+
+def processor_seconds() -> float:
+    """Processor time of the processes that ended and were waited for: the load tool's, when no other process ends."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@contextlib.contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Deliver signals after the block: within it one would be lost, or leave a program just started running."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda got, _: came.append(got)) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
+
+
+def _write_files(command: Command, directory: Path, name: str) -> None:
+    for file, content in command.files.items():
+        (directory / file).parent.mkdir(exist_ok=True)
+        (directory / file).write_text(content, "utf-8")
+    (directory / f"{name}.command").write_text(shlex.join(command.argv) + "\n", "utf-8")
+
+
+def _start(command: Command, directory: Path, stdout: IO[bytes]) -> subprocess.Popen[bytes]:
+    # If the instrument is killed by a signal it cannot catch, the kernel kills the load tool.
+    setpriv = shutil.which("setpriv")
+    guard = (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+    return subprocess.Popen(
+        (*guard, *command.argv),
+        cwd=directory,
+        env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C", "HOME": str(directory), **command.env},
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _wait(process: subprocess.Popen[bytes], limit_s: float, interrupt_after_s: float | None) -> int | None:
+    """The exit status, or None when it is still running at the limit."""
+    if interrupt_after_s is not None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(interrupt_after_s)
+        process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, str]) -> str:
+    if status is None:
+        return f"{name} was not done after {limit_s:g} s and was stopped"
+    last = (texts[1].strip() or texts[0].strip() or "nothing").splitlines()[-1].strip()
+    return f"{name} exited with status {status}; it said: {last[:200]}"
+
+
+def _drain(stream: IO[bytes], path: Path, live: Live | None) -> None:
+    """Write the tool's errors to the file up to its limit, and read on, so that the tool never blocks.
+
+    Lines that tell how far the load is go to `live` and not into the file.
+    """
+    room = MAX_LOG_BYTES
+    counts: dict[bytes, int] = {}
+    with stream, path.open("wb") as file:
+        while line := stream.readline(65536):
+            if line.startswith(PROGRESS):
+                if live:
+                    _pass_on(line, counts, live)
+                continue
+            file.write(line[:room])
+            room = max(0, room - len(line))
+
+
+def _pass_on(line: bytes, counts: dict[bytes, int], live: Live) -> None:
+    """Add up what the threads of the tool tell, `progress SECONDS REQUESTS [THREAD]`; other lines are ignored."""
+    with contextlib.suppress(ValueError):
+        _, seconds, requests, *thread = line.split()
+        counts[b"".join(thread)] = int(requests)
+        live(float(seconds), sum(counts.values()))
+
+
+@contextlib.contextmanager
+def _open_files(wanted: int) -> Iterator[None]:
+    """Let programs started meanwhile open that many files; the servers keep the limit they have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,0 +1,246 @@
+"""A run's folder, and the only way to write or read it.
+
+``run.json`` (what was asked), ``environment.json`` (on what machine), ``trials.jsonl`` (one trial a line),
+``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested), ``configs/`` (rendered files) and
+``raw/`` (what the load tool and the servers printed). Reports and comparisons read it through `read_run` alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from bench.results.records import FORMAT, READABLE, Environment, Outcome, ResultsError, RunInfo, describe
+from bench.results.trials import Trial
+
+RUN_FILE = "run.json"
+ENVIRONMENT_FILE = "environment.json"
+TRIALS_FILE = "trials.jsonl"
+CHECKS_FILE = "verify.jsonl"
+ADDRESSES_FILE = "workloads.json"
+CONFIGS_DIRECTORY = "configs"
+RAW_DIRECTORY = "raw"
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole run, read from its folder."""
+
+    directory: Path
+    info: RunInfo
+    environment: Environment
+    trials: tuple[Trial, ...]
+    checks: tuple[Outcome, ...]
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def read_run(directory: Path | str) -> Run:
+    """The run in `directory`. Raises ResultsError, in one line, when it is not one."""
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise ResultsError(f"{directory}: no such directory; give a folder that `python -m bench run` made")
+    if not (directory / RUN_FILE).is_file():
+        raise ResultsError(
+            f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `python -m bench run` made"
+        )
+    environment = directory / ENVIRONMENT_FILE
+    return Run(
+        directory=directory,
+        info=read_info(directory),
+        environment=convert(Environment, read_json(environment), environment),
+        trials=tuple(read_lines(Trial, directory / TRIALS_FILE)),
+        checks=tuple(read_lines(Outcome, directory / CHECKS_FILE)),
+    )
+
+
+def read_info(directory: Path) -> RunInfo:
+    """The run.json of `directory`."""
+    path = directory / RUN_FILE
+    content = read_json(path)
+    if content.get("format") not in READABLE:
+        raise ResultsError(
+            f"{path}: format is {content.get('format')!r} and this program reads up to {FORMAT}; "
+            "use the version of the instrument that made the run"
+        )
+    return convert(RunInfo, content, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in the file. Raises ResultsError."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file; the run's folder is incomplete") from None
+    except msgspec.ValidationError:
+        raise ResultsError(f"{path}: not a JSON object; restore the file") from None
+    except msgspec.DecodeError as error:
+        raise ResultsError(f"{path}: cannot be read as JSON: {error}; restore the file") from None
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def read_lines(record: type[Record], path: Path) -> Iterator[Record]:
+    """The records of a file of JSON lines; none when there is no file. A torn last line, left by a kill, is ignored."""
+    lines = _lines(path)
+    for number, line in enumerate(lines, 1):
+        where = f"{path} line {number}"
+        try:
+            content = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            if number == len(lines):
+                return
+            raise ResultsError(f"{where}: not JSON: {error}; remove the line") from None
+        yield convert(record, content, where)
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return [line for line in path.read_bytes().split(b"\n") if line.strip()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def convert(record: type[Record], content: object, where: Path | str) -> Record:
+    """A record from decoded JSON. Unknown fields are left out: a newer program wrote them. Raises ResultsError."""
+    try:
+        return msgspec.convert(content, record)
+    except msgspec.ValidationError as error:
+        raise ResultsError(f"{where}: {_fault(record, str(error))}; restore it or measure again") from None
+
+
+def _fault(record: type, message: str) -> str:
+    """A message of msgspec with the field in front: `plan.rounds: Expected `int`, got `str``."""
+    what, _, path = message.partition(" - at `$")
+    field = path.rstrip("`").removeprefix(".")
+    if missing := re.fullmatch(r"Object missing required field `(\w+)`", what):
+        name = missing[1]
+        meaning = "" if field else f" ({describe(record)[name]})"
+        return f"{'.'.join(filter(None, (field, name)))} is missing{meaning}"
+    return f"{field}: {what}" if field else what
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+class Folder:
+    """A run's folder while the run is written. Each trial is on the disk before the next one begins."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self.configs = directory / CONFIGS_DIRECTORY
+        self.raw = directory / RAW_DIRECTORY
+
+    def create(self) -> None:
+        """Make the folder. Raises ResultsError when it already holds something or cannot be made."""
+        if (self.directory / RUN_FILE).exists():
+            raise ResultsError(
+                f"{self.directory}: already holds a run; continue it with --resume {self.directory}, "
+                "or give --to another folder"
+            )
+        if self.directory.is_dir() and any(self.directory.iterdir()):
+            raise ResultsError(f"{self.directory}: not empty, and not a run; give --to a new folder")
+        try:
+            self.configs.mkdir(parents=True, exist_ok=True)
+            self.raw.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ResultsError(f"{self.directory}: cannot be made: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """The folder for this process alone, as long as the context lasts. Raises ResultsError when another has it."""
+        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise ResultsError(f"{self.directory}: a run is under way in it; wait until it ends, or stop it") from None
+        finally:
+            os.close(handle)
+
+    def relative(self, path: Path | None) -> str | None:
+        """The path as records name it: relative to the folder when it is inside, the file's name when not."""
+        if path is None:
+            return None
+        try:
+            return str(path.absolute().relative_to(self.directory.absolute()))
+        except ValueError:
+            return path.name
+
+    def write_info(self, info: RunInfo) -> None:
+        """Write run.json, whole or not at all."""
+        write_json(self.directory / RUN_FILE, info)
+
+    def write_environment(self, environment: Environment) -> None:
+        """Write environment.json, whole or not at all."""
+        write_json(self.directory / ENVIRONMENT_FILE, environment)
+
+    def write_addresses(self, addresses: Mapping[str, Iterable[str]]) -> None:
+        """Write workloads.json: the addresses that every deployment of the run is asked for, by workload."""
+        write_json(self.directory / ADDRESSES_FILE, {name: list(paths) for name, paths in addresses.items()})
+
+    def read_addresses(self) -> dict[str, tuple[str, ...]]:
+        """The addresses by workload, empty when none were looked up yet."""
+        path = self.directory / ADDRESSES_FILE
+        return convert(dict[str, tuple[str, ...]], read_json(path), path) if path.exists() else {}
+
+    def append_trial(self, trial: Trial) -> None:
+        """Add one line to trials.jsonl and wait until it is on the disk."""
+        _append_lines(self.directory / TRIALS_FILE, [trial])
+
+    def append_checks(self, checks: Iterable[Outcome]) -> None:
+        """Add lines to verify.jsonl and wait until they are on the disk."""
+        _append_lines(self.directory / CHECKS_FILE, checks)
+
+    def repair(self) -> None:
+        """Cut off the torn last line that a kill can leave, so that the next line stands alone."""
+        for name in (TRIALS_FILE, CHECKS_FILE):
+            path = self.directory / name
+            lines = _lines(path)
+            if lines and not _is_json(lines[-1]):
+                lines.pop()
+            if path.exists():
+                _replace(path, b"".join(line + b"\n" for line in lines))
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a record as indented JSON, whole or not at all."""
+    _replace(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write beside and rename, so that a reader or a kill never meets half a file."""
+    beside = path.with_name(path.name + ".new")
+    with beside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def _append_lines(path: Path, records: Iterable[Trial | Outcome]) -> None:
+    with path.open("ab") as file:
+        file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,99 @@
+"""A load tool as a process: its files, limits and output, and that it never outlives the trial."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from bench import paths
+from bench.load import Command
+from bench.measure import load_process
+from bench.measure.load_process import TrialError
+
+
+def python(code, **how):
+    return Command((sys.executable, "-c", code), **how)
+
+
+def test_files_and_environment_are_the_commands_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("K6_DURATION", "1h")
+    command = python(
+        "import os; print(sorted(set(os.environ) - {'LC_CTYPE'}), open('a/b').read())",
+        files={"a/b": "content"},
+        env={"MINE": "1"},
+    )
+    assert load_process.run(command, 1, tmp_path, "load", 10)[0] == "['HOME', 'LANG', 'MINE', 'PATH'] content\n"
+
+
+def test_a_load_tool_that_does_not_end_is_stopped(tmp_path):
+    with pytest.raises(TrialError, match=r"was not done after 0\.2 s and was stopped"):
+        load_process.run(python("import time; time.sleep(60)"), 1, tmp_path, "load", 0.2)
+
+
+def test_a_warm_up_is_stopped_in_its_time_and_its_output_kept(tmp_path):
+    code = "import time\ntry:\n time.sleep(60)\nexcept KeyboardInterrupt:\n print('stopped')"
+    began = time.monotonic()
+    out, _ = load_process.run(python(code), 1, tmp_path, "warmup", 30, interrupt_after_s=1)
+    assert out == "stopped\n"
+    assert time.monotonic() - began < 20
+
+
+def test_endless_errors_do_not_fill_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(load_process, "MAX_LOG_BYTES", 1000)
+    load_process.run(python("import sys; sys.stderr.write('first' + 'x' * 1_000_000)"), 1, tmp_path, "load", 30)
+    assert (tmp_path / "load.err").read_text().startswith("firstxxx")
+    assert (tmp_path / "load.err").stat().st_size == 1000
+
+
+def test_a_load_tool_may_open_a_file_for_each_connection_and_nobody_else(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = soft + 1 if hard == resource.RLIM_INFINITY else min(soft + 1, hard)
+    out, _ = load_process.run(
+        python("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"), soft, tmp_path, "load", 30
+    )
+    assert int(out) >= wanted
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+
+
+def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
+    code = "import sys, pathlib; from bench.load import Command; from bench.measure.load_process import run\n"
+    code += "run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]), 'load', 400)"
+    instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.PROJECT)
+    try:
+        deadline = time.monotonic() + 20
+        while not (tools := [child for child in instrument.children() if child.name() == "sleep"]):
+            assert time.monotonic() < deadline, "the load tool never began"
+            time.sleep(0.02)
+    finally:
+        instrument.kill()
+        instrument.wait()
+    _, alive = psutil.wait_procs(tools, timeout=20)
+    for process in alive:
+        process.kill()
+    assert not alive
+
+
+def test_no_load_tool_outlives_its_trial(tmp_path):
+    code = (
+        "import sys, pathlib\nsys.path.insert(0, '.')\nfrom bench.load import Command\n"
+        "from bench.measure.load_process import run\n"
+        "run(Command((sys.executable, '-c', 'import os,time; print(os.getpid(), flush=True); time.sleep(60)')),"
+        f" 1, pathlib.Path({str(tmp_path)!r}), 'load', 60)"
+    )
+    runner = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    out = tmp_path / "load.out"
+    deadline = time.monotonic() + 20
+    while not (out.exists() and out.read_text().endswith("\n")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    runner.send_signal(signal.SIGINT)
+    runner.wait(20)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(out.read_text()), 0)

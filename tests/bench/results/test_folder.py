@@ -1,0 +1,159 @@
+"""A run's folder: what is written is read back, and what is not a run is refused in one clear line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, asdict, fields, replace
+
+import pytest
+
+from bench.results.folder import Folder, read_run
+from bench.results.records import Outcome, ResultsError
+from bench.results.trials import Trial
+from tests.bench.results.run_data import ENVIRONMENT, INFO, TRIAL, failed
+
+
+@pytest.fixture
+def folder(tmp_path):
+    written = Folder(tmp_path / "run")
+    written.create()
+    written.write_info(INFO)
+    written.write_environment(ENVIRONMENT)
+    written.append_trial(TRIAL)
+    written.append_checks([Outcome("one", "none", "status", True, "200", "200")])
+    return written
+
+
+def test_what_is_written_is_read_back(folder):
+    folder.append_trial(failed(log="raw/x/load.txt"))
+    run = read_run(folder.directory)
+    assert run.info == INFO
+    assert run.environment == ENVIRONMENT
+    assert run.trials == (TRIAL, failed(log="raw/x/load.txt"))
+    assert run.checks == (Outcome("one", "none", "status", True, "200", "200"),)
+
+
+def test_a_field_of_a_newer_program_is_left_out(folder):
+    line = json.dumps({**asdict(TRIAL), "something_new": 1.0})
+    (folder.directory / "trials.jsonl").write_text(line + "\n")
+    assert read_run(folder.directory).trials == (TRIAL,)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_folder_of_an_earlier_format_is_read_with_nulls(folder, number):
+    required = [item.name for item in fields(Trial) if item.default is MISSING]
+    old = {name: getattr(TRIAL, name) for name in required} | {"state": "warm"}
+    (folder.directory / "trials.jsonl").write_text(json.dumps(old))
+    info = asdict(INFO) | {"format": number}
+    for name in ("mode", "margin", "guards"):
+        del info["plan"][name]
+    (folder.directory / "run.json").write_text(json.dumps(info))
+    run = read_run(folder.directory)
+    assert (run.info.plan.mode, run.info.plan.margin) == ("closed", 0.05)
+    assert (run.trials[0].histogram, run.trials[0].level, run.trials[0].mode) == (None, 16, "closed")
+
+
+def test_a_voided_trial_keeps_its_figures_and_an_open_loop_has_a_rate(folder):
+    voided = replace(TRIAL, status="voided", reason="drift", level_connections=None, rate_requested=200.0)
+    folder.append_trial(voided)
+    assert read_run(folder.directory).trials[-1] == voided
+    assert (voided.level, voided.mode) == (200, "open")
+
+
+@pytest.mark.parametrize("torn", ['{"trial_id": "one', '{"trial_id": "one\n', "\0\0\0\n"])
+def test_a_torn_last_line_is_not_a_trial_and_is_cut_before_the_next(folder, torn):
+    path = folder.directory / "trials.jsonl"
+    path.write_text(path.read_text() + torn)
+    assert read_run(folder.directory).trials == (TRIAL,)
+    folder.repair()
+    folder.append_trial(failed())
+    assert read_run(folder.directory).trials == (TRIAL, failed())
+
+
+def test_a_last_line_that_lacks_only_its_end_is_kept(folder):
+    path = folder.directory / "trials.jsonl"
+    path.write_text(path.read_text().rstrip("\n"))
+    folder.repair()
+    folder.append_trial(failed())
+    assert read_run(folder.directory).trials == (TRIAL, failed())
+
+
+def test_a_directory_that_is_not_there(tmp_path):
+    with pytest.raises(ResultsError) as error:
+        read_run(tmp_path / "x")
+    assert str(error.value) == (f"{tmp_path / 'x'}: no such directory; give a folder that `python -m bench run` made")
+
+
+def test_a_directory_that_is_not_a_run(tmp_path):
+    with pytest.raises(ResultsError) as error:
+        read_run(tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path}: not a run, it has no run.json; give a folder that `python -m bench run` made"
+    )
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("run.json", "{", "run.json: cannot be read as JSON: Input data was truncated; restore the file"),
+        ("run.json", "[]", "run.json: not a JSON object; restore the file"),
+        ("run.json", '{"format": 99}', "run.json: format is 99 and this program reads up to 3; use the version"),
+        ("run.json", '{"format": 1}', "run.json: command is missing (Command line of the run.); restore it or"),
+        ("environment.json", '{"cpu_model": 7}', "environment.json: cpu_model: Expected `str | null`, got `int`; restore"),
+        ("trials.jsonl", "[]\n", "trials.jsonl line 1: Expected `object`, got `array`; restore it or measure again"),
+        ("trials.jsonl", "torn\n{}\n", "trials.jsonl line 1: not JSON"),
+        ("trials.jsonl", "{}\n", "trials.jsonl line 1: trial_id is missing (Name of the trial"),
+        ("trials.jsonl", json.dumps({**asdict(TRIAL), "thirds": [1, 2]}), "trials.jsonl line 1: thirds: Expected `array`"),
+        ("trials.jsonl", json.dumps({**asdict(TRIAL), "status": "good"}), "trials.jsonl line 1: status: Invalid enum"),
+        (
+            "trials.jsonl",
+            json.dumps({**asdict(TRIAL), "requests_per_second": None}),
+            "trials.jsonl line 1: trial one~none~home~unlimited~sqlite~16~r1: status is ok without requests_per_second;",
+        ),
+        ("workloads.json", '{"home": [7]}', "workloads.json: [...][0]: Expected `str`, got `int`; restore it"),
+    ],
+)
+def test_a_broken_folder_is_refused_with_the_file_and_the_fault(folder, name, content, message):
+    (folder.directory / name).write_text(content)
+    with pytest.raises(ResultsError) as error:
+        read_run(folder.directory)
+        folder.read_addresses()
+    assert f"{folder.directory}/{message}" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_incomplete_folder_names_the_file(folder):
+    (folder.directory / "environment.json").unlink()
+    with pytest.raises(ResultsError, match=r"environment\.json: no such file"):
+        read_run(folder.directory)
+
+
+def test_a_run_that_has_measured_nothing_yet_is_read(folder):
+    (folder.directory / "trials.jsonl").unlink()
+    assert read_run(folder.directory).trials == ()
+
+
+def test_a_folder_is_not_used_twice(folder):
+    with pytest.raises(ResultsError, match="already holds a run; continue it with --resume"):
+        folder.create()
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(ResultsError, match="not empty, and not a run; give --to a new folder"):
+        Folder(tmp_path).create()
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResultsError, match="file/run: cannot be made: Not a directory"):
+        Folder(tmp_path / "file" / "run").create()
+
+
+def test_paths_in_records_are_relative_to_the_folder(folder, tmp_path):
+    assert folder.relative(folder.raw / "x" / "load.err") == "raw/x/load.err"
+    assert folder.relative(tmp_path / "elsewhere.log") == "elsewhere.log"
+    assert folder.relative(None) is None
+
+
