@@ -24,7 +24,7 @@ from bench.results.trials import Trial
 class Printer:
     """Writes to `stream`, stdout by default. As a context manager it removes the live line at the end.
 
-    prefix  begins every live line: `with Printer(sys.stderr, "nginx-uwsgi: ") as printer: printer.show("3 of 40")`
+    prefix  begins every live line: `Printer(sys.stderr, "STACK, layer none: ").show("3 of 40")`
     """
 
     def __init__(self, stream: TextIO | None = None, prefix: str = ""):
