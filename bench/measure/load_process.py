@@ -140,7 +140,7 @@ def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, st
     if status is None:
         return f"{name} was not done after {limit_s:g} s and was stopped"
     last = (texts[1].strip() or texts[0].strip() or "nothing").splitlines()[-1].strip()
-    return f"{name} exited with status {status}; its last line: {last[:200]}"
+    return f"{name} exited with status {status}; it said: {last[:200]}"
 
 
 def _drain(stream: IO[bytes], path: Path, live: Live | None) -> None:

@@ -155,12 +155,12 @@ def test_answers_that_go_wrong_at_the_end_are_a_failure(running, folder, monkeyp
 
 def test_a_load_tool_that_fails_is_a_failure_with_its_log(running, folder):
     record = made(running, folder, program="/bin/false")
-    assert_failed(record, "false exited with status 1; its last line: nothing")
+    assert_failed(record, "false exited with status 1; it said: nothing")
     assert record.log == f"raw/{record.trial_id}/load.err"
 
 
 def test_a_load_tool_that_says_nothing_is_a_failure(running, folder):
-    assert_failed(made(running, folder, program="/bin/true"), f"{TOOL.name} printed no figures; its last line: nothing")
+    assert_failed(made(running, folder, program="/bin/true"), f"{TOOL.name} printed no figures; it said: nothing")
 
 
 def test_a_load_tool_that_is_gone_would_fail_every_trial(running, folder):
