@@ -125,6 +125,38 @@ def test_a_hit_has_the_headers_of_a_rendering_in_production_too(stack, layer, si
 
 
 @pytest.mark.servers
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [
+        ("nginx-uwsgi", "varnish"),
+        ("nginx-uwsgi", "uwsgi-cache"),
+        ("apache-modwsgi", "apache-cache"),
+        ("apache-modwsgi", "staticgenerator"),
+        ("lighttpd-fastcgi", "staticgenerator"),
+        ("cherokee-uwsgi", "staticgenerator"),
+    ],
+)
+def test_every_name_below_a_domain_gets_cached_pages_and_no_other_gets_any(stack, layer, site_url):
+    changes = {"server_names": "127.0.0.1 localhost example.org *.example.com"}
+    env = {"ALLOWED_HOSTS": "127.0.0.1,localhost,example.org,.example.com"}
+    if isinstance(composed := compose.compose(stack, layer, changes, env), Skip):
+        pytest.skip(composed.reason)
+    with deployment.deployed(composed, database=site_url) as running:
+        with httpx.Client(base_url=running.url) as client:
+
+            def status_and_rendering(name: str) -> tuple[int, str | None]:
+                answer = client.get("/posts/", headers={"Host": name})
+                return answer.status_code, answer.headers.get("X-Render-Id")
+
+            first = status_and_rendering("example.org")
+            for name in ("example.org", "a.example.com", "b.a.example.com:8080"):
+                status, rendering = status_and_rendering(name)
+                assert (status, rendering in (None, first[1])) == (200, True), f"{name} is answered from the cache"
+            for name in ("evil.test", "a.example.com.evil.test", "exampleXorg", "a.exampleXcom"):
+                assert status_and_rendering(name)[0] == 400, name
+
+
+@pytest.mark.servers
 def test_the_service_of_a_cache_is_a_value_and_the_environment_has_the_last_word(site_url, tmp_path):
     if isinstance(composed := compose.compose("uwsgi@cache=redis", "fragments"), Skip):
         pytest.skip(composed.reason)

@@ -31,7 +31,7 @@ NAME = "example.org"
 class Host:
     """A host of production's in a directory: the same values and templates, the places moved there."""
 
-    def __init__(self, stack: str, layer: str, folder: Path):
+    def __init__(self, stack: str, layer: str, folder: Path, **changes: str):
         composed = compose.compose(stack, layer)
         if isinstance(composed, Skip):
             pytest.skip(composed.reason)
@@ -49,7 +49,9 @@ class Host:
         }
         places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
         self.values = dataclasses.replace(
-            chosen.changed({"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log")}),
+            chosen.changed(
+                {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), **changes}
+            ),
             places=places,
         )
         self.places = export.production_places(self.values)
@@ -108,22 +110,62 @@ def make_certificate(folder: Path) -> None:
 
 @pytest.fixture
 def host(tmp_path):
-    def make(stack: str, layer: str = "none") -> Host:
-        return Host(stack, layer, tmp_path)
+    def make(stack: str, layer: str = "none", **changes: str) -> Host:
+        return Host(stack, layer, tmp_path, **changes)
 
     return make
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_servers_accept_the_files(host, stack):
-    made = host(stack)
-    for server in made.stack.servers:
+    assert refused_by_servers(host(stack)) == {}
+
+
+def refused_by_servers(made: Host) -> dict[str, str]:
+    """What each server's own test says against its files, by the server's name; empty when all accept them."""
+    settings = render.settings(made.composition, made.values)
+    wiring = render.wire(made.composition.servers, made.places, settings, ports.free_port)
+    problems = {}
+    for server in made.composition.servers:
         if server.check:
-            settings = render.settings(made.composition, made.values)
-            wiring = render.wire(made.stack.servers, made.places, settings, ports.free_port)
             context = render.context_of(server, made.composition, made.places, wiring, made.values)
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
-            assert config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server) == ""
+            problems[server.name] = config_check.run_check(
+                argv, made.environment(f"benchapp-{server.name}"), server
+            )
+    return {name: problem for name, problem in problems.items() if problem}
+
+
+WILDCARD = "example.org *.example.com .example.net"
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [
+        ("nginx-uwsgi", "none"),
+        ("nginx-uwsgi", "varnish"),
+        ("nginx-uwsgi", "uwsgi-cache"),
+        ("apache-modwsgi", "apache-cache"),
+        ("apache-modwsgi", "staticgenerator"),
+        ("lighttpd-fastcgi", "staticgenerator"),
+        ("cherokee-uwsgi", "staticgenerator"),
+        ("caddy-gunicorn", "none"),
+        ("haproxy-gunicorn", "none"),
+    ],
+)
+def test_the_servers_accept_every_name_below_a_domain(host, stack, layer):
+    assert refused_by_servers(host(stack, layer, server_names=WILDCARD)) == {}
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("stack", ["nginx-uwsgi", "apache-modwsgi", "lighttpd-fastcgi", "cherokee-uwsgi"])
+def test_plain_http_redirects_a_name_below_a_domain_to_itself(host, stack):
+    made = host(stack, server_names=WILDCARD)
+    with serving(made, ALLOWED_HOSTS="example.org,.example.com,.example.net"):
+        for name in ("a.example.com", "example.net", "b.a.example.net"):
+            assert ask(made, "/healthz", name)[0] == 200
+            assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
+        assert ask(made, "/healthz", "evil.test")[0] == 400
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -208,7 +250,7 @@ def finished_while_stopping(made: Host, server: str) -> bool:
     return False
 
 
-def wait_for(question, expected, processes, timeout_s=20):
+def wait_for(question, expected, processes, timeout_s=40):
     """Return once the answer is the expected one; the front may be up before the application is."""
     deadline = time.monotonic() + timeout_s
     got = None
@@ -224,12 +266,12 @@ def wait_for(question, expected, processes, timeout_s=20):
 
 def ask(made: Host, path: str, name: str) -> tuple[int, str | None]:
     context = ssl._create_unverified_context()
-    connection = http.client.HTTPSConnection("127.0.0.1", made.places.port, timeout=10, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", made.places.port, timeout=30, context=context)
     return _ask(connection, path, name)
 
 
 def ask_plain(made: Host, path: str, name: str) -> tuple[int, str | None]:
-    return _ask(http.client.HTTPConnection("127.0.0.1", made.http_port, timeout=10), path, name)
+    return _ask(http.client.HTTPConnection("127.0.0.1", made.http_port, timeout=30), path, name)
 
 
 def _ask(connection, path, name):
