@@ -1,4 +1,4 @@
-"""The `verify` command: bring each deployment up, run the suite through its front port, say what is wrong."""
+"""The `verify` command: bring each deployment up, run the suite through its front port, print what is wrong."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
+from types import FrameType
 
 from bench import paths
 from bench.catalog import catalog, compose, manifest, values
 from bench.cli import options
-from bench.cli.line import Line
 from bench.errors import BenchError, DeploymentError
 from bench.host.identity import worker
+from bench.measure.progress import Printer
 from bench.project import commands
-from bench.results.records import Skip
+from bench.results.records import Outcome, Skip
 from bench.serve import database, deployment
 from bench.verify import table
-from bench.verify.outcome import GROUPS, Outcome
+from bench.verify.check import GROUPS, Check
 from bench.verify.site import Site, prepare
-from bench.verify.suite import all_checks, chosen, must_know, verify_url
-from bench.verify.unknown import must_answer, unknown_site
+from bench.verify.suite import Progress, Selection, Subject, all_checks, layer_names, run_suite
+from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
 from bench.verify.wire import Target
 
 UP = "up"
 TARGET = "target"
 NEEDS_LAYER = "these checks are made only where there is a layer"
+MIN_LOAD_S, MAX_LOAD_S = 0.1, 60
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="URL",
-        help="a site of this project that runs already; --layer says its layer, --database its database. Without "
-        "--database, what needs the site's own answers or an account is not tried",
+        help="verify a site of this project that runs already; --layer names its layer, --database its database. "
+        "Without --database, checks that need expected pages or an account are not tried",
     )
     parser.add_argument(
-        "--load", type=seconds, default=2.5, metavar="SEC", help="how long 100 clients ask at once (default: 2.5)"
+        "--load", type=seconds, default=2.5, metavar="SEC", help="seconds of load by 100 clients at once (default: 2.5)"
     )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options.add_set(parser)
@@ -61,18 +63,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def seconds(text: str) -> float:
     """A number of seconds from 0.1 to 60, for argparse."""
     with contextlib.suppress(ValueError):
-        if 0.1 <= float(text) <= 60:
+        if MIN_LOAD_S <= float(text) <= MAX_LOAD_S:
             return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 60")
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from {MIN_LOAD_S} to {MAX_LOAD_S}")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Verify what is asked for; returns 1 when a check fails or a deployment does not come up, 2 for nothing to do."""
+    """Run the command; returns 1 when a check fails or a deployment does not come up, 2 with nothing to verify."""
     if args.list_checks:
         return _print_checks(args.json)
-    must_know(args.check)
+    selection = Selection(tuple(args.check), tuple(args.group), args.load, thorough=not args.quick)
     signal.signal(signal.SIGTERM, _stop)
-    outcomes, skips = (_verify_target(args), []) if args.target else _verify_deployments(args)
+    outcomes, skips = _verify_target(args, selection) if args.target else _verify_deployments(args, selection)
     if args.json:
         print(json.dumps(table.as_document(outcomes, skips), indent=2))
     elif outcomes:
@@ -83,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
     return 0 if all(item.ok for item in outcomes) else 1
 
 
-def _stop(signum: int, frame: object) -> None:
+def _stop(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
@@ -97,8 +99,8 @@ def _print_checks(as_json: bool) -> int:
     return 0
 
 
-def _verify_target(args: argparse.Namespace) -> list[Outcome]:
-    """Run the suite against a site that somebody else has brought up."""
+def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:
+    """Run the suite against a site that somebody else brought up."""
     if args.stacks:
         raise BenchError(f"--target {args.target}: it runs already, so name no STACK")
     if args.layer and len(args.layer) > 1:
@@ -106,28 +108,26 @@ def _verify_target(args: argparse.Namespace) -> list[Outcome]:
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else manifest.NO_LAYER
     declared = {item.check: item.reason for item in compose.declared((), catalog.read().joined_layers(layer))}
-    must_answer(target)
-    asked, env = _site_of(target, args)
-    with Line(f"{target.origin} with layer {layer}") as line:
-        return verify_url(
-            target,
-            asked,
-            stack=TARGET,
-            layer=layer,
-            env=env,
-            declared=declared,
-            only=args.check,
-            groups=args.group,
-            load_s=args.load,
-            thorough=not args.quick,
-            progress=line.check,
-        )
+    require_answer(target)
+    site, env = _site_of(target, args)
+    subject = Subject(target, site, TARGET, layer, env, declared)
+    with Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
+        return run_suite(subject, selection, show_check(printer)), []
+
+
+def show_check(printer: Printer) -> Progress:
+    """Shows each check as it begins, on a terminal."""
+
+    def show(done: int, total: int, item: Check) -> None:
+        printer.show(f"{done} of {total} checks, {item.group}: {item.name}")
+
+    return show
 
 
 def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
-    """The site's own answers, from its database where that is named, and the environment of its commands."""
+    """The site, with its expected pages if --database is given, and the environment of its commands."""
     if not args.database:
-        return unknown_site(target, paths.PROJECT / "static"), values.environment(args.env)
+        return target_site(target, paths.PROJECT / "static"), values.environment(args.env)
     chosen = database.parse(args.database)
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
@@ -135,33 +135,32 @@ def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, 
     return prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix), values.environment(args.env)
 
 
-def _verify_deployments(args: argparse.Namespace) -> tuple[list[Outcome], list[Skip]]:
-    """Bring up each deployment asked for that can run here, one after another, and verify it."""
+def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:
+    """Bring up each deployment that can run here, one after another, and verify it."""
     pairs, skips = plan(args.stacks, args.layer or [])
-    idle = [pair for pair in pairs if not chosen(args.check, args.group, {}, pair[1])]
+    idle = [pair for pair in pairs if not selection.of(layer_names(pair[1]))]
     pairs = [pair for pair in pairs if pair not in idle]
     skips += [Skip(*pair, None, NEEDS_LAYER) for pair in idle]
-    verifier, outcomes = Verifier(args.check, args.load, groups=args.group, thorough=not args.quick), []
+    verifier = Verifier(selection)
+    outcomes: list[Outcome] = []
     for number, (stack, layer) in enumerate(pairs, 1):
         started = time.monotonic()
-        with Line(f"{number} of {len(pairs)}, {stack} with layer {layer}") as line:
-            found = _verify_one(verifier, stack, layer, args, line)
+        with Printer(sys.stderr, f"{number} of {len(pairs)}, {stack} with layer {layer}: ") as printer:
+            found = _verify_one(verifier, stack, layer, args, printer)
+            took_s = time.monotonic() - started
+            printer.say(f"{stack} with layer {layer}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
         outcomes += found
-        took = time.monotonic() - started
-        print(
-            f"{stack} with layer {layer}: {table.count(found)} ({took:.1f} s with starting and stopping)",
-            file=sys.stderr,
-            flush=True,
-        )
     return outcomes, skips
 
 
-def _verify_one(verifier: Verifier, stack: str, layer: str, args: argparse.Namespace, line: Line) -> list[Outcome]:
-    line.say("starting")
+def _verify_one(
+    verifier: Verifier, stack: str, layer: str, args: argparse.Namespace, printer: Printer
+) -> list[Outcome]:
+    printer.show("starting")
     try:
         composition = compose.must_compose(stack, layer, values.parse_changes(args.set), values.environment(args.env))
         with deployment.deployed(composition, database=args.database, size=args.size) as running:
-            found = verifier.verify(running, line.check)
+            found = verifier.verify(running, show_check(printer))
             if died := running.died():
                 found.append(_not_up(stack, layer, died))
             return found
@@ -174,8 +173,9 @@ def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
 
 
 def plan(stacks: Iterable[str], layers: Iterable[str]) -> tuple[list[tuple[str, str]], list[Skip]]:
-    """Which pairs of stack and layer can run here, and which of those asked for cannot; nothing named means all."""
-    pairs, skips = [], []
+    """The pairs of stack and layer that can run here, and a Skip for each that cannot; no names mean all."""
+    pairs: list[tuple[str, str]] = []
+    skips: list[Skip] = []
     chosen_layers = list(layers) or list(catalog.read().layers)
     for name in list(stacks) or list(catalog.read().stacks):
         for layer in chosen_layers:

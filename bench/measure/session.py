@@ -35,7 +35,7 @@ from bench.results.records import Case, Environment, Outcome, RunInfo
 from bench.results.trials import Trial
 from bench.serve import database, deployment
 from bench.serve.deployment import Running
-from bench.verify import Verifier
+from bench.verify import Selection, Verifier
 
 # How many failed checks a reason names.
 SHOWN = 3
@@ -53,7 +53,7 @@ class Host:
     """
 
     def __init__(self, thorough: bool = False) -> None:
-        self._verifier = Verifier(thorough=thorough)
+        self._verifier = Verifier(Selection(thorough=thorough))
         self._queries = QueryCounter()
 
     def compose(self, stack: str, layer: str) -> Composition | compose.Skip:

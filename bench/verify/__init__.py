@@ -1,12 +1,13 @@
-"""Prove that a stack serves right answers: one behaviour suite through its front port, the same for every stack.
+"""Prove that a stack serves right answers: one suite of checks through its front port, the same for every stack.
 
-The answers expected are the site's own, rendered in process. What is compared and how is in `bench.verify.checks`, one
-small function a check.
+The expected answers are the site's own, rendered in process. `bench.verify.checks` says what is compared and how.
 """
 
-from bench.verify.outcome import GROUPS, Figure, Mismatch, NotAsked, NotTried, Outcome
+from bench.verify.check import GROUPS, Check, check
+from bench.verify.context import Context
+from bench.verify.finding import Figure, Mismatch, NotTried
 from bench.verify.site import Account, Site, prepare
-from bench.verify.suite import Check, Context, all_checks, check, verify_url
+from bench.verify.suite import Selection, Subject, all_checks, run_suite
 from bench.verify.verifier import Verifier
 
 __all__ = [
@@ -16,13 +17,13 @@ __all__ = [
     "Context",
     "Figure",
     "Mismatch",
-    "NotAsked",
     "NotTried",
-    "Outcome",
+    "Selection",
     "Site",
+    "Subject",
     "Verifier",
     "all_checks",
     "check",
     "prepare",
-    "verify_url",
+    "run_suite",
 ]

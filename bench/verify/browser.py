@@ -1,10 +1,10 @@
-"""A client that keeps its cookies and sends forms as a browser does."""
+"""A client that stores cookies and sends forms as a browser does."""
 
 from __future__ import annotations
 
 from urllib.parse import urlencode, urlsplit
 
-from bench.verify import page, wire
+from bench.verify import page_parser, wire
 from bench.verify.site import Account
 from bench.verify.wire import Answer, BadAnswer, Target
 
@@ -12,7 +12,11 @@ SESSION_COOKIE = "sessionid"
 
 
 class Browser:
-    """One visitor. `cookies` are those the site set so far; `set_cookies` is every Set-Cookie line received."""
+    """One visitor.
+
+    cookies      the cookies the site has set so far
+    set_cookies  every Set-Cookie line received
+    """
 
     def __init__(self, target: Target):
         self.target = target
@@ -25,7 +29,7 @@ class Browser:
 
     def post(self, path: str, values: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
         """The answer to a form sent with `values`; redirects are not followed."""
-        # Browsers name the origin of every POST; a server that loses the port or the scheme is found by it.
+        # Browsers send Origin with every POST, which finds a server that loses the port or the scheme.
         given = {
             "Content-Type": "application/x-www-form-urlencoded",
             "Origin": self.target.origin,
@@ -35,27 +39,27 @@ class Browser:
         return self._exchange("POST", path, given, urlencode(values).encode())
 
     def follow(self, answer: Answer) -> Answer:
-        """The answer to the address that a redirect names, asked of this same target."""
+        """The answer to a redirect's Location, requested from this same target."""
         parts = urlsplit(answer.header("Location") or "/")
         return self.get(parts.path + (f"?{parts.query}" if parts.query else ""))
 
     def token(self, path: str) -> str | None:
-        """The CSRF token in the page's first form that has one, its cookie kept, or None."""
-        form = page.read(self.get(path).text, path).form_with("csrfmiddlewaretoken")
+        """The CSRF token of the first form on the page that has one, or None; its cookie is stored."""
+        form = page_parser.parse(self.get(path).text, path).form_with("csrfmiddlewaretoken")
         return form.values["csrfmiddlewaretoken"] if form else None
 
     def cookie_header(self) -> dict[str, str]:
-        """The Cookie header that this visitor sends, or nothing."""
+        """The Cookie header that this visitor sends; empty without cookies."""
         return {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
 
     def _exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Answer:
         answer = wire.fetch(self.target, path, {**self.cookie_header(), **headers}, method=method, body=body)
         for line in answer.all("Set-Cookie"):
             self.set_cookies.append(line)
-            self._keep(line)
+            self._store(line)
         return answer
 
-    def _keep(self, line: str) -> None:
+    def _store(self, line: str) -> None:
         pair, *attributes = line.split(";")
         name, _, value = pair.strip().partition("=")
         if value.strip('"') == "" or any(item.strip().lower() == "max-age=0" for item in attributes):
@@ -65,7 +69,7 @@ class Browser:
 
 
 def log_in(target: Target, path: str, account: Account) -> Browser:
-    """A visitor who has logged in at `path` with the account; raises BadAnswer when that fails."""
+    """Log a new visitor in at `path` with the account; raises BadAnswer when that fails."""
     visitor = Browser(target)
     token = visitor.token(path) or ""
     values = {"csrfmiddlewaretoken": token, "username": account.username, "password": account.password}

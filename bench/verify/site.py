@@ -1,8 +1,8 @@
-"""What the site itself says its answers are: asked once for each database, through its own commands.
+"""The expected answers of the site, which its own commands give once for each database.
 
-The instrument never imports the site. `manage.py siteurls` names one real URL of every kind, `manage.py renderpages`
-renders them in process, without a server and without a layer; every deployment of the same database must answer the
-same.
+The instrument never imports the site. `manage.py siteurls` names one real URL of every kind, and `manage.py
+renderpages` renders them in process, without a server and without a layer. Every deployment of the same database must
+answer the same.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from bench.host import orphans
 from bench.project.commands import COMMANDS_ENV
 
 TIMEOUT_S = 60
-# What a command needs of the caller's environment; all else would change what the site answers.
-KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
+# What a command takes over from the caller's environment; other variables could change the site's answers.
+INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
-# Addresses the site must answer 404 with its own page.
+# Paths to which the site must answer 404 with its own page.
 UNKNOWN_PATH = "/no/such/page/"
 BEYOND_PATHS = (
     "/authors/page/999999999/",
@@ -37,7 +37,7 @@ BEYOND_PATHS = (
 
 @dataclass(frozen=True)
 class Expected:
-    """The answer rendered in process; `content_type` as in Answer.content_type."""
+    """An answer rendered in process; `content_type` as in Answer.content_type."""
 
     status: int
     content_type: str
@@ -50,7 +50,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Account:
-    """An ordinary account made for one deployment's checks and removed after them."""
+    """An ordinary account, made for the checks of one deployment and removed after them."""
 
     username: str
     password: str
@@ -58,13 +58,13 @@ class Account:
 
 @dataclass(frozen=True)
 class Site:
-    """The site's own answers, and its commands.
+    """The site's expected answers, and its commands.
 
     urls    one real path of every kind, by the kind's name
-    pages   what is expected of a path
+    pages   the expected answer by path
     static  the directory of the static files' sources
     env     environment of the commands
-    prefix  words before a command, to run it as the user who runs the servers
+    prefix  words before each command, which run it as the servers' user
     """
 
     urls: Mapping[str, str]
@@ -75,8 +75,8 @@ class Site:
     env: Mapping[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()
 
-    # Whether its database and its Python are at hand.
-    known: ClassVar[bool] = True
+    # Whether its commands can reach its database.
+    has_database: ClassVar[bool] = True
 
     def url(self, *kinds: str) -> str:
         """The path of the first of these kinds that the site has; raises BenchError when it has none."""
@@ -94,26 +94,26 @@ class Site:
 
     @property
     def plain_paths(self) -> list[str]:
-        """One path for each kind of HTML page that anybody may read: no second pages, no login form."""
+        """One path for each kind of public HTML page, without second pages and the login form."""
         kinds = [kind for kind in self.urls if not kind.endswith(("_page", "_middle", "_last")) and kind != "login"]
         paths = dict.fromkeys(self.urls[kind] for kind in kinds)
         return [path for path in paths if path in self.html_paths]
 
-    def create_account(self, env: Mapping[str, str] | None = None) -> Account:
-        """Make an account, and remove those of instruments that were killed; raises BenchError when that fails."""
-        made = self._command(["verifyaccount", "create", "--owner", orphans.owner()], env)
+    def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
+        """Make accounts, and remove those that killed instruments left; raises BenchError when that fails."""
+        made = self._command(["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner()], env)
         left = [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]
         if left:
             self._command(["verifyaccount", "prune", *left], env, reads=False)
-        return Account(made["username"], made["password"])
+        return [Account(item["username"], item["password"]) for item in made["accounts"]]
 
-    def remove_account(self, account: Account, posts: list[str], env: Mapping[str, str] | None = None) -> None:
-        """Remove the account and what it wrote on `posts` (their ids); raises BenchError when the command fails."""
+    def remove_accounts(self, accounts: list[Account], posts: list[str], env: Mapping[str, str] | None = None) -> None:
+        """Remove the accounts and their comments on `posts` (ids); raises BenchError when the command fails."""
         named = [word for post in posts for word in ("--post", post)]
-        self._command(["verifyaccount", "delete", account.username, *named], env, reads=False)
+        self._command(["verifyaccount", "delete", *(item.username for item in accounts), *named], env, reads=False)
 
     def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
-        """Remove the rows that probes have made and nobody has removed; raises BenchError when the command fails."""
+        """Remove the rows that probes made and did not remove; raises BenchError when the command fails."""
         self._command(["removeprobes"], env, reads=False)
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
@@ -128,16 +128,16 @@ def prepare(
     *,
     prefix: tuple[str, ...] = (),
 ) -> Site:
-    """Ask the site for its answers: two commands, to be made once for each database.
+    """Ask the site for its expected answers with two commands, once for each database.
 
     database_url  None leaves the choice to `env` and the site's default
-    env           environment of the site as its servers have it, layers left out
-    prefix        words before each command, to run it as the user who runs the servers
+    env           environment of the site as its servers have it, without layers
+    prefix        words before each command, which run it as the servers' user
 
-    Raises BenchError when a command fails or the site's own answers make no sense.
+    Raises BenchError when a command fails or its answers cannot be used.
     """
     manage_py = Path(manage_py)
-    environment = {name: os.environ[name] for name in KEPT if name in os.environ} | dict(env)
+    environment = {name: os.environ[name] for name in INHERITED if name in os.environ} | dict(env)
     if database_url is not None:
         environment["DATABASE_URL"] = database_url
     python = Path(python)
@@ -155,7 +155,7 @@ def prepare(
 
 
 def _is_page(path: str) -> bool:
-    # Static files are checked against their sources.
+    # Static files are compared with their sources instead.
     return path.startswith("/") and not path.startswith("/static/")
 
 

@@ -1,23 +1,25 @@
-"""What the suite found, as text for people and as a document for programs."""
+"""The outcomes of the suite, as text for people and as a document for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from typing import Any
 
 from bench.results.records import Outcome, Skip
-from bench.verify.outcome import GROUPS
+from bench.verify.check import GROUPS
 
-# Beyond so many deployments, the table of single checks is too wide to be read: it has a column for each.
-MOST_COLUMNS = 12
-# What a cell says of the checks in it: the gravest word.
+# With more deployments the table of single checks, which has a column for each, is too wide to read.
+MAX_COLUMNS = 12
+# The words for the outcomes in a cell, the gravest first; a cell shows the gravest.
 WORDS = ("FAIL", "not tried", "declared", "pass")
 
 
-def as_document(outcomes: list[Outcome], skips: list[Skip]) -> dict:
-    """The same as JSON. `layers` is the table: what a layer's checks of a group came to, over all its stacks.
+def as_document(outcomes: list[Outcome], skips: list[Skip]) -> dict[str, Any]:
+    """The document for `--json`.
 
-    `ok` is true when something was verified and nothing failed.
+    ok      true when something was verified and nothing failed
+    layers  layer -> group -> the outcomes of its checks on all stacks, counted
     """
     return {
         "ok": bool(outcomes) and all(item.ok for item in outcomes),
@@ -31,14 +33,14 @@ def as_document(outcomes: list[Outcome], skips: list[Skip]) -> dict:
 
 
 def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
-    """The deployments, layer by group, check by deployment, and the reasons behind every word that is not `pass`."""
+    """The deployments, layer by group, check by deployment, and the reason for each word that is not `pass`."""
     deployments = list(dict.fromkeys((item.stack, item.layer) for item in outcomes))
     lines = ["DEPLOYMENTS"]
     for number, (stack, layer) in enumerate(deployments, 1):
         found = [item for item in outcomes if (item.stack, item.layer) == (stack, layer)]
         lines.append(f"  {number:>2}  {stack} with layer {layer}: {count(found)}")
     lines += ["", *_layers(outcomes)]
-    if len(deployments) <= MOST_COLUMNS:
+    if len(deployments) <= MAX_COLUMNS:
         lines += ["", *_checks(outcomes, deployments)]
     lines += _figures(outcomes)
     for item in outcomes:
@@ -53,7 +55,7 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
 
 
 def count(found: Iterable[Outcome]) -> str:
-    """How many checks of a deployment came out how, in words."""
+    """The outcomes of a deployment's checks, counted, in words."""
     words = [item.word for item in found]
     failed, declared, left = (words.count(word) for word in ("FAIL", "declared", "not tried"))
     if failed:
@@ -64,7 +66,7 @@ def count(found: Iterable[Outcome]) -> str:
 
 
 def by_reason(skips: Iterable[Skip]) -> list[str]:
-    """Each reason once, behind the stacks and layers that it holds for."""
+    """Each reason once, after the stacks and the layer for which it holds."""
     where: dict[tuple[str, str], list[str]] = {}
     for skip in skips:
         where.setdefault((skip.layer, skip.reason), []).append(skip.stack)
@@ -79,7 +81,7 @@ def _by_layer(outcomes: list[Outcome]) -> dict[str, dict[str, list[Outcome]]]:
     return found
 
 
-def _cell(found: list[Outcome]) -> dict:
+def _cell(found: list[Outcome]) -> dict[str, Any]:
     words = [item.word for item in found]
     counts = {word.lower().replace(" ", "_"): words.count(word) for word in WORDS}
     return {"result": _word(found).lower(), "checks": len(words), **counts}
@@ -91,7 +93,7 @@ def _word(found: list[Outcome]) -> str:
 
 
 def _layers(outcomes: list[Outcome]) -> list[str]:
-    """A row for each layer, a column for each group. A word that holds for some of the checks says for how many."""
+    """A row for each layer, a column for each group. A word for only some of the checks has their number."""
     layers = _by_layer(outcomes)
     groups = [group for group in GROUPS if any(group in found for found in layers.values())]
     rows = [["LAYER", *groups]]
@@ -126,8 +128,8 @@ def _figures(outcomes: list[Outcome]) -> list[str]:
     lines = ["", "FIGURES"]
     for item in outcomes:
         if item.figures:
-            said = ", ".join(f"{name} {_number(value)}" for name, value in (item.figures or {}).items())
-            lines.append(f"  {item.stack} with layer {item.layer}, {item.check}: {said}")
+            figures = ", ".join(f"{name} {_number(value)}" for name, value in item.figures.items())
+            lines.append(f"  {item.stack} with layer {item.layer}, {item.check}: {figures}")
     return lines
 
 
@@ -138,7 +140,7 @@ def _number(value: float | int | None) -> str:
 
 
 def _reasons(title: str, found: list[tuple[Outcome, str | None]]) -> list[str]:
-    """Each reason once, behind the checks and the deployments that it holds for."""
+    """Each reason once, after the stacks, the layer and the checks for which it holds."""
     if not found:
         return []
     where: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
@@ -147,6 +149,6 @@ def _reasons(title: str, found: list[tuple[Outcome, str | None]]) -> list[str]:
         stacks[item.stack] = None
     lines = ["", title]
     for (layer, reason), checks in where.items():
-        stacks = list(dict.fromkeys(stack for names in checks.values() for stack in names))
-        lines.append(f"  {', '.join(stacks)} with layer {layer}, {', '.join(checks)}: {reason}")
+        every = list(dict.fromkeys(stack for names in checks.values() for stack in names))
+        lines.append(f"  {', '.join(every)} with layer {layer}, {', '.join(checks)}: {reason}")
     return lines

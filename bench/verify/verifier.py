@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from bench import paths
 from bench.host.identity import worker
 from bench.project import commands
+from bench.results.records import Outcome
 from bench.serve.deployment import Running
-from bench.verify.outcome import Outcome
 from bench.verify.site import Site, prepare
-from bench.verify.suite import LOAD_S, Progress, verify_url
+from bench.verify.suite import Progress, Selection, Subject, run_suite
+from bench.verify.wire import Target
 
 
 class Verifier:
-    """Verifies one deployment after another of the same database; the site is asked for its answers once."""
+    """Verifies one deployment after another of the same database; the expected pages are rendered once."""
 
-    def __init__(
-        self, only: Iterable[str] = (), load_s: float = LOAD_S, *, groups: Iterable[str] = (), thorough: bool = False
-    ):
-        self.only = tuple(only)
-        self.groups = tuple(groups)
-        self.load_s = load_s
-        self.thorough = thorough
+    def __init__(self, selection: Selection):
+        self.selection = selection
         self._site: Site | None = None
 
     def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
@@ -32,17 +26,13 @@ class Verifier:
             env = commands.site_environment(url, paths.VAR)
             self._site = prepare(url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix)
         composition = running.composition
-        return verify_url(
-            running.url,
+        subject = Subject(
+            Target.parse(running.url),
             self._site,
-            stack=composition.stack.name,
-            layer=composition.layer_name,
-            env=running.env,
-            declared={item.check: item.reason for item in composition.declares},
-            only=self.only,
-            groups=self.groups,
-            load_s=self.load_s,
-            thorough=self.thorough,
-            running=running,
-            progress=progress,
+            composition.stack.name,
+            composition.layer_name,
+            running.env,
+            {item.check: item.reason for item in composition.declares},
+            running,
         )
+        return run_suite(subject, self.selection, progress)

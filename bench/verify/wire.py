@@ -1,7 +1,7 @@
-"""HTTP/1.x over a socket, with every byte of the request under control and every byte of the answer checked.
+"""HTTP/1.x over a socket, with control over every byte of the request and a check of every byte of the answer.
 
-An ordinary client tidies what it is given: it collapses dot segments, refuses odd bytes, hides a connection that was
-closed too early. What a server does with exactly those is the question here.
+An ordinary client collapses dot segments, refuses odd bytes, and hides a connection that was closed too early. The
+checks need exactly these.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from bench.errors import BenchError
 TIMEOUT_S = 10.0
 MAX_LINE = 65536
 MAX_HEADERS = 200
-# What a slow reader takes at a time.
-PIECE = 200_000
+# Bytes that a slow reader takes at a time.
+PIECE_BYTES = 200_000
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 class BadAnswer(Exception):
-    """Bytes that are not one complete HTTP answer; the text says in which way."""
+    """Bytes that are not one complete HTTP answer; the text says why."""
 
 
 class Closed(BadAnswer):
@@ -47,7 +47,7 @@ class Target:
 
     @classmethod
     def parse(cls, url: str) -> Target:
-        """The target of `http://host:port/`; raises BenchError when the text is no such address."""
+        """The target at `http://host:port/`; raises BenchError when the text is no such address."""
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -59,10 +59,10 @@ class Target:
 
     @property
     def netloc(self) -> str:
-        """Host and port as a Host header has them: the port is left out when it is the scheme's own."""
+        """Host and port as in a Host header: without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        own = {"http": 80, "https": 443}[self.scheme]
-        return host if self.port == own else f"{host}:{self.port}"
+        default = {"http": 80, "https": 443}[self.scheme]
+        return host if self.port == default else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
@@ -71,7 +71,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Answer:
-    """One complete answer. `body` is as sent, transfer coding removed and content coding kept."""
+    """One complete answer. `body` is without its transfer coding and with its content coding."""
 
     status: int
     version: str
@@ -98,7 +98,7 @@ class Answer:
 
     @property
     def content(self) -> bytes:
-        """The body with its content coding removed; raises BadAnswer when it is not what its header says."""
+        """The body with its content coding removed; raises BadAnswer when it does not match its header."""
         coding = (self.header("Content-Encoding") or "identity").strip().lower()
         try:
             if coding == "gzip":
@@ -106,13 +106,13 @@ class Answer:
             if coding == "deflate":
                 return zlib.decompress(self.body)
             if coding == "br":
-                import brotli
+                import brotli  # type: ignore[import-untyped]
 
-                return brotli.decompress(self.body)
+                return bytes(brotli.decompress(self.body))
         except Exception as error:
-            raise BadAnswer(f"a body that is not {coding} as its Content-Encoding says: {error}") from None
+            raise BadAnswer(f"a body that is not {coding}, unlike its Content-Encoding: {error}") from None
         if coding != "identity":
-            raise BadAnswer(f"Content-Encoding {coding}, which was not asked for")
+            raise BadAnswer(f"Content-Encoding {coding}, which was not requested")
         return self.body
 
     @property
@@ -121,7 +121,7 @@ class Answer:
 
     @property
     def keeps_open(self) -> bool:
-        """Whether the connection may carry another request, by what the answer itself says."""
+        """Whether the answer's headers allow another request on the connection."""
         words = {word.strip().lower() for word in (self.header("Connection") or "").split(",")}
         if not self.delimited or "close" in words:
             return False
@@ -157,7 +157,7 @@ def build(
     return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")
 
 
-# How much is shown of an answer that came too early.
+# Bytes shown of an answer that came too early.
 EARLY_BYTES = 80
 
 
@@ -188,8 +188,8 @@ class Connection:
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def send_all_the_same(self, data: bytes) -> bool:
-        """Send `data` as most clients do: whole, whatever comes back; False when the other side stopped reading."""
+    def send_anyway(self, data: bytes) -> bool:
+        """Send all of `data`, whatever comes back, as most clients do; False when the other side stopped reading."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
@@ -197,15 +197,15 @@ class Connection:
         return True
 
     def quiet_for(self, seconds: float) -> bool:
-        """Wait, and tell whether the other side sent nothing and closed nothing meanwhile."""
+        """Wait; returns whether the other side neither sent nor closed anything meanwhile."""
         deadline = time.monotonic() + seconds
         while select.select([self.socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if self.target.scheme != "https" or self._says_something():
+            if self.target.scheme != "https" or self._has_data():
                 return False
         return True
 
-    def _says_something(self) -> bool:
-        """Whether what has come over TLS is data or the end, and not a session ticket, which is the protocol's own."""
+    def _has_data(self) -> bool:
+        """Whether TLS brought data or the end, and not only a session ticket."""
         timeout = self.socket.gettimeout()
         self.socket.settimeout(0)
         try:
@@ -218,22 +218,29 @@ class Connection:
             self.socket.settimeout(timeout)
         return True
 
-    def said(self) -> bytes:
-        """The beginning of what came while it should have been quiet."""
+    def early_bytes(self) -> bytes:
+        """The first bytes of an answer that came too early."""
         return self.reader.peek(1)[:EARLY_BYTES]
 
     def exchange(
-        self, method: str, path: str | bytes, headers: Headers = (), body: bytes | None = None, **more
+        self,
+        method: str,
+        path: str | bytes,
+        headers: Headers = (),
+        body: bytes | None = None,
+        *,
+        host: str | None = "",
+        version: str = "1.1",
     ) -> Answer:
         """Send one request and read its answer."""
-        self.send(build(self.target, method, path, headers, body, **more))
+        self.send(build(self.target, method, path, headers, body, host=host, version=version))
         return self.read(method)
 
     def read(self, method: str = "GET", pause: Callable[[], None] | None = None) -> Answer:
         """Read the answer to a request made with `method`, with a `pause` before each piece of its body.
 
-        Raises Closed when the connection ends first, BadAnswer when what comes is not one complete answer, OSError
-        when the connection breaks or nothing comes in time.
+        Raises Closed when the connection ends first, BadAnswer when the bytes are not one complete answer or come too
+        late, OSError when the connection breaks.
         """
         self.used = True
         try:
@@ -243,7 +250,7 @@ class Connection:
         return answer
 
     def rest(self) -> bytes:
-        """What else comes until the other side closes; raises BadAnswer when it stays open and silent."""
+        """All bytes until the other side closes; raises BadAnswer when it stays open and silent."""
         try:
             return self.reader.read()
         except TimeoutError:
@@ -257,11 +264,11 @@ def fetch(
     *,
     method: str = "GET",
     body: bytes | None = None,
-    **more,
+    host: str | None = "",
 ) -> Answer:
     """The answer to one request on a connection of its own."""
     with Connection(target) as connection:
-        return connection.exchange(method, path, headers, body, **more)
+        return connection.exchange(method, path, headers, body, host=host)
 
 
 def read_answer(reader: io.BufferedReader, method: str = "GET", pause: Callable[[], None] | None = None) -> Answer:
@@ -301,7 +308,7 @@ def _status_line(reader: io.BufferedReader) -> tuple[str, int]:
 
 
 def _headers(reader: io.BufferedReader) -> tuple[tuple[str, str], ...]:
-    headers = []
+    headers: list[tuple[str, str]] = []
     for _ in range(MAX_HEADERS):
         line = reader.readline(MAX_LINE)
         if line in (b"\r\n", b"\n"):
@@ -323,7 +330,7 @@ def _exactly(reader: io.BufferedReader, length: int, pause: Callable[[], None] |
 def _pieces(reader: io.BufferedReader, length: int, pause: Callable[[], None]) -> Iterator[bytes]:
     while length > 0:
         pause()
-        piece = reader.read(min(length, PIECE))
+        piece = reader.read(min(length, PIECE_BYTES))
         if not piece:
             return
         length -= len(piece)
@@ -359,7 +366,7 @@ def _connected(target: Target, timeout_s: float, receive_buffer: int | None) -> 
         opened = socket.socket(family, kind, protocol)
         opened.settimeout(timeout_s)
         if receive_buffer:
-            # It counts only when it is set before the connection is made.
+            # It has an effect only before the connection is made.
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         try:
             opened.connect(address)
@@ -372,7 +379,7 @@ def _connected(target: Target, timeout_s: float, receive_buffer: int | None) -> 
 
 
 def _tls() -> ssl.SSLContext:
-    # The certificate of a deployment is one that was signed on the spot; who signed it is not the question here.
+    # Deployments have self-signed certificates.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -161,7 +161,9 @@ def test_the_service_of_a_cache_is_a_value_and_the_environment_has_the_last_word
     if isinstance(composed := compose.compose("uwsgi@cache=redis", "fragments"), Skip):
         pytest.skip(composed.reason)
     assert [service.name for service in composed.services] == ["redis"]
-    with deployment.deployed(compose.must_compose("uwsgi", "fragments", {"cache": "redis"}), database=site_url) as running:
+    with deployment.deployed(
+        compose.must_compose("uwsgi", "fragments", {"cache": "redis"}), database=site_url
+    ) as running:
         assert running.env["CACHE_URL"].startswith("redis://")
         assert "memcached" not in running.pids
         assert httpx.get(running.url).status_code == 200
@@ -180,7 +182,9 @@ def test_a_service_that_does_not_exist_is_told_in_one_line():
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"])
+@pytest.mark.parametrize(
+    "stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"]
+)
 def test_behind_varnish_the_site_sees_the_client_and_nobody_else_tells_what_is_stale(stack, site_url):
     if isinstance(composed := compose.compose(stack, "varnish"), Skip):
         pytest.skip(composed.reason)
@@ -206,7 +210,9 @@ def test_behind_varnish_the_site_sees_the_client_and_nobody_else_tells_what_is_s
 
 
 def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path):
-    done = command("-m", "bench", "render", "nginx-uwsgi", "--layer", "varnish", "--values", "production", "--to", tmp_path / "o")
+    done = command(
+        "-m", "bench", "render", "nginx-uwsgi", "--layer", "varnish", "--values", "production", "--to", tmp_path / "o"
+    )
     assert done.returncode == 0, done.stderr
     files = {path.name: path.read_text() for path in (tmp_path / "o").rglob("*") if path.is_file()}
     assert "-a 127.0.0.1:8000 " in files["benchapp-varnish.service"]

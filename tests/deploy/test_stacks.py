@@ -96,7 +96,8 @@ def test_a_layer_gives_the_right_answers(stack, layer, how, site_url):
 def test_a_layer_that_a_write_invalidates_shows_a_comment_soon(stack, layer, site_url):
     runnable(stack, layer)
     with deployment.deployed(compose.must_compose(stack, layer), database=site_url) as running:
-        account = json.loads(commands.manage(["verifyaccount", "create"], site_url, worker()).splitlines()[-1])
+        made = json.loads(commands.manage(["verifyaccount", "create"], site_url, worker()).splitlines()[-1])
+        (account,) = made["accounts"]
         try:
             with httpx.Client(base_url=running.url) as visitor:
                 values = {**account, "csrfmiddlewaretoken": token(visitor.get("/login/"))}
@@ -309,7 +310,9 @@ def test_list_says_what_fits_and_why_not():
 @pytest.mark.parametrize("stack", STACKS)
 def test_production_files_do_not_mention_the_instrument(stack, tmp_path):
     layer = "fragments"
-    written = export.write(compose.compose_for_files(stack, layer, catalog.read().values["production"]), tmp_path / "out")
+    written = export.write(
+        compose.compose_for_files(stack, layer, catalog.read().values["production"]), tmp_path / "out"
+    )
     names = {str(path.relative_to(tmp_path / "out")) for path in written}
     assert {"site.env", "INSTALL.md", "logrotate.conf", "systemd/benchapp.target"} <= names
     for server in catalog.read().stacks[stack].servers:

@@ -1,21 +1,47 @@
-"""The checks, registered in the order of these modules within each stage."""
+"""All checks, in the order of these modules and, within a module, of their definitions."""
 
-# isort: off
-from bench.verify.checks import pages  # noqa: F401
-from bench.verify.checks import static  # noqa: F401
-from bench.verify.checks import paths  # noqa: F401
-from bench.verify.checks import hosts  # noqa: F401
-from bench.verify.checks import inside  # noqa: F401
-from bench.verify.checks import connections  # noqa: F401
-from bench.verify.checks import accounts  # noqa: F401
-from bench.verify.checks import bodies  # noqa: F401
-from bench.verify.checks import freshness  # noqa: F401
-from bench.verify.checks import stampede  # noqa: F401
-from bench.verify.checks import files  # noqa: F401
-from bench.verify.checks import service  # noqa: F401
-from bench.verify.checks import advisories  # noqa: F401
-from bench.verify.checks import caching  # noqa: F401
-from bench.verify.checks import privacy  # noqa: F401
-from bench.verify.checks import web  # noqa: F401
-from bench.verify.checks import octets  # noqa: F401
-from bench.verify.checks import names  # noqa: F401
+from __future__ import annotations
+
+from bench.verify.check import Check
+from bench.verify.checks import (
+    accounts,
+    advisories,
+    bodies,
+    caching,
+    connections,
+    content,
+    files,
+    freshness,
+    hosts,
+    inside,
+    names,
+    pages,
+    paths,
+    privacy,
+    service,
+    stampede,
+    static,
+    web,
+)
+
+MODULES = (
+    pages,
+    static,
+    paths,
+    hosts,
+    inside,
+    connections,
+    accounts,
+    bodies,
+    freshness,
+    stampede,
+    files,
+    service,
+    advisories,
+    caching,
+    privacy,
+    web,
+    content,
+    names,
+)
+CHECKS = tuple(item for module in MODULES for item in vars(module).values() if isinstance(item, Check))

@@ -1,4 +1,4 @@
-"""Accounts: login, whose name a page shows, comments, CSRF."""
+"""Accounts: login, the visitor's name on pages, comments, CSRF."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import re
 import secrets
 from collections.abc import Iterator
 
-from bench.verify import page
+from bench.verify import page_parser
 from bench.verify.browser import SESSION_COOKIE, Browser
+from bench.verify.check import ACCOUNT, check
 from bench.verify.checks.pages import main_paths, wrong_location
-from bench.verify.suite import ACCOUNT, Context, Mismatch, check
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch
 from bench.verify.wire import BadAnswer
 
 
 @check("login-page")
 def login_page(context: Context) -> Iterator[Mismatch]:
-    """Each visitor gets a login form of their own: no two share a CSRF token, a cookie or a rendering."""
+    """Each visitor gets their own login form: no two share a CSRF token or a cookie."""
     login = context.site.url("login")
     first, second = Browser(context.target), Browser(context.target)
     tokens = {first.token(login), second.token(login)}
@@ -27,7 +29,7 @@ def login_page(context: Context) -> Iterator[Mismatch]:
 
 @check("post-without-token")
 def post_without_token(context: Context) -> Iterator[Mismatch]:
-    """A POST without a CSRF token, with another visitor's, or from another site is refused with 403."""
+    """A POST without a CSRF token, with another visitor's token, or from another site gets a 403."""
     login = context.site.url("login")
     values = {"username": "nobody", "password": ""}
     visitor, other = Browser(context.target), Browser(context.target)
@@ -47,7 +49,7 @@ def post_without_token(context: Context) -> Iterator[Mismatch]:
 
 @check("comment-needs-login")
 def comment_needs_login(context: Context) -> Iterator[Mismatch]:
-    """A comment by nobody is not taken: the visitor is sent to the login page."""
+    """An anonymous comment is refused with a redirect to the login page."""
     visitor = Browser(context.target)
     login, post = context.site.url("login"), _post(context)
     token = visitor.token(login) or ""
@@ -63,8 +65,8 @@ def comment_needs_login(context: Context) -> Iterator[Mismatch]:
 
 @check("login", stage=ACCOUNT)
 def login(context: Context) -> Iterator[Mismatch]:
-    """An account logs in and is sent on within the site, with a session cookie that scripts cannot read."""
-    path, account = context.site.url("login"), context.account()
+    """An account logs in, gets an HttpOnly session cookie, and is redirected within the site."""
+    path, account = context.site.url("login"), context.login_account()
     visitor = Browser(context.target)
     token = visitor.token(path)
     if token is None:
@@ -87,8 +89,8 @@ def login(context: Context) -> Iterator[Mismatch]:
 
 @check("own-name", stage=ACCOUNT)
 def own_name(context: Context) -> Iterator[Mismatch]:
-    """Who is logged in reads their own name on every kind of page, and no answer may be kept for others."""
-    visitor, name = context.signed_in(), context.account().username
+    """A logged-in visitor reads their own name on every kind of page, and no cache may share these answers."""
+    visitor, name = context.signed_in(), context.login_account().username
     for path in context.site.plain_paths:
         answer = visitor.get(path)
         if name not in answer.text:
@@ -101,14 +103,14 @@ def own_name(context: Context) -> Iterator[Mismatch]:
 
 @check("no-foreign-name", stage=ACCOUNT)
 def no_foreign_name(context: Context) -> Iterator[Mismatch]:
-    """An anonymous visitor afterwards sees no name, no token and no cookie of who was logged in, nor the reverse."""
-    signed_in, name = context.signed_in(), context.account().username
+    """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
+    signed_in, name = context.signed_in(), context.login_account().username
     for path in main_paths(context):
         signed_in.get(path)
     for path in [*context.site.plain_paths, *main_paths(context), context.site.url("login")]:
         answer = context.get(path)
         if name in answer.text:
-            yield Mismatch(f"GET {path} anonymously: not the name of who is logged in", name)
+            yield Mismatch(f"GET {path} anonymously: not the logged-in visitor's name", name)
         if f"{SESSION_COOKIE}=" in (answer.header("Set-Cookie") or ""):
             yield Mismatch(f"GET {path} anonymously: no session", f"Set-Cookie: {answer.header('Set-Cookie')}")
     for path in main_paths(context):
@@ -118,10 +120,10 @@ def no_foreign_name(context: Context) -> Iterator[Mismatch]:
 
 @check("comment", stage=ACCOUNT)
 def comment(context: Context) -> Iterator[Mismatch]:
-    """A comment posted with the page's own form is there at once for its author, and for others once rendered anew."""
+    """A comment shows at once for its author, and for others as soon as the page is rendered again."""
     visitor, post = context.signed_in(), _post(context)
-    form = page.read(visitor.get(post).text, post).form("/comment/")
-    # Where the comment will be, read before by both: what is kept of that page must not hide it from its author.
+    form = page_parser.parse(visitor.get(post).text, post).form("/comment/")
+    # Both read the page of the new comment first: a cached copy must not hide the comment from its author.
     last = context.site.urls.get("post_last", post)
     visitor.get(last)
     context.get(last)
@@ -142,15 +144,15 @@ def comment(context: Context) -> Iterator[Mismatch]:
         yield Mismatch(f"GET {shown} by the author of a comment: the comment", f"status {own.status} without it")
     before = frozenset(context.seen)
     others = context.get(shown)
-    # A layer may still show what it kept from before; what is rendered now, with a new id, must have the comment.
-    kept = bool(context.layers) and (others.render_id is None or others.render_id in before)
-    if words not in others.text and not kept:
+    # A layer may still serve its stale copy; a new rendering, with a new id, must have the comment.
+    stale_hit = bool(context.layers) and (others.render_id is None or others.render_id in before)
+    if words not in others.text and not stale_hit:
         yield Mismatch(f"GET {shown} after a comment: the comment", f"status {others.status}, rendered without it")
 
 
 @check("comment-without-token", stage=ACCOUNT)
 def comment_without_token(context: Context) -> Iterator[Mismatch]:
-    """A comment without a CSRF token is refused with 403, also from who is logged in."""
+    """A logged-in visitor's comment without a CSRF token gets a 403."""
     visitor, post = context.signed_in(), _post(context)
     answer = visitor.post(f"{post}comment/", {"body": "without a token", "rating": "3"})
     if answer.status != 403:
@@ -159,9 +161,9 @@ def comment_without_token(context: Context) -> Iterator[Mismatch]:
 
 @check("logout", stage=ACCOUNT)
 def logout(context: Context) -> Iterator[Mismatch]:
-    """Logging out ends the session: the name is gone, and the old cookie is worth nothing."""
+    """Logging out ends the session: the name is gone, and the old cookie no longer works."""
     visitor, home = context.signed_in(), context.site.url("home")
-    form = page.read(visitor.get(home).text, home).form("/logout/")
+    form = page_parser.parse(visitor.get(home).text, home).form("/logout/")
     if form is None:
         yield Mismatch(f"GET {home} logged in: a form sent to the logout address", "none")
         return
@@ -169,21 +171,21 @@ def logout(context: Context) -> Iterator[Mismatch]:
     answer = visitor.post(form.action, form.values)
     if not 200 <= answer.status < 400:
         yield Mismatch(f"POST {form.action}: a redirect", f"status {answer.status}")
-    menu = f">{context.account().username}<"
+    menu = f">{context.login_account().username}<"
     for what, headers in (("after logging out", visitor.cookie_header()), ("with the old cookie", old)):
         after = context.get(home, headers)
-        # The name may well stand beside its comment; the way out is shown only to who is logged in.
-        if page.read(after.text, home).form("/logout/"):
-            yield Mismatch(f"GET {home} {what}: an anonymous page", f"a page of who is logged in ({menu})")
+        # The name may stand beside its comment; only logged-in visitors see the logout form.
+        if page_parser.parse(after.text, home).form("/logout/"):
+            yield Mismatch(f"GET {home} {what}: an anonymous page", f"a page for the logged-in visitor ({menu})")
 
 
 def _post(context: Context) -> str:
-    """The post that is commented on."""
+    """The post to comment on."""
     return context.site.url("post_with_comments", "post")
 
 
 def _number(post: str) -> str:
     found = re.search(r"/(\d+)/$", post)
     if not found:
-        raise BadAnswer(f"manage.py siteurls names {post} as a post; it should end in its id")
+        raise BadAnswer(f"manage.py siteurls names {post} as a post; its path should end in its id")
     return found[1]

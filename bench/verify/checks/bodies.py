@@ -1,4 +1,4 @@
-"""Request bodies: chunked, large, and what comes after them on the same connection."""
+"""Request bodies: with a length, chunked and large, and the request after them on the same connection."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from urllib.parse import urlencode
 
 from bench.verify import wire
 from bench.verify.browser import Browser
-from bench.verify.suite import AFTER, Context, Mismatch, check
+from bench.verify.check import AFTER, check
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 NEXT = "/static/small.txt"
 MARK = "arrived-whole"
 UPLOAD_BYTES = 1_000_000
-# An answer given before the upload was read gets lost in some races and not in others.
+# Whether an answer to an unread upload gets lost is a race, so it is tried several times.
 UPLOADS = 4
 REFUSED = range(400, 500)
 
 
 @dataclass(frozen=True)
 class _Post:
-    """A login form without a password: the site answers 200 with the form, its user name as sent."""
+    """A login without a password: the site answers 200 with the form and the user name that was sent."""
 
     path: str
     headers: dict[str, str]
@@ -45,7 +47,7 @@ def _form(context: Context) -> _Post:
 
 @check("length-body", stage=AFTER)
 def length_body(context: Context) -> Iterator[Mismatch]:
-    """A body with a length arrives, and the next request on the connection is answered rightly."""
+    """A body with a Content-Length arrives, and the next request on the connection gets the right answer."""
     post = _form(context)
     request = wire.build(context.target, "POST", post.path, post.headers, post.body)
     yield from _both_ways(context, "a body with Content-Length", request, refusable=False)
@@ -53,7 +55,7 @@ def length_body(context: Context) -> Iterator[Mismatch]:
 
 @check("chunked-body", stage=AFTER)
 def chunked_body(context: Context) -> Iterator[Mismatch]:
-    """A chunked body arrives whole or is refused with a 4xx; the next request on the connection is answered rightly."""
+    """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right answer."""
     post = _form(context)
     headers = {**post.headers, "Transfer-Encoding": "chunked"}
     request = wire.build(context.target, "POST", post.path, headers, wire.chunked(post.body))
@@ -62,21 +64,21 @@ def chunked_body(context: Context) -> Iterator[Mismatch]:
 
 @check("chunked-in-pieces", stage=AFTER)
 def chunked_in_pieces(context: Context) -> Iterator[Mismatch]:
-    """A chunked body that comes piece by piece arrives whole too, or is refused with a 4xx."""
+    """A chunked body sent piece by piece arrives whole or gets a 4xx."""
     post = _form(context)
     request = wire.build(context.target, "POST", post.path, {**post.headers, "Transfer-Encoding": "chunked"}, b"")
     with Connection(context.target) as connection:
         connection.send(request)
         for piece in wire.chunked(post.body).splitlines(keepends=True):
-            # An answer that comes early ends the sending, as any client may do.
-            if not connection.quiet_for(0.005) or not connection.send_all_the_same(piece):
+            # Like many clients, stop sending when an answer comes early.
+            if not connection.quiet_for(0.005) or not connection.send_anyway(piece):
                 break
         yield from _lost("a chunked body in pieces", connection.read("POST"))
 
 
 @check("chunked-smuggling", stage=AFTER)
 def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
-    """What is inside a chunked body, or beside its length, is never taken for a request of its own."""
+    """Bytes inside a chunked body, or of one that also has a length, are never read as another request."""
     hidden = wire.build(context.target, "GET", "/hidden/in/a/body/")
     post = _form(context)
     inside = {**post.headers, "Transfer-Encoding": "chunked"}
@@ -85,7 +87,7 @@ def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
         body = wire.chunked(post.body + b"&more=" + hidden, size=4096)
         request = wire.build(context.target, "POST", post.path, headers, body)
         with Connection(context.target) as connection:
-            connection.send_all_the_same(request + wire.build(context.target, "GET", NEXT))
+            connection.send_anyway(request + wire.build(context.target, "GET", NEXT))
             first = connection.read("POST")
             yield from _lost(what, first)
             if first.keeps_open:
@@ -94,7 +96,7 @@ def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
 
 @check("upload", stage=AFTER)
 def upload(context: Context) -> Iterator[Mismatch]:
-    """An upload of 1 MB to a view that refuses it gets a clean 4xx, whether the view reads it or not."""
+    """An upload of 1 MB to a view that refuses it gets a complete 4xx, even if the view does not read it."""
     login, posts = context.site.url("login"), context.site.url("posts")
     views = (
         (login, "application/x-www-form-urlencoded"),
@@ -105,7 +107,7 @@ def upload(context: Context) -> Iterator[Mismatch]:
         what = f"POST {path} with 1 MB of {kind}"
         request = wire.build(context.target, "POST", path, {"Content-Type": kind}, b"x" * UPLOAD_BYTES)
         with Connection(context.target) as connection:
-            connection.send_all_the_same(request)
+            connection.send_anyway(request)
             try:
                 answer = connection.read("POST")
             except (BadAnswer, OSError) as error:
@@ -113,21 +115,21 @@ def upload(context: Context) -> Iterator[Mismatch]:
                 continue
             if answer.status not in REFUSED:
                 yield Mismatch(f"{what}: status 400 to 499", f"status {answer.status}")
-            elif answer.keeps_open and connection.send_all_the_same(wire.build(context.target, "GET", NEXT)):
+            elif answer.keeps_open and connection.send_anyway(wire.build(context.target, "GET", NEXT)):
                 yield from _next(context, what, connection)
 
 
 def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Mismatch]:
-    """Send the request, then another on its connection: once its answer is there, and together with it."""
+    """Send the request and another on the same connection: first after the answer, then both at once."""
     following = wire.build(context.target, "GET", NEXT)
     for together in (False, True):
         with Connection(context.target) as connection:
-            connection.send_all_the_same(request + (following if together else b""))
+            connection.send_anyway(request + (following if together else b""))
             answer = connection.read("POST")
             yield from _lost(what, answer, refusable)
             if not answer.keeps_open:
                 continue
-            if together or connection.send_all_the_same(following):
+            if together or connection.send_anyway(following):
                 yield from _next(context, what, connection)
 
 
@@ -143,7 +145,7 @@ def _lost(what: str, answer: Answer, refusable: bool = True) -> Iterator[Mismatc
 
 
 def _next(context: Context, what: str, connection: Connection) -> Iterator[Mismatch]:
-    """What is wrong with the answer to the request after; a server may close the connection instead."""
+    """What is wrong with the answer to the next request; a server may close the connection instead."""
     try:
         answer = connection.read()
     except (wire.Closed, ConnectionResetError):

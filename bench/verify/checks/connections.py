@@ -1,4 +1,4 @@
-"""Connections: kept, pipelined, slow, and many at once."""
+"""Connections: keep-alive, pipelined, slow, and many at once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Iterator
 
-from bench.verify import page, wire
+from bench.verify import page_parser, wire
+from bench.verify.check import AFTER, check
 from bench.verify.checks.pages import differences, main_paths
-from bench.verify.outcome import NEEDS, NotAsked
-from bench.verify.suite import AFTER, Context, Mismatch, check
+from bench.verify.context import Context
+from bench.verify.finding import NEEDS_DATABASE, Mismatch, NotTried
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 SMALL, LARGE = "/static/small.txt", "/static/large.txt"
@@ -21,7 +22,7 @@ SLOW_BUFFER = 65536
 
 @check("keep-alive")
 def keep_alive(context: Context) -> Iterator[Mismatch]:
-    """Requests one after another on a connection are each answered rightly for as long as the server keeps it."""
+    """Each request on a keep-alive connection gets the right answer, for as long as the server keeps it open."""
     with Connection(context.target) as connection:
         for number, path in enumerate([*main_paths(context), SMALL, *main_paths(context)]):
             try:
@@ -37,7 +38,7 @@ def keep_alive(context: Context) -> Iterator[Mismatch]:
 
 @check("pipelining")
 def pipelining(context: Context) -> Iterator[Mismatch]:
-    """Requests sent without waiting are answered in their order, until the server closes the connection if it does."""
+    """Pipelined requests are answered in their order, unless the server closes the connection."""
     paths = [SMALL, *main_paths(context), SMALL]
     with Connection(context.target) as connection:
         connection.send(b"".join(wire.build(context.target, "GET", path) for path in paths))
@@ -55,7 +56,7 @@ def pipelining(context: Context) -> Iterator[Mismatch]:
 
 @check("http-1.0")
 def http_1_0(context: Context) -> Iterator[Mismatch]:
-    """A client of HTTP/1.0 gets the whole page without chunks, and the connection is closed after it."""
+    """An HTTP/1.0 client gets the whole page without chunks, and then the connection is closed."""
     for path in [*main_paths(context), SMALL]:
         with Connection(context.target) as connection:
             answer = connection.exchange("GET", path, version="1.0")
@@ -71,9 +72,9 @@ def http_1_0(context: Context) -> Iterator[Mismatch]:
                     yield Mismatch(f"GET {path} with HTTP/1.0: nothing after the answer", f"{len(extra)} bytes")
 
 
-@check("slow-request", aside=True)
+@check("slow-request", background=True)
 def slow_request(context: Context) -> Iterator[Mismatch]:
-    """A request that comes in small pieces is waited for and answered rightly."""
+    """A request that arrives in small pieces gets the right answer."""
     home, login = context.site.url("home"), context.site.url("login")
     visitor = _token_and_cookie(context, login)
     form = b"csrfmiddlewaretoken=" + visitor[0].encode() + b"&username=slow-visitor&password="
@@ -86,43 +87,43 @@ def slow_request(context: Context) -> Iterator[Mismatch]:
         yield Mismatch(f"POST {login} in pieces: status 200 and the form as sent", f"status {answer.status}")
 
 
-@check("slow-reader", aside=True)
+@check("slow-reader", background=True)
 def slow_reader(context: Context) -> Iterator[Mismatch]:
-    """A client that reads slowly gets a large file whole."""
+    """A client that reads slowly gets the whole of a large file."""
     with Connection(context.target, receive_buffer=SLOW_BUFFER) as connection:
         connection.send(wire.build(context.target, "GET", LARGE, {"Connection": "close"}))
-        # The answer waits in the kernels of both sides; the pauses are what makes the reader slow.
+        # The kernels of both sides buffer the answer; the pauses make the reader slow.
         answer = connection.read(pause=lambda: time.sleep(SLOW_PAUSE_S))
     if answer.body != context.get(LARGE).body:
         yield Mismatch(f"GET {LARGE} read slowly: the whole file", f"{len(answer.body)} bytes")
 
 
 def _send_slowly(context: Context, request: bytes) -> Answer:
-    """The answer to a request sent in pieces; raises BadAnswer when something comes back before it is whole."""
+    """The answer to a request sent in pieces; raises BadAnswer when something comes back before its last piece."""
     size = len(request) // SLOW_PIECES + 1
     with Connection(context.target) as connection:
         for start in range(0, len(request), size):
             connection.send(request[start : start + size])
             last = start + size >= len(request)
             if not last and not connection.quiet_for(SLOW_PAUSE_S):
-                early = connection.said()
+                early = connection.early_bytes()
                 raise BadAnswer(f"an answer before the request was whole: {early[:60]!r}")
         return connection.read()
 
 
 def _token_and_cookie(context: Context, login: str) -> tuple[str, str]:
     answer = context.get(login)
-    form = page.read(answer.text, login).form_with("csrfmiddlewaretoken")
+    form = page_parser.parse(answer.text, login).form_with("csrfmiddlewaretoken")
     cookies = "; ".join(line.split(";")[0] for line in answer.all("Set-Cookie"))
     return (form.values["csrfmiddlewaretoken"] if form else "", cookies)
 
 
 @check("concurrency", stage=AFTER)
 def concurrency(context: Context) -> Iterator[Mismatch]:
-    """100 clients at once, each asking for a page or file after another, meet no error and no wrong answer."""
-    if not context.site.known:
-        raise NotAsked(NEEDS)
-    # Lists of authors are what no comment changes, so that they are still as they were rendered in process.
+    """100 clients at once, each requesting pages and files in turn, get no error and no wrong answer."""
+    if not context.site.has_database:
+        raise NotTried(NEEDS_DATABASE)
+    # No comment changes the lists of authors, so they still are as they were rendered in process.
     paths = [SMALL, context.site.url("authors"), context.site.url("authors_page", "authors")]
     errors: list[str] = []
     wrong: list[Mismatch] = []
@@ -148,7 +149,7 @@ def concurrency(context: Context) -> Iterator[Mismatch]:
         thread.join()
     yield from wrong[:1]
     if errors:
-        yield Mismatch(f"{CLIENTS} clients at once: no error", f"{len(errors)} of them met one, first {errors[0]}")
+        yield Mismatch(f"{CLIENTS} clients at once: no error", f"{len(errors)} of them got one, first {errors[0]}")
     elif wrong:
         yield Mismatch(f"{CLIENTS} clients at once: right answers", f"{len(wrong)} wrong")
 
@@ -156,14 +157,14 @@ def concurrency(context: Context) -> Iterator[Mismatch]:
 def _until_closed(
     context: Context, connection: Connection, paths: list[str], turn: int, deadline: float, wrong: list[Mismatch]
 ) -> int:
-    """Ask for one path after another until the server closes the connection or time is up; the next turn."""
+    """Request one path after another until the server closes the connection or time is up; the next turn."""
     while True:
         path = paths[turn % len(paths)]
         reused = connection.used
         try:
             answer = connection.exchange("GET", path)
         except (wire.Closed, BrokenPipeError, ConnectionResetError):
-            # A server may close a connection it kept, at any time; a client asks again on another.
+            # A server may close a keep-alive connection at any time; a client then opens another.
             if reused:
                 return turn
             raise
@@ -174,7 +175,7 @@ def _until_closed(
 
 
 def _wrong(context: Context, path: str, answer: Answer, when: str) -> Iterator[Mismatch]:
-    """What is wrong with an answer that should be that of `path`."""
+    """What is wrong with an answer to GET `path`."""
     if answer.status != 200:
         yield Mismatch(f"{when}, GET {path}: status 200", f"status {answer.status}")
     elif path in context.site.pages:

@@ -1,4 +1,4 @@
-"""Whole pages: nobody reads half of one, whoever dies while writing it, and what is kept in files stays small."""
+"""Complete pages: no client reads a partial page, even when a worker dies, and stored files stay small."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pathlib import Path
 
 import psutil
 
+from bench.verify.check import check
 from bench.verify.checks.freshness import SHORT_TTL_S, SLACK_S
-from bench.verify.laid import again, forget, laid
-from bench.verify.outcome import Figure, Finding, Mismatch, NotTried
-from bench.verify.readers import Readers
-from bench.verify.rows import Row, Writer, made
-from bench.verify.suite import Context, check
+from bench.verify.clients import Clients
+from bench.verify.context import Context
+from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.layer_facts import clone, forget_clones, layers_of
 from bench.verify.wire import Answer, BadAnswer
+from bench.verify.writer import Row, Writer, new_rows
 
-READERS = 64
+CLIENTS = 64
 ROWS = 3
 WRITING_S = 1.2
 # How often workers are killed, and how soon the site must answer again.
@@ -27,77 +28,78 @@ KILLS = 2
 BETWEEN_S = 0.3
 BACK_S = 10.0
 PAUSE_S = 0.02
-KEPT_S = 0.04
-# What a layer may keep in files beside pages: words, marks, directories of names.
-BESIDE_BYTES = 65_536
-# Of each page there may be the kept one, and two that are being written or on their way out.
+# Time for a page to be rendered and stored before the next write invalidates it.
+STORE_S = 0.04
+# What a layer may store beside pages: generations, locks, indexes.
+OVERHEAD_BYTES = 65_536
+# Of each page there may be the stored copy and two that are being written or removed.
 COPIES = 3
 
 
 @check("whole-pages", group="files", thorough=True)
 def whole_pages(context: Context) -> Iterator[Finding]:
-    """64 readers of large pages that are rewritten all the time see each of them whole, and the disk does not fill.
+    """64 clients of large pages that change all the time get complete pages only, and the disk does not fill.
 
-    Asked of the same deployment brought up once more with a time to live of 2 s, which rewrites where no write does.
+    It asks a clone of the deployment with a time to live of 2 s, which ends pages that no write invalidates.
     """
-    context = again(context, {"cache_seconds": SHORT_TTL_S})
-    with made(context, ROWS) as (writer, rows):
+    context = clone(context, {"cache_seconds": SHORT_TTL_S})
+    with new_rows(context, ROWS) as (writer, rows):
         paths = [f"{row.probe_page}large/" for row in rows]
         size = len(_whole(context, paths[0]))
-        with Readers(context, paths, _judge, READERS) as readers:
+        with Clients(context, paths, _judge, CLIENTS) as clients:
             most = _rewrite(context, writer, rows, WRITING_S)
-        yield from readers.wrong
-        yield Figure("large_pages_read", readers.answers)
+        yield from clients.wrong
+        yield Figure("large_pages_read", clients.answers)
         yield from _bounded(context, most, ROWS * COPIES * size)
 
 
 @check("killed-while-writing", group="files", thorough=True)
 def killed_while_writing(context: Context) -> Iterator[Finding]:
-    """Whoever writes pages is killed again and again: no page is ever cut off, and what is left over is removed.
+    """Workers are killed while they write pages: no page is ever cut off, and what they leave is removed.
 
-    Asked of the same deployment brought up once more with a time to live of 2 s.
+    It asks a clone of the deployment with a time to live of 2 s.
     """
-    context = again(context, {"cache_seconds": SHORT_TTL_S})
-    # What is left of it after this is for no other check.
-    forget(context)
-    with made(context, ROWS) as (writer, rows):
+    context = clone(context, {"cache_seconds": SHORT_TTL_S})
+    # No other check may use this clone afterwards.
+    forget_clones(context)
+    with new_rows(context, ROWS) as (writer, rows):
         paths = [f"{row.probe_page}large/" for row in rows]
         size = len(_whole(context, paths[0]))
-        with Readers(context, paths, _judge_while_killed, READERS // 8, forgiving=True) as readers:
+        with Clients(context, paths, _judge_while_killed, CLIENTS // 8, tolerant=True) as clients:
             killed, back = 0, True
             for _ in range(KILLS):
                 with contextlib.suppress(BadAnswer, OSError):
                     _rewrite(context, writer, rows, BETWEEN_S)
                 killed += _kill(context)
-                # Some who watch over workers give up when the new one dies at birth.
+                # Some masters give up when the new worker dies at its start.
                 back = back and _back(context)
-        yield from readers.wrong
+        yield from clients.wrong
         if not killed:
-            yield NotTried("no server here has a worker process that another one watches over")
+            yield NotTried("no server here has worker processes under a master")
             return
         if not back:
-            yield NotTried(f"the site does not come back within {BACK_S:g} s when its workers are killed")
+            yield NotTried(f"the site does not come back within {BACK_S:g} s after its workers are killed")
             return
         for path in paths:
-            if wrong := _judge(path, 0, context.get(path)):
+            if wrong := _judge(path, context.get(path)):
                 yield wrong
         yield from _cut_off(context)
-        # A server whose own processes are killed may take a page for one that is still in use.
+        # A server that loses its own processes may count their pages as still in use.
         yield from _left_over(context, ROWS * COPIES * size)
 
 
-def _judge(path: str, begun: float, answer: Answer) -> Mismatch | None:
-    """What is wrong with a large page: it is one title from its first line to its last."""
+def _judge(path: str, answer: Answer) -> Mismatch | None:
+    """What is wrong with a large page; a complete one repeats one title from its first line to its last."""
     if answer.status != 200:
         return Mismatch(f"GET {path}: status 200", f"status {answer.status}")
     if not _is_whole(answer.content):
-        return Mismatch(f"GET {path}: the whole page of one rendering", f"{len(answer.content)} bytes of it")
+        return Mismatch(f"GET {path}: the complete page of one rendering", f"{len(answer.content)} bytes of it")
     return None
 
 
-def _judge_while_killed(path: str, begun: float, answer: Answer) -> Mismatch | None:
-    """The same, for a server whose workers are being killed: it may say that it cannot answer now."""
-    return None if answer.status >= 500 else _judge(path, begun, answer)
+def _judge_while_killed(path: str, answer: Answer) -> Mismatch | None:
+    """The same for a server whose workers are being killed: it may answer with a 5xx."""
+    return None if answer.status >= 500 else _judge(path, answer)
 
 
 def _is_whole(content: bytes) -> bool:
@@ -112,37 +114,36 @@ def _between(content: bytes, before: bytes, after: bytes) -> bytes:
 
 def _whole(context: Context, path: str) -> bytes:
     answer = context.get(path)
-    if wrong := _judge(path, 0, answer):
+    if wrong := _judge(path, answer):
         raise ValueError(f"{wrong.expected}; got {wrong.got}")
     return answer.content
 
 
 def _rewrite(context: Context, writer: Writer, rows: list[Row], seconds: float) -> int:
-    """Go on changing the rows for so long; the most bytes that the layer kept in files meanwhile."""
+    """Change the rows for that long; returns the most bytes that the layer stored in files meanwhile."""
     deadline, most = time.monotonic() + seconds, 0
     while time.monotonic() < deadline:
         for row in rows:
             writer.write(row, "edit")
-            # Time for the page to be rendered and kept, before the next write forbids it.
-            time.sleep(KEPT_S)
+            time.sleep(STORE_S)
             most = max(most, _bytes(context))
     return most
 
 
 def _bounded(context: Context, most: int, bound: int) -> Iterator[Finding]:
-    """What is wrong with the room that files take: while pages are rewritten, and when their time is up."""
+    """What is wrong with the size of the store: while pages are rewritten, and when they have expired."""
     if not most:
         return
     yield Figure("largest_store_bytes", most)
-    if most > bound + BESIDE_BYTES:
-        yield Mismatch(f"at most {bound + BESIDE_BYTES} bytes in files while pages are rewritten", f"{most}")
+    if most > bound + OVERHEAD_BYTES:
+        yield Mismatch(f"at most {bound + OVERHEAD_BYTES} bytes in files while pages are rewritten", f"{most}")
     yield from _left_over(context, 0)
 
 
 def _left_over(context: Context, bound: int) -> Iterator[Mismatch]:
-    """What is wrong with what is left in files when all pages' time is up."""
-    bound += BESIDE_BYTES
-    deadline = time.monotonic() + SHORT_TTL_S * len(laid(context)) + SLACK_S
+    """What is wrong with what the files still hold when all pages have expired."""
+    bound += OVERHEAD_BYTES
+    deadline = time.monotonic() + SHORT_TTL_S * len(layers_of(context)) + SLACK_S
     while (left := _bytes(context)) > bound and time.monotonic() < deadline:
         time.sleep(PAUSE_S)
     if left > bound:
@@ -151,18 +152,18 @@ def _left_over(context: Context, bound: int) -> Iterator[Mismatch]:
 
 
 def _cut_off(context: Context) -> Iterator[Mismatch]:
-    """Kept files that hold a part of a page; what is still under a temporary name is served to nobody."""
+    """Stored files that hold a part of a page; no server serves those under a temporary name."""
     for path in _files(context):
         with contextlib.suppress(FileNotFoundError):
             content = path.read_bytes()
             temporary = path.name.startswith(".") or re.search(r"\.\d{10}$", path.name)
             if b'<p id="begin">' in content and not temporary and not _is_whole(content):
                 name = path.relative_to(_store(context))
-                yield Mismatch(f"{name}: a whole page", f"{len(content)} bytes of one")
+                yield Mismatch(f"{name}: a complete page", f"{len(content)} bytes of one")
 
 
 def _kill(context: Context) -> int:
-    """Kill the worker processes of each server with SIGKILL, which nobody can prepare for; how many."""
+    """Kill the worker processes of each server with SIGKILL; returns how many."""
     assert context.running is not None
     servers = {server.name for server in context.running.composition.servers}
     killed = 0
@@ -183,15 +184,15 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def _back(context: Context) -> bool:
-    """Whether the site answers again: as often in a row as it may have workers."""
+    """Whether the site answers again, as many times in a row as it may have workers."""
     deadline, answers = time.monotonic() + BACK_S, 0
-    while answers < READERS // 8 and time.monotonic() < deadline:
+    while answers < CLIENTS // 8 and time.monotonic() < deadline:
         try:
             answers = answers + 1 if context.get(context.site.url("healthz")).status == 200 else 0
         except (BadAnswer, OSError):
             answers = 0
             time.sleep(PAUSE_S)
-    return answers == READERS // 8
+    return answers == CLIENTS // 8
 
 
 def _store(context: Context) -> Path:
@@ -200,7 +201,7 @@ def _store(context: Context) -> Path:
 
 
 def _files(context: Context) -> list[Path]:
-    # Directories come and go while they are looked through, which this way of looking does not mind.
+    # os.walk ignores directories that disappear meanwhile.
     return [Path(folder, name) for folder, _, names in os.walk(_store(context)) for name in names]
 
 

@@ -1,4 +1,4 @@
-"""Freshness: how soon a write shows on every page it concerns, and whether what is old can come back."""
+"""Freshness: how soon a write shows on every page it changes, and whether stale pages come back."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from bench.verify.laid import again, laid, untold
-from bench.verify.outcome import Figure, Finding, Mismatch, NotTried
-from bench.verify.rows import Row, Writer, made
-from bench.verify.suite import Context, check
+from bench.verify.check import check
+from bench.verify.context import Context
+from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.layer_facts import clone, layers_of, without_invalidation
 from bench.verify.wire import Answer
+from bench.verify.writer import Row, Writer, new_rows
 
-# A page asked for so long after a write must be right where the layer is told: a web server may look once a second
-# only at the files it keeps open, and count whole seconds.
-TOLD_S = 2.5
-# Where only the time to live ends an old page, the deployment is brought up once more with this one.
+# So long after a write its invalidation must have worked: a web server may check the files it keeps open only once a
+# second, and count whole seconds.
+INVALIDATED_S = 2.5
+# The time to live of the clone, where nothing else ends a stale page.
 SHORT_TTL_S = 2
-# Clocks of caches tick in whole seconds, and a machine may be busy.
+# Caches count in whole seconds, and the machine may be busy.
 SLACK_S = 2.0
-# A gate is not waited for longer.
+# The longest wait for a rendering to reach a gate.
 GATE_S = 4.0
 RACES = 8
 PAUSE_S = 0.02
 
 ROLL_BACK = "roll-back"
 WRITES = ("comment", "edit", "update", ROLL_BACK, "delete")
-OF_AUTHORS = ("rename", "remove")
-SILENT = "update-silently"
+AUTHOR_WRITES = ("rename", "remove")
+UNSIGNALLED = "update-silently"
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ class Right:
 
 @dataclass
 class Waiting:
-    """A page that has to become right after a write, and until when it may be wrong.
+    """A page that must become right after a write, and how long it may be stale.
 
-    done_s  how many seconds after the write it was right, None before
+    done_s  how many seconds after the write it was right; None before
     """
 
     right: Right
@@ -74,11 +75,11 @@ class Waiting:
     wrong: Answer | None = field(default=None, repr=False)
 
     def ask(self, context: Context) -> None:
-        """Ask for the page; what begins after its time must be right."""
+        """Request the page and note whether it is right."""
         begun = time.monotonic()
         answer = context.get(self.right.path)
         if self.right.met(answer):
-            # It may have been right all along; only a wrong answer proves that it was not.
+            # Without a wrong answer before, it may have been right all along.
             self.done_s = 0.0 if self.wrong is None else begun - self.written
         else:
             self.wrong = answer
@@ -89,41 +90,41 @@ class Waiting:
 
 
 @check("told-of-writes", group="freshness")
-def told_of_writes(context: Context) -> Iterator[Finding]:
-    """A layer that is told shows a comment, an edit, a bulk update and a deletion on every page; none shows at any time
-    what is rolled back."""
-    yield from _told_of(context, WRITES)
+def writes(context: Context) -> Iterator[Finding]:
+    """A comment, an edit, a bulk update and a deletion invalidate every page that shows the row; no page ever shows a
+    write that is rolled back."""
+    yield from _invalidated_by(context, WRITES)
 
 
 @check("told-of-authors", group="freshness", thorough=True)
-def told_of_authors(context: Context) -> Iterator[Finding]:
-    """A layer that is told shows an author's new name on every page, the posts' too, and nothing of an author who is
-    deleted, nor of the posts and comments that go with them."""
-    yield from _told_of(context, OF_AUTHORS)
+def authors(context: Context) -> Iterator[Finding]:
+    """An author's new name invalidates every page that shows it, posts too; deleting the author removes the author's
+    posts and comments from every page."""
+    yield from _invalidated_by(context, AUTHOR_WRITES)
 
 
-def _told_of(context: Context, kinds: Iterable[str]) -> Iterator[Finding]:
-    """Write so to a row, one after another, and see each page become right."""
-    if names := ", ".join(layer.name for layer in untold(context)):
-        yield NotTried(f"{names} cannot be told of a write: see time-to-live")
+def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]:
+    """Make these writes to a row, one after another, and see each page become right."""
+    if names := ", ".join(layer.name for layer in without_invalidation(context)):
+        yield NotTried(f"no write invalidates {names}: see time-to-live")
         return
-    with made(context) as (writer, (row,)):
-        _keep(context, _rights(context, row, None))
+    with new_rows(context) as (writer, (row,)):
+        _warm(context, _expected(context, row, None))
         waited: list[Waiting] = []
         for what in kinds:
             new, wrong = _rolled_back(context, writer, row) if what == ROLL_BACK else (writer.write(row, what), [])
             yield from wrong
-            waited += settle(context, waiting(context, new, row, TOLD_S, what))
+            waited += settle(context, waiting(context, new, row, INVALIDATED_S, what))
             row = new
         yield from _found(context, waited)
 
 
 def _rolled_back(context: Context, writer: Writer, row: Row) -> tuple[Row, list[Mismatch]]:
-    """Roll a write back, all pages being asked for while its transaction is open, and after it: what showed of it.
+    """Roll a write back and request all pages during its transaction and after it: the row, and where it showed.
 
-    The gate's word may come late, from the very worker that is writing: then they are asked for after it only.
+    The gate may answer late, from the very worker that is writing: then the pages are requested only after it.
     """
-    paths = [right.path for right in _rights(context, row, None)]
+    paths = [right.path for right in _expected(context, row, None)]
     writer.gate(row, "close")
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(writer.write, row, ROLL_BACK)
@@ -140,12 +141,12 @@ def _rolled_back(context: Context, writer: Writer, row: Row) -> tuple[Row, list[
 
 @check("slow-rendering", group="freshness")
 def slow_rendering(context: Context) -> Iterator[Finding]:
-    """What a rendering read before a write and answers after it is not kept, nor given to who asks after the write."""
-    if names := ", ".join(layer.name for layer in untold(context)):
-        yield NotTried(f"{names} cannot be told of a write: see time-to-live")
+    """A rendering that began before a write and ends after it is not cached, nor sent to later requests."""
+    if names := ", ".join(layer.name for layer in without_invalidation(context)):
+        yield NotTried(f"no write invalidates {names}: see time-to-live")
         return
     # Once alone, once with another client: what that one is given must be new, but may take the place of what is old.
-    with made(context, 2) as (writer, rows):
+    with new_rows(context, 2) as (writer, rows):
         for row, others in zip(rows, (0, 1), strict=True):
             race = _race(context, writer, row, "edit", others)
             if race is None:
@@ -154,45 +155,45 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
             right, late = race
             for asked in late:
                 if asked.answer and not right.met(asked.answer):
-                    yield right.wrong(asked.answer, "asked for after a write, while an older rendering was on its way")
-            yield from wrong_pages(settle(context, [_outlasted(right, TOLD_S)]))
+                    yield right.wrong(asked.answer, "requested after a write during an older rendering")
+            yield from wrong_pages(settle(context, [_after_race(right, INVALIDATED_S)]))
 
 
 @check("time-to-live", group="freshness", thorough=True)
 def time_to_live(context: Context) -> Iterator[Finding]:
-    """No page is older than the time to live, whether or not its layer is told, and whatever is written meanwhile.
+    """No page is older than the time to live, with and without invalidation, whatever is written meanwhile.
 
-    Asked of the same deployment brought up once more with a time to live of 2 s.
+    It asks a clone of the deployment with a time to live of 2 s.
     """
-    telling = not untold(context)
+    invalidates = not without_invalidation(context)
     # Authors last: the home page names only the newest six.
-    kinds = (SILENT,) if telling else (*WRITES, *OF_AUTHORS)
-    bound_s = SHORT_TTL_S * len(laid(context)) + SLACK_S
-    context = again(context, {"cache_seconds": SHORT_TTL_S})
-    with made(context, len(kinds) + 1) as (writer, [*rows, raced]):
+    kinds = (UNSIGNALLED,) if invalidates else (*WRITES, *AUTHOR_WRITES)
+    bound_s = SHORT_TTL_S * len(layers_of(context)) + SLACK_S
+    context = clone(context, {"cache_seconds": SHORT_TTL_S})
+    with new_rows(context, len(kinds) + 1) as (writer, [*rows, raced]):
         for row in rows:
-            _keep(context, _rights(context, row, None))
+            _warm(context, _expected(context, row, None))
         waited: list[Waiting] = []
-        race = _race(context, writer, raced, SILENT if telling else "edit")
+        race = _race(context, writer, raced, UNSIGNALLED if invalidates else "edit")
         for what, row in zip(kinds, rows, strict=True):
             waited += waiting(context, writer.write(row, what), row, bound_s, what)
         if race:
-            waited.append(_outlasted(race[0], bound_s))
-        # The home page counts all of them, which only the last one can be right about.
+            waited.append(_after_race(race[0], bound_s))
+        # The home page counts all rows, so it must show the totals after the last write.
         last = writer.write(raced, "look").totals
         for item in waited:
             if item.right.path == context.site.url("home"):
                 item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
-        settle(context, waited, old_till_over=True)
+        settle(context, waited, stale_until_expired=True)
         yield Figure("time_to_live_s", SHORT_TTL_S)
         yield from _found(context, waited, "old")
 
 
 def _race(context: Context, writer: Writer, row: Row, what: str, others: int = 0) -> tuple[Right, list[_Asked]] | None:
-    """Write while a rendering that has read the row before is on its way; None when no write was in time.
+    """Write during a rendering that has read the row already; None when no write was in time.
 
-    What the page must say now, and the answers to so many other clients who asked after the write and before the
-    rendering had ended. A request may be given to the very worker that is rendering, so it takes some attempts.
+    Returns what the page must say now, and the requests of `others` clients sent after the write and before the end of
+    the rendering. The worker that is rendering may get the write too, so it takes some attempts.
     """
     for _ in range(RACES):
         with _Slow(context, writer, row) as slow:
@@ -204,8 +205,8 @@ def _race(context: Context, writer: Writer, row: Row, what: str, others: int = 0
     return None
 
 
-def _outlasted(right: Right, bound_s: float) -> Waiting:
-    return Waiting(right, time.monotonic(), bound_s, "a write that a slower rendering outlasted")
+def _after_race(right: Right, bound_s: float) -> Waiting:
+    return Waiting(right, time.monotonic(), bound_s, "a write during a slow rendering")
 
 
 class _Slow:
@@ -226,13 +227,13 @@ class _Slow:
 
     @property
     def under_way(self) -> bool:
-        """Whether the rendering has not been answered yet."""
+        """Whether the rendering is still going on."""
         return self.asked[0].is_alive()
 
     def ask_again(self) -> _Asked:
-        """Another client asks for the page while the first rendering is on its way."""
+        """Another client requests the page during the first rendering."""
         self.asked.append(_Asked(self.context, self.path))
-        # Time for it to arrive; when it has not, it is a client that asks later, and must be answered as well.
+        # Time for it to arrive; if it arrives later, it must get the new page all the same.
         time.sleep(PAUSE_S)
         return self.asked[-1]
 
@@ -243,7 +244,7 @@ class _Slow:
 
 
 class _Asked(threading.Thread):
-    """One anonymous request on its way; `answer` is None when it failed."""
+    """One anonymous request in a thread; `answer` is None when it failed."""
 
     def __init__(self, context: Context, path: str):
         super().__init__(daemon=True)
@@ -255,8 +256,8 @@ class _Asked(threading.Thread):
         self.answer = self.context.get(self.path)
 
 
-def _rights(context: Context, row: Row, old: Row | None) -> list[Right]:
-    """What every page about a row must say now, `old` being what it was before."""
+def _expected(context: Context, row: Row, old: Row | None) -> list[Right]:
+    """What every page about a row must say now; `old` is the row before the write."""
     site = context.site
     gone = _gone(row, old)
     rights = [
@@ -278,7 +279,7 @@ def _renamed(row: Row, old: Row | None) -> str | None:
 
 
 def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
-    """What no page may show any more, and what none may show at any time."""
+    """What no page may show any more, and what no page may ever show."""
     if old is None:
         return tuple(row.never)
     names = _words(*(was for was, now in ((old.title, row.title), (old.name, row.name)) if was != now))
@@ -293,23 +294,23 @@ def _words(*words: str | None) -> tuple[str, ...]:
     return tuple(word for word in words if word)
 
 
-def _keep(context: Context, rights: Iterable[Right]) -> None:
-    """Have the pages kept as they are."""
+def _warm(context: Context, rights: Iterable[Right]) -> None:
+    """Request the pages, so that the layer caches them as they are."""
     for right in rights:
         context.get(right.path)
 
 
 def waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[Waiting]:
-    """The pages that a write concerns, beginning now."""
+    """The pages that a write changes, from now on."""
     now = time.monotonic()
-    return [Waiting(right, now, bound_s, what) for right in _rights(context, row, old)]
+    return [Waiting(right, now, bound_s, what) for right in _expected(context, row, old)]
 
 
-def settle(context: Context, waited: list[Waiting], *, old_till_over: bool = False) -> list[Waiting]:
-    """Ask for the pages until each is right or its time is over; asked once more, each is kept as it is then.
+def settle(context: Context, waited: list[Waiting], *, stale_until_expired: bool = False) -> list[Waiting]:
+    """Request the pages until each is right or its time is over, and once more, so that the layer caches them.
 
-    old_till_over  a process with a cache of its own may give an old page after another gave the new one, until the
-                   page's time is over
+    stale_until_expired  a process with a cache of its own may serve a stale page after another served the new one,
+                         until the page expires
     """
     while True:
         while pending := [item for item in waited if not item.over]:
@@ -320,7 +321,7 @@ def settle(context: Context, waited: list[Waiting], *, old_till_over: bool = Fal
         for item in waited:
             if item.done_s is not None and not item.right.met(answer := context.get(item.right.path)):
                 item.done_s, item.wrong = None, answer
-        if not old_till_over or all(item.over for item in waited):
+        if not stale_until_expired or all(item.over for item in waited):
             return waited
         time.sleep(PAUSE_S)
 
@@ -334,7 +335,7 @@ def _found(context: Context, waited: list[Waiting], name: str = "fresh") -> Iter
 
 
 def wrong_pages(waited: Iterable[Waiting]) -> Iterator[Mismatch]:
-    """The pages that did not become right, or did not stay so."""
+    """The pages that did not become right, or did not stay right."""
     for item in waited:
         if item.done_s is None and item.wrong is not None:
             yield item.right.wrong(item.wrong, f"{item.bound_s:g} s after {item.what}")

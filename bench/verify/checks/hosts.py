@@ -1,12 +1,14 @@
-"""Which host, scheme and client the site believes it serves."""
+"""The host, scheme and client address that the site sees."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from bench.verify.browser import Browser
+from bench.verify.check import check
 from bench.verify.checks.pages import main_paths, wrong_location
-from bench.verify.suite import Context, Mismatch, check
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch
 from bench.verify.wire import Connection
 
 FOREIGN = "other.example"
@@ -15,7 +17,7 @@ OWN_SCHEME_OTHER = {"http": "https", "https": "http"}
 
 @check("unknown-host")
 def unknown_host(context: Context) -> Iterator[Mismatch]:
-    """A host the site does not serve is refused with 400, kept pages too; the right one is served after that."""
+    """An unknown host gets a 400, also for cached pages; the right host still gets its pages after that."""
     for path in [*main_paths(context), context.site.url("login")]:
         for host in (FOREIGN, f"{FOREIGN}:{context.target.port}", "bad host"):
             if (got := context.get(path, host=host).status) != 400:
@@ -27,14 +29,14 @@ def unknown_host(context: Context) -> Iterator[Mismatch]:
 
 @check("no-host")
 def no_host(context: Context) -> Iterator[Mismatch]:
-    """A request of HTTP/1.1 that names no host is refused with 400 (RFC 9112, section 3.2)."""
+    """An HTTP/1.1 request without a Host header gets a 400 (RFC 9112, section 3.2)."""
     home = context.site.url("home")
     if (got := context.get(home, host=None).status) != 400:
         yield Mismatch(f"GET {home} without a Host header: status 400", f"status {got}")
 
 
 def forged_headers(context: Context) -> list[dict[str, str]]:
-    """What a client may send to pass for somebody else, one forgery each."""
+    """Headers with which a client may pretend to be another one, or to have asked another host."""
     scheme = OWN_SCHEME_OTHER[context.target.scheme]
     return [
         {"X-Forwarded-Proto": scheme},
@@ -62,7 +64,7 @@ def forged_headers(context: Context) -> list[dict[str, str]]:
 
 @check("forged-headers")
 def forged_headers_not_believed(context: Context) -> Iterator[Mismatch]:
-    """Forged X-Forwarded-* and the like change neither a redirect nor what a form's origin must be."""
+    """Forged X-Forwarded-* and similar headers change neither a redirect nor the origin that forms need."""
     posts, login = context.site.url("posts"), context.site.url("login")
     visitor = Browser(context.target)
     token = visitor.token(login) or ""
@@ -70,7 +72,7 @@ def forged_headers_not_believed(context: Context) -> Iterator[Mismatch]:
         what = ", ".join(f"{name}: {value}" for name, value in forged.items())
         redirect = context.get(posts.rstrip("/"), forged)
         yield from wrong_location(context, f"GET {posts.rstrip('/')} with {what}", redirect, posts)
-        # A form without a password is answered with the form again, unless another origin is believed in.
+        # A form without a password gets the form again, unless the site believes in another origin.
         form = visitor.post(login, {"csrfmiddlewaretoken": token, "username": "forged", "password": ""}, forged)
         if form.status != 200:
             yield Mismatch(f"POST {login} with {what}: status 200", f"status {form.status}")
@@ -78,7 +80,7 @@ def forged_headers_not_believed(context: Context) -> Iterator[Mismatch]:
 
 @check("forged-names")
 def forged_names(context: Context) -> Iterator[Mismatch]:
-    """A header spelt with underscores never passes for the server's own variable of that name."""
+    """A header name with underscores never overwrites the server's own variable of that name."""
     posts = context.site.url("posts")
     for forged in ({"X_Forwarded_Proto": "https"}, {"X_Forwarded_Host": FOREIGN}, {"SCRIPT_NAME": "/forged"}):
         with Connection(context.target) as connection:

@@ -1,4 +1,4 @@
-"""What a worker says of itself: which Python it is, who it runs as, and the client as the site sees it."""
+"""Look inside a worker: its Python, its user, and the client as the site sees it."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
+from bench.verify.check import check
 from bench.verify.checks.hosts import forged_headers
-from bench.verify.outcome import NotAsked
-from bench.verify.suite import Context, Mismatch, check
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch, NotTried
 
 PROBE = "/probe/inside"
 CLIENT = "127.0.0.1"
 HERE = ("127.0.0.1", "localhost")
 
 
-def _inside(context: Context, headers: dict[str, str] | None = None) -> dict | Mismatch:
+def _inside(context: Context, headers: dict[str, str] | None = None) -> dict[str, Any] | Mismatch:
     answer = context.get(PROBE, headers or {})
     if answer.status != 200:
         return Mismatch(f"GET {PROBE}: status 200 (a site started with BENCHAPP_PROBES=1)", f"status {answer.status}")
-    return json.loads(answer.body)
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
 
 
 @check("interpreter")
 def interpreter(context: Context) -> Iterator[Mismatch]:
-    """A worker runs the very Python and packages of the virtual environment, and not as root unless asked to."""
-    if not context.site.known:
-        raise NotAsked("which Python should run it is not known: give --database, if it is this checkout's")
+    """A worker runs the Python and packages of the virtual environment, and not as root unless asked to."""
+    if not context.site.has_database:
+        raise NotTried("its Python is not known: give --database, if the site runs from this checkout")
     found = _inside(context)
     if isinstance(found, Mismatch):
         yield found
@@ -44,7 +47,7 @@ def interpreter(context: Context) -> Iterator[Mismatch]:
 
 @check("client")
 def client(context: Context) -> Iterator[Mismatch]:
-    """The client's address, the scheme, host and port are what the client used, whatever it claims in headers."""
+    """The site sees the client's real address, scheme, host and port, whatever the client claims in headers."""
     target = context.target
     own = {
         "client": CLIENT,
@@ -53,7 +56,7 @@ def client(context: Context) -> Iterator[Mismatch]:
         "port": str(target.port),
     }
     if target.host not in HERE:
-        # Which address the client has there is not known here.
+        # The client's address as seen from there is not known here.
         del own["client"]
     for forged in ({}, *forged_headers(context)):
         how = "".join(f", with {name}: {value}" for name, value in forged.items())

@@ -1,17 +1,18 @@
-"""Names that no person gives to a page: they break nothing, read no other file, and share no entry."""
+"""Odd names in URLs: they break nothing, read no other file, and share no cache entry."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 
+from bench.verify.check import check
 from bench.verify.checks.paths import SECRETS
-from bench.verify.outcome import Finding
-from bench.verify.probes import PAST_THE_LAYER, must_have_probes, shown
-from bench.verify.suite import Context, Mismatch, check
+from bench.verify.context import Context
+from bench.verify.finding import Finding, Mismatch
+from bench.verify.hits import BYPASS, paragraphs, require_probes
 from bench.verify.wire import Answer, BadAnswer
 
-# What may stand in place of the name of a page; `x` and `y` are names of plain pages that are kept.
+# Names in place of a page's name; `x` and `y` are plain cacheable pages.
 ODD = (
     "x",
     "y",
@@ -76,7 +77,7 @@ ODD = (
     "%F0%9F%98%80",
     "%E2%80%AE",
 )
-# As bytes of the request line, each beside its encoded name: what a client must encode, and some do not.
+# Bytes in the request line that a client must encode and some do not, each beside its encoded form.
 RAW = (
     b"x",
     b"x y",
@@ -109,7 +110,7 @@ RAW_ESCAPES = (
     b"/static/ /../../manage.py",
 )
 LENGTHS = (199, 200, 201, 249, 250, 251, 255, 256, 300)
-# Nothing of a layer's own can be asked for: what it writes beside the pages, nor a page under its name as a file.
+# Files of a layer that no URL may reach: those beside the pages, and a page under its file name.
 OWN_FILES = (
     "/.generation",
     "/%2egeneration",
@@ -119,7 +120,7 @@ OWN_FILES = (
     "/purged",
     "/microcache/",
 )
-# What it writes beside them in a cache, by its key, which is no path: no browser asks for it so, but anybody can.
+# Internal cache keys. They are no paths, so no browser requests them, but anybody can.
 OWN_KEYS = (b"generation", b"pages:generation")
 ESCAPES = (
     "/..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
@@ -134,19 +135,19 @@ ESCAPES = (
 
 @check("odd-names", group="names")
 def odd_names(context: Context) -> Iterator[Finding]:
-    """Each odd name gets the page of that very name, kept or not, in whatever order they are asked for; never a 500."""
-    must_have_probes(context)
+    """Each odd name gets the page of that very name, cached or not, in any order of requests; never a 500."""
+    require_probes(context)
     base = f"/probe/page/{secrets.token_hex(6)}"
     yield from _own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
 
 
 @check("long-names", group="names")
 def long_names(context: Context) -> Iterator[Finding]:
-    """Names of up to 300 characters, alike but for their end, and names of 255 bytes in UTF-8 share no entry."""
-    must_have_probes(context)
+    """Names of up to 300 characters that differ only at their end, and of 255 bytes in UTF-8, share no entry."""
+    require_probes(context)
     base = f"/probe/page/{secrets.token_hex(4)}"
     paths = [f"{base}/{'a' * (length - 1)}{end}/" for length in LENGTHS for end in "bc"]
-    # As long as a whole URL; many short names; a name that is 255 bytes long once it is decoded.
+    # A URL of 300 characters; many short names; a name that is 255 bytes long once decoded.
     paths += [f"{base}/{'a' * (300 - len(base) - 3)}{end}/" for end in "bc"]
     paths += [f"{base}/{'a/' * 120}{end}/" for end in "bc"]
     paths += [f"{base}/{'%C3%A9' * 127}{end}/" for end in "bc"]
@@ -155,9 +156,9 @@ def long_names(context: Context) -> Iterator[Finding]:
 
 @check("raw-names", group="names")
 def raw_names(context: Context) -> Iterator[Finding]:
-    """Spaces and other bytes that no client may send as they are: refused, or the page of that very name; the encoded
-    name keeps its own page, and no such path leads to another file."""
-    must_have_probes(context)
+    """A raw space or other byte that clients must encode is refused or gets the page of that very name; the encoded
+    name has its own page, and no such path leads to another file."""
+    require_probes(context)
     base = f"/probe/page/{secrets.token_hex(6)}/".encode()
     yield from _own_pages(context, [base + name + b"/" for name in RAW])
     for path in RAW_ESCAPES:
@@ -170,7 +171,7 @@ def raw_names(context: Context) -> Iterator[Finding]:
 
 @check("other-files", group="names")
 def other_files(context: Context) -> Iterator[Finding]:
-    """No path leads to a file outside the pages, nor to what a layer keeps beside them."""
+    """No path leads to a file outside the pages, nor to what a layer stores beside them."""
     for path in (*OWN_FILES, *ESCAPES):
         answer = context.get(path)
         if any(secret in answer.body for secret in SECRETS):
@@ -179,13 +180,13 @@ def other_files(context: Context) -> Iterator[Finding]:
             yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
         elif answer.status >= 500:
             yield Mismatch(f"GET {path}: status below 500", f"status {answer.status}")
-    # Servers take such a request for different things, or refuse it: so they do past the layer too.
+    # Servers differ in what they make of such a request, with and without the layer.
     yield from _own_pages(context, OWN_KEYS)
 
 
 def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Mismatch]:
-    """What is wrong unless each path is answered as it is past the layer, in one order and in the other."""
-    right = {path: _said(_answer(context, path, PAST_THE_LAYER)) for path in paths}
+    """What is wrong unless each path gets the answer it gets when it bypasses the layer, in both orders."""
+    right = {path: _summary(_answer(context, path, BYPASS)) for path in paths}
     for path, (status, _) in right.items():
         if status >= 500:
             yield Mismatch(f"GET {_short(path)}: status below 500", f"status {status}")
@@ -193,12 +194,12 @@ def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Misma
         answer = _answer(context, path)
         if answer and answer.header("X-Injected"):
             yield Mismatch(f"GET {_short(path)}: no header from the path", "X-Injected: yes")
-        if (got := _said(answer)) != right[path]:
+        if (got := _summary(answer)) != right[path]:
             yield Mismatch(f"GET {_short(path)}: {_words(*right[path])}", _words(*got))
 
 
 def _answer(context: Context, path: str | bytes, headers: Mapping[str, str] | None = None) -> Answer | None:
-    """The answer; None when there is none that can be read, with which a server may meet what is no request."""
+    """The answer; None if the server closed instead of answering, which is right for a malformed request."""
     try:
         return context.get(path, headers or {})
     except (BadAnswer, ConnectionError):
@@ -207,11 +208,11 @@ def _answer(context: Context, path: str | bytes, headers: Mapping[str, str] | No
         return None
 
 
-def _said(answer: Answer | None) -> tuple[int, str | None]:
-    """The status, 0 for none, and the path that the page shows."""
+def _summary(answer: Answer | None) -> tuple[int, str | None]:
+    """The status (0 without an answer) and the path that the page shows."""
     if answer is None:
         return 0, None
-    return answer.status, shown(answer).get("path") if answer.status == 200 else None
+    return answer.status, paragraphs(answer).get("path") if answer.status == 200 else None
 
 
 def _words(status: int, path: str | None) -> str:

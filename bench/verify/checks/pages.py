@@ -1,21 +1,21 @@
-"""Pages: their status, content, headers and what they refer to."""
+"""Pages: their status, content, headers, and the files they refer to."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
 
-from bench.verify import page, wire
-from bench.verify.probes import must_have_probes
+from bench.verify import page_parser, wire
+from bench.verify.check import check
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch
+from bench.verify.hits import MAX_TRIES, is_hit, require_probes
 from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH
-from bench.verify.suite import Context, Mismatch, check
 from bench.verify.wire import Answer, BadAnswer, Connection
 
-# Layers that keep parts of pages or nothing at all: the page itself is rendered for every request.
-KEEPS_NO_PAGES = frozenset({"fragments"})
-# With as many processes as this, each with a cache of its own, one of them is asked a second time at the latest now.
-TRIES_FOR_HIT = 33
-# What may differ between two right answers for the same page.
+# Layers that cache no whole pages: every request renders its page.
+PARTS_ONLY = frozenset({"fragments"})
+# Headers that may differ between two right answers for the same page.
 VOLATILE = frozenset(
     [
         "date",
@@ -29,8 +29,8 @@ VOLATILE = frozenset(
         "accept-ranges",
     ]
 )
-# What a page says to browsers about itself, whoever sends it.
-KEPT_HEADERS = (
+# Headers that every copy of a page must have.
+PAGE_HEADERS = (
     "Content-Type",
     "Content-Security-Policy",
     "Cross-Origin-Opener-Policy",
@@ -41,14 +41,14 @@ KEPT_HEADERS = (
     "X-Frame-Options",
     "Vary",
 )
-# A view that raises, of the site's probes.
+# A probe view that raises.
 FAILURE = "/probe/failure"
 
 
 @check("status")
 def status(context: Context) -> Iterator[Mismatch]:
-    """Every kind of URL answers with the status it has in process."""
-    context.fetch_ahead(context.site.pages)
+    """Every kind of URL answers with the status that it has when rendered in process."""
+    context.prefetch(context.site.pages)
     for path, expected in context.site.pages.items():
         got = context.first(path).status
         if got != expected.status:
@@ -57,7 +57,7 @@ def status(context: Context) -> Iterator[Mismatch]:
 
 @check("content")
 def content(context: Context) -> Iterator[Mismatch]:
-    """Every page's decompressed body and content type equal those rendered in process."""
+    """Every page has the decompressed body and the content type that were rendered in process."""
     for path, expected in context.site.pages.items():
         answer = context.first(path)
         if answer.status == expected.status and not 300 <= answer.status < 400:
@@ -66,7 +66,7 @@ def content(context: Context) -> Iterator[Mismatch]:
 
 @check("render-id")
 def render_id(context: Context) -> Iterator[Mismatch]:
-    """Every rendered page carries an X-Render-Id, no two pages the same one."""
+    """Every rendered page carries an X-Render-Id of its own."""
     known: dict[str, str] = {}
     for path, expected in context.site.pages.items():
         if not expected.is_html or 300 <= expected.status < 400:
@@ -82,10 +82,10 @@ def render_id(context: Context) -> Iterator[Mismatch]:
 
 @check("no-cookies")
 def no_cookies(context: Context) -> Iterator[Mismatch]:
-    """Anonymous pages without a form that writes set no cookie and hold no CSRF token, so that they can be kept."""
+    """Anonymous pages without a form that writes set no cookie and hold no CSRF token, so they are cacheable."""
     for path in context.site.html_paths:
         answer = context.first(path)
-        holds_token = page.read(answer.text, path).form_with("csrfmiddlewaretoken")
+        holds_token = page_parser.parse(answer.text, path).form_with("csrfmiddlewaretoken")
         if path == context.site.urls.get("login"):
             continue
         if answer.all("Set-Cookie"):
@@ -99,7 +99,7 @@ def references(context: Context) -> Iterator[Mismatch]:
     """Every page refers to one CSS, one JavaScript and one image file, which exist with the right type."""
     kinds: dict[str, str] = {}
     for path in context.site.html_paths:
-        found = page.read(context.first(path).text, path)
+        found = page_parser.parse(context.first(path).text, path)
         for what, urls in (("CSS", found.styles), ("JavaScript", found.scripts), ("image", found.images)):
             own = {url for url in urls if url.startswith("/static/")}
             if len(own) != 1:
@@ -116,27 +116,27 @@ def references(context: Context) -> Iterator[Mismatch]:
 
 @check("repeat")
 def repeat(context: Context) -> Iterator[Mismatch]:
-    """A second anonymous GET is the same page: rendered anew without a layer, byte for byte the first on a HIT."""
-    # Without a layer every page comes from the same code; what a layer keeps of each is another matter.
+    """A second anonymous GET gets the same page: without a layer a new rendering, on a hit the very same bytes."""
+    # Without a layer one code path makes all pages; a layer may cache each of them differently.
     for path in context.site.html_paths if context.layers else main_paths(context):
         first, second = context.first(path), context.get(path)
         if first.render_id and second.render_id == first.render_id:
             if not context.layers:
                 yield Mismatch(f"GET {path} twice: two renderings", f"X-Render-Id {first.render_id} twice")
             elif second.content != first.content:
-                yield Mismatch(f"GET {path} twice, a HIT: the same bytes", "other bytes with the same X-Render-Id")
+                yield Mismatch(f"GET {path} twice, a hit: the same bytes", "other bytes with the same X-Render-Id")
         else:
             yield from differences(context, path, second)
 
 
 @check("hit")
 def hit(context: Context) -> Iterator[Mismatch]:
-    """A layer that keeps pages does so: home, a list and a detail page are soon a HIT for anonymous visitors."""
-    if not set(context.layers) - KEEPS_NO_PAGES:
+    """With a layer that caches pages, home, a list and a detail page are soon hits for anonymous visitors."""
+    if not set(context.layers) - PARTS_ONLY:
         return
     for path in main_paths(context):
         answers = [context.first(path)]
-        while len(answers) < TRIES_FOR_HIT and not is_hit(answers[-1], answers[:-1]):
+        while len(answers) < MAX_TRIES and not is_hit(answers[-1], answers[:-1]):
             answers.append(context.get(path))
         if not is_hit(answers[-1], answers[:-1]):
             yield Mismatch(
@@ -144,29 +144,22 @@ def hit(context: Context) -> Iterator[Mismatch]:
             )
 
 
-def is_hit(answer: Answer, earlier: list[Answer]) -> bool:
-    """Whether an answer was kept: it has the X-Render-Id of an earlier one, or none, unlike a rendering."""
-    if answer.render_id is None:
-        return answer.status == 200
-    return any(answer.render_id == item.render_id for item in earlier)
-
-
 @check("kept-headers")
 def kept_headers(context: Context) -> Iterator[Mismatch]:
-    """A page that a layer kept has the type and the security headers of one that is rendered now."""
+    """A cached page has the content type and the security headers of a newly rendered one."""
     if not context.layers:
         return
     for path in main_paths(context):
-        kept = context.get(path)
+        cached = context.get(path)
         rendered = context.get(f"{path}?rendered={secrets.token_hex(4)}")
-        for name in KEPT_HEADERS:
-            if kept.header(name) != rendered.header(name):
-                yield Mismatch(f"GET {path}, kept: {name}: {rendered.header(name)}", f"{kept.header(name)}")
+        for name in PAGE_HEADERS:
+            if cached.header(name) != rendered.header(name):
+                yield Mismatch(f"GET {path}, a hit: {name}: {rendered.header(name)}", f"{cached.header(name)}")
 
 
 @check("encodings")
 def encodings(context: Context) -> Iterator[Mismatch]:
-    """A visitor who accepts gzip gets the same page, and a coded answer says that it varies."""
+    """A client that accepts gzip gets the same page, and a compressed answer has Vary: Accept-Encoding."""
     for path in main_paths(context):
         answer = context.get(path, {"Accept-Encoding": "gzip"})
         yield from differences(context, path, answer)
@@ -176,7 +169,7 @@ def encodings(context: Context) -> Iterator[Mismatch]:
 
 @check("not-found")
 def not_found(context: Context) -> Iterator[Mismatch]:
-    """An unknown path answers 404 with the site's own page; an unknown static file answers 404."""
+    """An unknown path gets a 404 with the site's own page; an unknown static file gets a 404."""
     answer = context.first(UNKNOWN_PATH)
     if answer.status != 404:
         yield Mismatch(f"GET {UNKNOWN_PATH}: status 404", f"status {answer.status}")
@@ -188,7 +181,7 @@ def not_found(context: Context) -> Iterator[Mismatch]:
 
 @check("out-of-range")
 def out_of_range(context: Context) -> Iterator[Mismatch]:
-    """A page beyond the last, page 0 and an id that is not there answer 404 with the site's own page."""
+    """A page beyond the last one, page 0 and an unknown id get a 404 with the site's own page."""
     for path in BEYOND_PATHS:
         answer = context.first(path)
         if answer.status != 404:
@@ -199,8 +192,8 @@ def out_of_range(context: Context) -> Iterator[Mismatch]:
 
 @check("server-error")
 def server_error(context: Context) -> Iterator[Mismatch]:
-    """A view that fails answers 500 with the site's own page, which tells nothing of the inside; the site goes on."""
-    must_have_probes(context)
+    """A failing view answers 500 with the site's own page, without a traceback, and the site goes on."""
+    require_probes(context)
     answer = context.get(FAILURE)
     if answer.status != 500:
         yield Mismatch(f"GET {FAILURE}: status 500", f"status {answer.status}")
@@ -216,7 +209,7 @@ def server_error(context: Context) -> Iterator[Mismatch]:
 
 @check("head")
 def head(context: Context) -> Iterator[Mismatch]:
-    """HEAD answers the headers of GET and no body, and the next request on the connection is answered."""
+    """HEAD gets the headers of GET and no body, and the next request on the connection is answered."""
     for path in [*main_paths(context), UNKNOWN_PATH, "/static/small.txt"]:
         whole = context.get(path)
         with Connection(context.target) as connection:
@@ -254,14 +247,14 @@ def _head_differences(path: str, answer: Answer, whole: Answer) -> Iterator[Mism
 
 @check("conditional")
 def conditional(context: Context) -> Iterator[Mismatch]:
-    """A page that gives an ETag or Last-Modified answers 304 without a body when asked by it, 200 by another."""
+    """A page with an ETag or Last-Modified answers 304 to that validator and 200 to another."""
     for path in main_paths(context):
         yield from revalidation(context, path)
 
 
 @check("redirects")
 def redirects(context: Context) -> Iterator[Mismatch]:
-    """Redirects lead to the right path, and name no other scheme, host or port than the visitor's."""
+    """Redirects lead to the right path, with no other scheme, host or port than the visitor's."""
     posts = context.site.url("posts")
     for path, expected, location in (
         (f"{posts}page/1/", 301, posts),
@@ -293,7 +286,7 @@ def main_paths(context: Context) -> list[str]:
 
 
 def revalidation(context: Context, path: str, *, required: bool = False) -> Iterator[Mismatch]:
-    """What is wrong when `path` is asked for again by each validator it gave; none is wrong only when `required`."""
+    """What is wrong with the answers to each validator of `path`; having none is wrong only if `required`."""
     first = context.get(path)
     by = [
         (condition, first.header(validator))
@@ -313,11 +306,11 @@ def revalidation(context: Context, path: str, *, required: bool = False) -> Iter
 
 
 def differences(context: Context, path: str, answer: Answer) -> Iterator[Mismatch]:
-    """Where an answer differs from the page rendered in process."""
+    """The differences between an answer and the page rendered in process."""
     expected = context.site.pages[path]
     if answer.content_type != expected.content_type:
         yield Mismatch(f"GET {path}: Content-Type {expected.content_type}", answer.header("Content-Type") or "none")
-    right, got = page.normalised(expected.body), page.normalised(answer.text)
+    right, got = page_parser.normalised(expected.body), page_parser.normalised(answer.text)
     if got != right:
         yield Mismatch(*_first_difference(f"GET {path}", right, got))
 

@@ -1,13 +1,15 @@
-"""Paths that no person types: none leads out of the static root, none breaks the site."""
+"""Malicious and malformed paths: none leads out of the static root, none breaks the site."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.verify.suite import Context, Mismatch, check
+from bench.verify.check import check
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch
 from bench.verify.wire import Answer
 
-# Each would name a file of the project or of the machine if a server joined it to a directory as it stands.
+# Each names a file of the project or of the machine if a server joins it to a directory unchanged.
 ESCAPES = (
     "/static/../manage.py",
     "/static/../config/settings.py",
@@ -34,7 +36,7 @@ ESCAPES = (
     "/config/settings.py",
     "/.git/config",
 )
-# What the files named above hold.
+# Text of the files named above.
 SECRETS = (b"execute_from_command_line", b"INSTALLED_APPS", b"root:x:0:0", b"[core]")
 
 ODD = (
@@ -62,15 +64,15 @@ ODD = (
     b"/static/" + b"a" * 300 + b".css",
     b"/" + b"a" * 3000 + b"/",
 )
-# Not percent-encoding at all; a server that drops what it cannot read would answer another page for them.
+# Not percent-encoding at all; a server that drops the malformed part answers with another page.
 BROKEN = (b"/%", b"/%zz/", b"/posts/%", b"/static/%", b"/static/%zz.css")
-# Refused or not found, in the words of the status line.
+# Refused or not found.
 REFUSED = range(400, 500)
 
 
 @check("path-escapes")
 def path_escapes(context: Context) -> Iterator[Mismatch]:
-    """Dot segments and encoded slashes never lead out of the static root, nor to any file of the project."""
+    """Dot segments and encoded slashes never lead out of the static root, nor to a file of the project."""
     for path in ESCAPES:
         answer = context.get(path)
         if any(secret in answer.body for secret in SECRETS):
@@ -81,7 +83,7 @@ def path_escapes(context: Context) -> Iterator[Mismatch]:
 
 @check("odd-paths")
 def odd_paths(context: Context) -> Iterator[Mismatch]:
-    """Percent-encoded, non-ASCII and overlong paths are not found or refused, never a server error."""
+    """Percent-encoded, non-ASCII and overlong paths get a 4xx, never a server error."""
     for path in ODD:
         answer = context.get(path)
         shown = path[:60].decode("ascii", "backslashreplace")
@@ -93,14 +95,14 @@ def odd_paths(context: Context) -> Iterator[Mismatch]:
 
 @check("broken-escapes")
 def broken_escapes(context: Context) -> Iterator[Mismatch]:
-    """A percent sign that encodes nothing is refused or not found, never taken for another path."""
+    """A percent sign that encodes nothing gets a 4xx, never another page."""
     for path in BROKEN:
         if (got := context.get(path).status) not in REFUSED:
             yield Mismatch(f"GET {path.decode()}: status 400 to 499", f"status {got}")
 
 
 def _leads_to_refusal(context: Context, answer: Answer) -> bool:
-    """Whether it is a redirect within the site to something refused, as a tidied path may be."""
+    """Whether it redirects within the site to a path that is refused, as a normalised path may be."""
     location = (answer.header("Location") or "").removeprefix(context.target.origin)
     if not 300 <= answer.status < 400 or not location.startswith("/") or location.startswith("//"):
         return False

@@ -1,4 +1,4 @@
-"""Stampede: many clients at once for a page that nobody has asked for yet."""
+"""Stampede: many clients at once request a page that is not cached yet."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from bench.verify.laid import PAGES, PARTS, laid
-from bench.verify.outcome import Figure, Finding, Mismatch, NotAsked
-from bench.verify.rows import PROBES_OFF
-from bench.verify.suite import Context, check
+from bench.verify.check import check
+from bench.verify.context import Context
+from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.layer_facts import PAGES, PARTS, layers_of
 from bench.verify.wire import Answer, Connection
+from bench.verify.writer import PROBES_OFF
 
 CLIENTS = 50
-# How long the page takes to make: long enough for all to ask meanwhile.
+# How long the page takes to render: long enough for all clients to request it meanwhile.
 SLOW_MS = 100
 CONNECT_S = 5.0
 
 
 @check("stampede", group="stampede")
 def stampede(context: Context) -> Iterator[Finding]:
-    """Of 50 clients at once for a slow page that is not there, all are answered; a layer that can has it made once."""
+    """50 clients request an uncached slow page at once: all get it, and a layer that coalesces renders it once."""
     path = f"/probe/slow/{SLOW_MS}/{secrets.token_hex(8)}/"
     answers = _at_once(context, path, CLIENTS)
     if all(answer.status == 404 for answer in answers):
-        raise NotAsked(PROBES_OFF)
+        raise NotTried(PROBES_OFF)
     wrong = [answer.status for answer in answers if answer.status != 200]
     if wrong:
         yield Mismatch(f"GET {path} by {CLIENTS} clients at once: status 200", f"status {wrong[0]} for {len(wrong)}")
@@ -35,9 +36,9 @@ def stampede(context: Context) -> Iterator[Finding]:
     renderings = len({_paragraph(answer, "render-id") for answer in answers})
     parts = len({_paragraph(answer, "part-id") for answer in answers})
     yield Figure(f"renderings_of_{CLIENTS}", renderings)
-    for keeps, what, made in ((PAGES, "rendering", renderings), (PARTS, "making of its slow part", parts)):
-        by = [layer for layer in laid(context) if layer.caches == keeps and layer.coalesces]
-        if keeps == PARTS and any(layer.caches == PARTS for layer in laid(context)):
+    for caches, what, made in ((PAGES, "rendering", renderings), (PARTS, "rendering of its slow part", parts)):
+        by = [layer for layer in layers_of(context) if layer.caches == caches and layer.coalesces]
+        if caches == PARTS and any(layer.caches == PARTS for layer in layers_of(context)):
             yield Figure(f"parts_of_{CLIENTS}", parts)
         if by and made != 1:
             how = f"{by[0].name} ({by[0].coalesces})"
@@ -45,13 +46,13 @@ def stampede(context: Context) -> Iterator[Finding]:
 
 
 def _at_once(context: Context, path: str, clients: int) -> list[Answer]:
-    """The answers to so many clients who are all connected before the first of them asks."""
+    """The answers to clients that are all connected before the first of them sends its request."""
     barrier = threading.Barrier(clients, timeout=CONNECT_S)
 
     def ask(_: int) -> Answer:
         try:
             with Connection(context.target) as connection:
-                # On a machine so busy that one cannot connect in time, the others ask without that one.
+                # On a busy machine one may not connect in time; the others then go on without it.
                 with contextlib.suppress(threading.BrokenBarrierError):
                     barrier.wait()
                 return connection.exchange("GET", path)

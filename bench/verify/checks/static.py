@@ -1,4 +1,4 @@
-"""Static files, whoever serves them."""
+"""Static files, from whichever server of the chain."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.verify import page
+from bench.verify import page_parser
+from bench.verify.check import check
 from bench.verify.checks.pages import revalidation
-from bench.verify.suite import Context, Mismatch, check
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch
 
 SMALL, LARGE = "small.txt", "large.txt"
 SMALL_BYTES = 99
@@ -19,7 +21,7 @@ _HASHED = re.compile(r"\.[0-9a-f]{8,}(\.[^./]+)$")
 
 @check("static-files")
 def static_files(context: Context) -> Iterator[Mismatch]:
-    """small.txt (99 bytes) and large.txt (1.5 MB) are served whole, as text, with their length."""
+    """small.txt (99 bytes) and large.txt (1.5 MB) arrive whole, as text, with their length."""
     for name, sizes in ((SMALL, [SMALL_BYTES]), (LARGE, LARGE_BYTES)):
         path, source = f"/static/{name}", _source(context, name)
         answer = context.first(path)
@@ -37,11 +39,11 @@ def static_files(context: Context) -> Iterator[Mismatch]:
 
 @check("static-content")
 def static_content(context: Context) -> Iterator[Mismatch]:
-    """The files a page refers to are those of the project, style sheets compressed for who accepts gzip."""
+    """The files that pages refer to are the project's, and style sheets are compressed for clients of gzip."""
     for path in _referred(context):
         answer = context.first(path)
         source = _source(context, _HASHED.sub(r"\1", path.removeprefix("/static/")))
-        # Collecting static files rewrites the addresses inside style sheets.
+        # collectstatic rewrites the addresses inside style sheets.
         if source is not None and not path.endswith(".css") and answer.body != source:
             yield Mismatch(f"GET {path}: the {len(source)} bytes of the project's file", f"{len(answer.body)} bytes")
         coded = context.get(path, {"Accept-Encoding": "gzip"})
@@ -55,7 +57,7 @@ def static_content(context: Context) -> Iterator[Mismatch]:
 
 @check("static-lifetime")
 def static_lifetime(context: Context) -> Iterator[Mismatch]:
-    """Hashed names may be kept for a year and more and never change; other names are asked for again."""
+    """Files with hashed names are cacheable for a year and immutable; others must be revalidated."""
     for path in _referred(context):
         if not _HASHED.search(path):
             yield Mismatch("a hashed name in pages, such as style.0123456789ab.css", path)
@@ -65,18 +67,18 @@ def static_lifetime(context: Context) -> Iterator[Mismatch]:
             yield Mismatch(f"GET {path}: Cache-Control max-age of a year or more, public, immutable", given)
     given = context.first(f"/static/{SMALL}").header("Cache-Control") or ""
     if "immutable" in given or (_max_age(given) or 0) >= YEAR_S:
-        yield Mismatch(f"GET /static/{SMALL}, a name without a hash: no lasting Cache-Control", given)
+        yield Mismatch(f"GET /static/{SMALL}, a name without a hash: a short Cache-Control", given)
 
 
 @check("static-conditional")
 def static_conditional(context: Context) -> Iterator[Mismatch]:
-    """A static file gives a validator and answers 304 when asked by it."""
+    """A static file has a validator and answers 304 to it."""
     yield from revalidation(context, f"/static/{SMALL}", required=True)
 
 
 @check("static-range")
 def static_range(context: Context) -> Iterator[Mismatch]:
-    """A part of a static file is that part (206), and one beyond its end is refused (416)."""
+    """A range of a static file gets that part (206), and one beyond its end a 416."""
     path = f"/static/{LARGE}"
     whole = context.first(path).body
     for asked, part in (("bytes=0-98", whole[:99]), ("bytes=1000-1999", whole[1000:2000]), ("bytes=-99", whole[-99:])):
@@ -95,12 +97,12 @@ def static_range(context: Context) -> Iterator[Mismatch]:
 
 def _referred(context: Context) -> list[str]:
     """The static files that the home page refers to."""
-    found = page.read(context.first(context.site.url("home")).text)
+    found = page_parser.parse(context.first(context.site.url("home")).text)
     return [url for url in [*found.styles, *found.scripts, *found.images] if url.startswith("/static/")]
 
 
 def _source(context: Context, name: str) -> bytes | None:
-    """The project's own file of that name, or None when the name is not one of its files."""
+    """The content of the project's file of that name, or None when there is no such file."""
     path = Path(context.site.static, name)
     return path.read_bytes() if path.is_file() and context.site.static in path.parents else None
 

@@ -1,4 +1,4 @@
-"""What the web sends to a site all day: cookies that mean nothing to it, made-up query strings and hosts."""
+"""Noise of the web: unrelated cookies, made-up query strings and made-up hosts."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 
 from bench.verify import wire
-from bench.verify.outcome import Figure, Finding
-from bench.verify.probes import PAST_THE_LAYER, TRIES, fresh, is_kept, must_have_probes, rendering, several, shown
-from bench.verify.suite import Context, Mismatch, check
+from bench.verify.check import check
+from bench.verify.context import Context
+from bench.verify.finding import Figure, Finding, Mismatch
+from bench.verify.hits import BYPASS, MAX_TRIES, is_hit, new_path, paragraphs, render_id, repeat, require_probes
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 VISITORS = 24
 FLOOD = 1000
 CLIENTS = 4
-# How many of those made up are asked for again, to see whether they were kept.
+# How many of the made-up URLs are requested again, to see whether they were cached.
 SAMPLE = 50
 PRIMED = 5
-# What cookies of analytics may cost of the hits that visitors without cookies have: a rendering or two more, where all
-# visitors share what is kept. Many processes with caches of their own meet a page first in each, so that their two
-# ratios are never quite the same: of those hits, this share must be left. A layer to which each cookie is a variant has
-# none.
-MAY_COST = 0.1
-LEAST_SHARE = 0.5
+# How far analytics cookies may lower the hit ratio: by a rendering or two where all visitors share one cache. Where
+# each process has its own cache, the ratios differ by chance, so half of the hits must be left. A layer that stores one
+# variant for each cookie has no hits at all.
+MAX_LOSS = 0.1
+MIN_SHARE = 0.5
 
 
 @check("hit-ratio", group="web")
 def hit_ratio(context: Context) -> Iterator[Finding]:
-    """Cookies of analytics, a new one for each visitor, cost no hits; the ratio with a CSRF cookie is reported."""
-    must_have_probes(context)
+    """Analytics cookies, new for each visitor, cost no hits; the hit ratio with a CSRF cookie is reported."""
+    require_probes(context)
     plain = _ratio(context, dict)
     analytics = _ratio(
         context, lambda: {"Cookie": f"_ga=GA1.1.{secrets.randbelow(10**9)}; _gid={secrets.token_hex(6)}"}
@@ -41,30 +41,30 @@ def hit_ratio(context: Context) -> Iterator[Finding]:
     yield Figure("hit_ratio_analytics_cookies", analytics)
     if not plain:
         yield Mismatch(f"{VISITORS} visitors without cookies: some hits", "none")
-    least = _least(plain)
-    if analytics < least:
-        what = f"{VISITORS} visitors with cookies of analytics: a hit ratio of at least {least:.2f}"
+    minimum = _minimum(plain)
+    if analytics < minimum:
+        what = f"{VISITORS} visitors with analytics cookies: a hit ratio of at least {minimum:.2f}"
         yield Mismatch(f"{what}, that without cookies being {plain:.2f}", f"{analytics:.2f}")
 
 
-def _least(plain: float) -> float:
-    """The hit ratio that cookies of analytics must leave, by that without cookies."""
-    return plain - MAY_COST if plain >= 1 - MAY_COST else LEAST_SHARE * plain
+def _minimum(plain: float) -> float:
+    """The lowest right hit ratio with analytics cookies, from the ratio without cookies."""
+    return plain - MAX_LOSS if plain >= 1 - MAX_LOSS else MIN_SHARE * plain
 
 
 def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
-    """Hits of so many visitors to a page that nobody has asked for before, of those that could be hits."""
-    path = fresh()
+    """Hits of visitors to a page that nobody has requested before, as a share of the possible hits."""
+    path = new_path()
     answers = [context.get(path, headers()) for _ in range(VISITORS)]
-    hits = sum(is_kept(answer, answers[:number]) for number, answer in enumerate(answers))
+    hits = sum(is_hit(answer, answers[:number]) for number, answer in enumerate(answers))
     return hits / (VISITORS - 1)
 
 
 @check("parameters", group="web")
 def parameters(context: Context) -> Iterator[Finding]:
-    """A query string, in whatever order, gets the answer to that very one, and the page without one stays its own."""
-    must_have_probes(context)
-    path = fresh()
+    """Each query string, in any order of parameters, gets its own page, and so does the URL without one."""
+    require_probes(context)
+    path = new_path()
     queries = [
         "",
         "a=1&b=2",
@@ -80,74 +80,76 @@ def parameters(context: Context) -> Iterator[Finding]:
         "?",
     ]
     urls = [f"{path}?{query}" if query else path for query in queries]
-    # A server may tidy a query string before the application sees it; it does so past the layer too.
-    right = {url: shown(context.get(url, PAST_THE_LAYER)).get("query") for url in urls}
+    # A server may normalise a query string before the application sees it, with and without the layer.
+    right = {url: paragraphs(context.get(url, BYPASS)).get("query") for url in urls}
     for url in [*urls, *urls]:
-        if (got := shown(context.get(url)).get("query")) != right[url]:
+        if (got := paragraphs(context.get(url)).get("query")) != right[url]:
             yield Mismatch(f"GET {url}: the page of {right[url]!r}", f"that of {got!r}")
 
 
 @check("junk-queries", group="web", thorough=True)
 def junk_queries(context: Context) -> Iterator[Finding]:
-    """1,000 made-up query strings are not kept, and what was kept before them still is."""
-    must_have_probes(context)
-    primed, path = _primed(context), fresh()
+    """1,000 made-up query strings are not cached, and evict nothing that was."""
+    require_probes(context)
+    primed, path = _primed(context), new_path()
     junk = [f"{path}?utm_source={secrets.token_hex(8)}&page={number}" for number in range(FLOOD)]
     yield from _flood(context, ((url, "") for url in junk), {200})
-    yield from _still_kept(context, primed, f"{FLOOD} query strings")
+    yield from _still_cached(context, primed, f"{FLOOD} query strings")
     sample = junk[:: FLOOD // SAMPLE]
     first = [context.get(url) for url in sample]
-    stayed = sum(is_kept(context.get(url), [answer]) for url, answer in zip(sample, first, strict=True))
+    stayed = sum(is_hit(context.get(url), [answer]) for url, answer in zip(sample, first, strict=True))
     yield Figure("junk_queries_kept_of_50", stayed)
     if stayed:
-        yield Mismatch(f"{len(sample)} of {FLOOD} made-up query strings, asked for again: none kept", f"{stayed} kept")
+        yield Mismatch(
+            f"{len(sample)} of {FLOOD} made-up query strings, requested again: none cached", f"{stayed} cached"
+        )
 
 
 @check("junk-hosts", group="web", thorough=True)
 def junk_hosts(context: Context) -> Iterator[Finding]:
-    """1,000 made-up hosts are refused, get nothing that was kept and change nothing that was; the right host in another
-    spelling, with made-up ports, makes no page of its own."""
-    must_have_probes(context)
+    """1,000 made-up hosts are refused, get no cached page and evict none; other spellings and ports of the right host
+    make no pages of their own."""
+    require_probes(context)
     primed = _primed(context)
     hosts = (f"{secrets.token_hex(4)}.example" for _ in range(FLOOD))
     yield from _flood(context, ((path, host) for path, host in zip(cycle(primed), hosts, strict=False)), {400})
-    yield from _still_kept(context, primed, f"{FLOOD} hosts")
-    yield from _spelt(context, *primed.popitem())
+    yield from _still_cached(context, primed, f"{FLOOD} hosts")
+    yield from _host_spellings(context, *primed.popitem())
 
 
-def _spelt(context: Context, path: str, known: set[str | None]) -> Iterator[Finding]:
-    """What is wrong when a page that was kept is another one under each spelling of the host that the site takes."""
+def _host_spellings(context: Context, path: str, known: set[str | None]) -> Iterator[Finding]:
+    """What is wrong when a cached page is rendered again for each spelling of the host that the site accepts."""
     host = context.target.netloc.removesuffix(f":{context.target.port}")
     hosts = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
     answers = [answer for answer in (context.get(path, host=host) for host in hosts) if answer.status == 200]
-    anew = [answer for answer in answers if rendering(answer) not in known]
-    if len(anew) > len(hosts) / 2:
-        yield Mismatch(f"GET {path} under {len(hosts)} spellings of the host: what was kept", f"{len(anew)} renderings")
+    renderings = [answer for answer in answers if render_id(answer) not in known]
+    if len(renderings) > len(hosts) / 2:
+        yield Mismatch(f"GET {path} under {len(hosts)} spellings of the host: hits", f"{len(renderings)} renderings")
 
 
 def _primed(context: Context) -> dict[str, set[str | None]]:
-    """Pages that are kept, each with its renderings, of which a process with a cache of its own has one each.
+    """Cached pages, each with its render ids: one for each process that has a cache of its own.
 
-    Raises BadAnswer when a page is not kept.
+    Raises BadAnswer when a page is not cached.
     """
     primed = {}
-    for path in (fresh() for _ in range(PRIMED)):
-        answers = several(context, path, TRIES)
-        primed[path] = set(map(rendering, answers))
+    for path in (new_path() for _ in range(PRIMED)):
+        answers = repeat(context, path, MAX_TRIES)
+        primed[path] = set(map(render_id, answers))
         if len(primed[path]) == len(answers):
-            raise BadAnswer(f"GET {path}: rendered anew each time, so it cannot be told what drives a kept page out")
+            raise BadAnswer(f"GET {path}: rendered each time, so nothing shows what evicts a cached page")
     return primed
 
 
-def _still_kept(context: Context, primed: dict[str, set[str | None]], after: str) -> Iterator[Mismatch]:
-    """What is wrong when all pages that were kept are rendered anew."""
-    gone = [path for path, known in primed.items() if rendering(context.get(path)) not in known]
+def _still_cached(context: Context, primed: dict[str, set[str | None]], after: str) -> Iterator[Mismatch]:
+    """What is wrong when all pages that were cached are rendered again."""
+    gone = [path for path, known in primed.items() if render_id(context.get(path)) not in known]
     if len(gone) == len(primed):
-        yield Mismatch(f"{len(primed)} pages, kept before {after}: not all driven out", "all are rendered anew")
+        yield Mismatch(f"{len(primed)} pages, cached before {after}: not all evicted", "all are rendered again")
 
 
 def _flood(context: Context, requests: Iterable[tuple[str, str]], statuses: set[int]) -> Iterator[Mismatch]:
-    """Send all of (URL, Host) over a few connections; what came with another status than these."""
+    """Send all of (URL, Host) over a few connections; a mismatch when another status than these came."""
     requests = list(requests)
     with ThreadPoolExecutor(CLIENTS) as pool:
         found = pool.map(lambda part: _ask(context, part), [requests[start::CLIENTS] for start in range(CLIENTS)])

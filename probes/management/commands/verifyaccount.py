@@ -1,4 +1,4 @@
-"""Create an account for a check, and remove it without a trace."""
+"""Accounts for the time of a check, and their removal without a trace."""
 
 from __future__ import annotations
 
@@ -28,47 +28,51 @@ ABANDONED = timedelta(hours=1)
 class Command(BaseCommand):
     """Creates and deletes accounts whose names begin with `verify-`, no others.
 
-    A caller that is killed leaves its account behind. So `create` stores who its caller is, and prints the other
-    accounts with their owners; the caller knows which owners are gone, and has `prune` remove their accounts.
+    A caller that is killed leaves its accounts behind. So `create` takes the caller's own identifier as the owner and
+    lists all accounts that are there with their owners; the caller has the accounts of dead owners removed by `prune`.
     """
 
-    help = "Make an ordinary account with a random name and password, or remove it with what it posted."
+    help = "Make ordinary accounts with random names and passwords, or remove them with their comments."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        create = actions.add_parser("create", help="print the new account's name and password as JSON")
-        create.add_argument("--owner", default="", metavar="TEXT", help="who makes it; any text of the caller's")
+        create = actions.add_parser("create", help="print the new accounts' names and passwords as JSON")
+        create.add_argument("--count", type=int, default=1, metavar="N", help="how many (default: 1)")
+        create.add_argument("--owner", default="", metavar="TEXT", help="an identifier of the caller")
         prune = actions.add_parser("prune", help="remove abandoned accounts with their comments")
         prune.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
-        delete = actions.add_parser("delete", help="remove the account, its sessions and its comments")
-        delete.add_argument("username", metavar="USERNAME")
+        delete = actions.add_parser("delete", help="remove accounts, their sessions and their comments")
+        delete.add_argument("username", nargs="+", metavar="USERNAME")
         delete.add_argument(
-            "--post", type=int, action="append", default=[], metavar="ID", help="a post it commented on"
+            "--post", type=int, action="append", default=[], metavar="ID", help="a post they commented on"
         )
 
     def handle(self, **options: Any) -> None:
         try:
             if options["action"] == "create":
-                self.stdout.write(json.dumps(create_account(options["owner"])))
+                self.stdout.write(json.dumps(create_accounts(options["count"], options["owner"])))
             elif options["action"] == "prune":
                 prune_accounts(options["username"])
             else:
-                delete_account(options["username"], options["post"])
+                delete_accounts(options["username"], options["post"])
         except DatabaseError as error:
             reason = str(error).strip().splitlines()[0]
             raise CommandError(f"the database cannot be used ({reason}): run ./manage.py migrate") from error
 
 
-def create_account(owner: str = "") -> dict[str, Any]:
-    """A new account without any rights beyond logging in; returns what it takes to log in.
+def create_accounts(count: int = 1, owner: str = "") -> dict[str, Any]:
+    """Make accounts without any rights beyond logging in; returns their names and passwords as `accounts`.
 
     `others` are the accounts of this command that were there before, each with its owner.
     """
     others = [{"username": user.username, "owner": user.first_name} for user in _accounts() if user.first_name]
-    username, password = f"{PREFIX}{secrets.token_hex(8)}", secrets.token_urlsafe(16)
-    get_user_model().objects.create_user(username, password=password, first_name=owner)
-    return {"username": username, "password": password, "others": others}
+    accounts = [
+        {"username": f"{PREFIX}{secrets.token_hex(8)}", "password": secrets.token_urlsafe(16)} for _ in range(count)
+    ]
+    for account in accounts:
+        get_user_model().objects.create_user(**account, first_name=owner)
+    return {"accounts": accounts, "others": others}
 
 
 def prune_accounts(usernames: Iterable[str]) -> None:
@@ -95,11 +99,14 @@ def _accounts() -> list[Any]:
     return [user for user in found if MADE_HERE.fullmatch(user.username)]
 
 
-def delete_account(username: str, posts: list[int]) -> None:
-    """Remove the account, its sessions, and the comments under its name on these posts.
+def delete_accounts(usernames: Iterable[str], posts: list[int]) -> None:
+    """Remove the accounts, their sessions, and the comments under their names on these posts."""
+    for username in usernames:
+        _delete_account(username, posts)
 
-    Only accounts of `create_account`: a typing error must not remove a person.
-    """
+
+def _delete_account(username: str, posts: list[int]) -> None:
+    # Only accounts of `create_accounts`: a typing error must not remove a person.
     if not username.startswith(PREFIX):
         raise CommandError(f"{username!r} is not an account of this command: its names begin with {PREFIX}")
     with transaction.atomic():

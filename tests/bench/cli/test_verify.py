@@ -13,13 +13,14 @@ import pytest
 
 from bench.catalog import catalog, compose
 from bench.cli import verify
-from bench.cli.line import Line
 from bench.cli.main import main
 from bench.errors import BenchError, DeploymentError
 from bench.host.ports import free_port
+from bench.measure.progress import Printer
+from bench.results.records import Outcome
 from bench.serve import deployment
-from bench.verify import Outcome, Verifier, all_checks, table, verifier
-from tests.bench.verify.verify_stub import Stub, serving
+from bench.verify import Selection, Verifier, all_checks, table, verifier
+from tests.bench.verify.fake_site import Stub, serving
 
 
 @dataclass
@@ -211,7 +212,7 @@ def test_of_a_running_site_whose_database_is_not_named_the_rest_is_verified(caps
     assert "head: no page of the site links to a post: load rows" in out
     needs = "it needs the site's database: give --database as the URL that the running site uses"
     assert f"NOT TRIED\n  target with layer none, status, login: {needs}\n" in out
-    assert "interpreter: which Python should run it is not known" in out
+    assert "interpreter: its Python is not known" in out
 
 
 def test_a_target_that_is_not_there_is_one_line(capsys):
@@ -305,9 +306,9 @@ def test_a_terminal_is_told_how_far_it_is():
     terminal, file = Terminal(), io.StringIO()
     (first, *_) = all_checks()
     for stream in (terminal, file):
-        with Line("gunicorn with layer none", stream) as line:
-            line.check(3, 48, first)
-    assert terminal.getvalue() == "\r\x1b[Kgunicorn with layer none: 3 of 48 checks, behaviour: status\r\x1b[K"
+        with Printer(stream, "gunicorn with layer none: ") as printer:
+            verify.show_check(printer)(3, 48, first)
+    assert "gunicorn with layer none: 3 of 48 checks, behaviour: status" in terminal.getvalue()
     assert file.getvalue() == ""
 
 
@@ -322,7 +323,7 @@ def test_the_checks_are_listed_with_what_each_proves(capsys):
 def test_the_site_is_asked_for_its_answers_once(deployments, monkeypatch, stub):
     asked = []
     monkeypatch.setattr(verifier, "prepare", lambda *words, **more: asked.append(words) or stub.site())
-    one = Verifier(["status"])
+    one = Verifier(Selection(("status",)))
     for name in ("gunicorn", "uwsgi"):
         with deployment.deployed(compose.must_compose(name)) as running:
             assert [item.ok for item in one.verify(running)] == [True]

@@ -8,9 +8,9 @@ import pytest
 
 from bench.errors import BenchError
 from bench.host.ports import free_port
-from bench.verify import all_checks, suite, verify_url, wire
-from bench.verify.outcome import BEHAVIOUR
-from tests.bench.verify.verify_stub import Stub, commands, serving
+from bench.verify import all_checks, suite, wire
+from bench.verify.check import BEHAVIOUR
+from tests.bench.verify.fake_site import Stub, commands, serving, verified
 
 # Check -> what a site may get wrong that it must notice. Each is a mistake of the stub.
 MISTAKES = {
@@ -86,7 +86,7 @@ def short_waits(monkeypatch):
 
 def failed(stub, url, only=(), layer="none"):
     """The outcomes of the checks that fail."""
-    outcomes = verify_url(url, stub.site(), stack="stub", layer=layer, only=only, groups=[BEHAVIOUR])
+    outcomes = verified(url, stub.site(), layer, checks=only, groups=[BEHAVIOUR])
     return [item for item in outcomes if not item.ok]
 
 
@@ -127,7 +127,7 @@ def test_kept_pages_without_their_security_headers_fail(stub, url):
     stub.reset("keeps", "kept-bare")
     outcomes = {item.check: item for item in failed(stub, url, ["hit", "kept-headers"], layer="kept")}
     assert list(outcomes) == ["kept-headers"]
-    assert outcomes["kept-headers"].expected.startswith("GET /, kept: X-Frame-Options: DENY")
+    assert outcomes["kept-headers"].expected.startswith("GET /, a hit: X-Frame-Options: DENY")
 
 
 def test_a_layer_of_fragments_alone_need_not_hit(stub, url):
@@ -138,7 +138,7 @@ def test_a_layer_of_fragments_alone_need_not_hit(stub, url):
 def test_kept_bytes_that_change_fail_the_repeat_check_under_a_layer(stub, url):
     stub.reset("keeps", "kept-other-bytes")
     (outcome,) = failed(stub, url, ["repeat"], layer="kept")
-    assert "a HIT: the same bytes" in outcome.expected
+    assert "a hit: the same bytes" in outcome.expected
 
 
 def test_a_stale_anonymous_page_is_right_only_under_a_layer_that_kept_it(stub, url):
@@ -152,10 +152,10 @@ def test_a_stale_anonymous_page_is_right_only_under_a_layer_that_kept_it(stub, u
 def test_the_account_is_removed_with_its_comment_also_after_a_failure(stub, url):
     for mistake, posts in (("", ["--post", "1"]), ("login-fails", [])):
         stub.reset(*mistake.split())
-        verify_url(url, stub.site(), stack="stub", layer="none", only=["login", "comment"])
+        verified(url, stub.site(), checks=["login", "comment"])
         made, removed = commands(stub.folder)[-2:]
         assert made[:2] == ["verifyaccount", "create"]
-        assert removed == ["verifyaccount", "delete", "verify-7f3a", *posts]
+        assert removed == ["verifyaccount", "delete", "verify-0-7f3a", *posts]
 
 
 def test_no_account_is_made_when_no_check_needs_one(stub, url):
@@ -167,20 +167,18 @@ def test_no_account_is_made_when_no_check_needs_one(stub, url):
 
 def test_a_declared_check_is_not_run_and_its_reason_is_kept(stub, url):
     stub.reset("never-304")
-    outcomes = verify_url(
-        url, stub.site(), stack="stub", layer="none", declared={"conditional": "no validators"}, only=["conditional"]
-    )
+    outcomes = verified(url, stub.site(), declared={"conditional": "no validators"}, checks=["conditional"])
     assert [(item.ok, item.declared, item.got) for item in outcomes] == [(True, "no validators", None)]
 
 
 def test_a_check_that_does_not_exist_is_named_with_those_that_do(stub, url):
     with pytest.raises(BenchError, match=r"^no check is called 'heads'; the checks are: status, content, "):
-        verify_url(url, stub.site(), stack="stub", layer="none", only=["heads"])
+        verified(url, stub.site(), checks=["heads"])
 
 
 def test_a_server_that_is_not_there_fails_every_check_and_breaks_none(stub):
     stub.reset()
-    outcomes = verify_url(f"http://127.0.0.1:{free_port()}", stub.site(), stack="stub", layer="none")
+    outcomes = verified(f"http://127.0.0.1:{free_port()}", stub.site())
     assert [item.check for item in outcomes if item.ok] == ["hit", "kept-headers"]
     assert {item.expected for item in outcomes if not item.ok and item.check == "status"} == {"a complete answer"}
 
@@ -191,6 +189,6 @@ def test_a_silent_server_is_given_up_after_the_suite_has_taken_too_long(stub, mo
     monkeypatch.setattr(wire, "TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=256) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        outcomes = verify_url(url, stub.site(), stack="stub", layer="none", only=["status", "head", "redirects"])
+        outcomes = verified(url, stub.site(), checks=["status", "head", "redirects"])
     assert not any(item.ok for item in outcomes)
     assert outcomes[-1].got == "not tried: the suite has taken 0.5 s already"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bench.verify import all_checks, verify_url, wire
+from bench.verify import all_checks, wire
 from bench.verify.checks import privacy, web
 from bench.verify.suite import LEFT_OUT
-from tests.bench.verify.verify_stub import serving
-from tests.bench.verify.written_stub import WrittenHandler, WrittenStub
+from tests.bench.verify import fake_site
+from tests.bench.verify.fake_site import serving
+from tests.bench.verify.fake_writes import WrittenHandler, WrittenStub
 
 GROUPS = ("caching", "privacy", "web", "bytes", "names")
 # Check -> what a layer may get wrong that it must notice. Each is a mistake of the stub.
@@ -65,8 +66,8 @@ def quick(monkeypatch):
 
 
 def verified(stub, url, only=(), **more):
-    groups = {"groups": GROUPS, "layer": "varnish"} | more
-    return {item.check: item for item in verify_url(url, stub.site(), stack="stub", only=only, **groups)}
+    how = {"groups": GROUPS, "layer": "varnish"} | more
+    return {item.check: item for item in fake_site.verified(url, stub.site(), checks=only, **how)}
 
 
 @pytest.mark.parametrize("manner", ["", "closes"])

@@ -33,7 +33,7 @@ elif words[0] == "renderpages":
         del pages["/posts/"]["body"]
     print(json.dumps(pages))
 elif words[1] == "create":
-    print(json.dumps({"username": "verify-1", "password": "secret"}))
+    print(json.dumps({"accounts": [{"username": "verify-1", "password": "secret"}]}))
 """
 
 
@@ -70,15 +70,15 @@ def test_the_callers_environment_does_not_reach_the_site(manage_py, monkeypatch)
 
 def test_commands_run_in_front_of_their_prefix(manage_py):
     site = prepare(None, {}, sys.executable, manage_py, prefix=("env", "PREFIXED=1"))
-    site.create_account()
+    site.create_accounts(1)
     assert asked(manage_py, "verifyaccount")[1]["PREFIXED"] == "1"
 
 
 def test_accounts_are_made_and_removed_in_the_environment_of_the_deployment(manage_py):
     site = prepare(None, {"CACHE": "none"}, sys.executable, manage_py)
-    account = site.create_account({"CACHE": "files"})
+    (account,) = site.create_accounts(1, {"CACHE": "files"})
     assert (account.username, account.password) == ("verify-1", "secret")
-    site.remove_account(account, ["7", "9"], {"CACHE": "files"})
+    site.remove_accounts([account], ["7", "9"], {"CACHE": "files"})
     words, environment = asked(manage_py, "verifyaccount")
     assert words == ["verifyaccount", "delete", "verify-1", "--post", "7", "--post", "9"]
     assert environment["CACHE"] == "files"

@@ -11,10 +11,11 @@ import pytest
 
 from bench import paths
 from bench.catalog.manifest import Layer
-from bench.verify import all_checks, verify_url, wire
+from bench.verify import all_checks, wire
 from bench.verify.checks import files, freshness, service
-from tests.bench.verify.verify_stub import serving
-from tests.bench.verify.written_stub import FakeRunning, WrittenHandler, WrittenStub
+from tests.bench.verify import fake_site
+from tests.bench.verify.fake_site import serving
+from tests.bench.verify.fake_writes import FakeRunning, WrittenHandler, WrittenStub
 
 GROUPS = ("freshness", "stampede", "files", "service", "advisories")
 # Check -> what a layer may get wrong that it must notice. Each is a mistake of the stub.
@@ -74,17 +75,17 @@ def server():
 def quick(monkeypatch):
     monkeypatch.setattr(wire, "TIMEOUT_S", 3.0)
     for module, values in (
-        (freshness, {"TOLD_S": 0.3, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
-        (files, {"READERS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
-        (service, {"CLIENTS": 2, "BEFORE_S": 0.1, "WITHOUT_S": 0.2, "BACK_S": 0.3, "TOLD_S": 0.3}),
+        (freshness, {"INVALIDATED_S": 0.3, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
+        (files, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
+        (service, {"CLIENTS": 2, "BEFORE_S": 0.1, "WITHOUT_S": 0.2, "BACK_S": 0.3, "INVALIDATED_S": 0.3}),
         (service, {"HUNG_S": 0.4, "PAGE_S": 2.0}),
     ):
         for name, value in values.items():
             monkeypatch.setattr(module, name, value)
 
 
-def deployment(stub, url, pids=None, told="a signal", services=("memory",)):
-    layer = Layer("kept", Path(), "Kept", "app", "Keeps pages.", told=told, coalesces="a lock")
+def deployment(stub, url, pids=None, invalidation="a signal", services=("memory",)):
+    layer = Layer("kept", Path(), "Kept", "app", "Caches pages.", invalidation=invalidation, coalesces="a lock")
     composition = SimpleNamespace(
         layers=(layer,),
         servers=(SimpleNamespace(name="app"),),
@@ -94,7 +95,7 @@ def deployment(stub, url, pids=None, told="a signal", services=("memory",)):
 
 
 def verified(stub, url, only, running):
-    found = verify_url(url, stub.site(), stack="stub", layer="kept", only=only, groups=GROUPS, running=running)
+    found = fake_site.verified(url, stub.site(), "kept", checks=only, groups=GROUPS, running=running)
     return {item.check: item for item in found}
 
 
@@ -126,8 +127,8 @@ def test_the_table_of_advisories_has_a_row_for_each_check_and_no_other():
 
 def test_a_layer_that_cannot_be_told_is_right_when_the_time_to_live_is_up(stub, url):
     stub.reset("not-told")
-    found = verified(stub, url, ["told-of-writes", "time-to-live"], deployment(stub, url, told=""))
-    assert found["told-of-writes"].not_tried == "kept cannot be told of a write: see time-to-live"
+    found = verified(stub, url, ["told-of-writes", "time-to-live"], deployment(stub, url, invalidation=""))
+    assert found["told-of-writes"].not_tried == "no write invalidates kept: see time-to-live"
     assert found["time-to-live"].ok
     # How old the pages got is a matter of how soon they were asked for: nothing to rely on here.
     assert {"old_p50_ms", "old_max_ms"} <= found["time-to-live"].figures.keys()
@@ -136,7 +137,7 @@ def test_a_layer_that_cannot_be_told_is_right_when_the_time_to_live_is_up(stub, 
 def test_what_cannot_be_asked_of_a_running_site_is_not_tried(stub, url):
     stub.reset("no-rows")
     names = ["told-of-writes", "time-to-live", "whole-pages", "service-stops", "service-hangs", "cve-2020-24584"]
-    found = verify_url(url, stub.site(), stack="target", layer="varnish", only=names)
+    found = fake_site.verified(url, stub.site(), "varnish", checks=names)
     assert all(item.ok and item.not_tried for item in found)
 
 

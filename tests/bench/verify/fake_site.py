@@ -19,9 +19,13 @@ import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from bench.results.records import Outcome
+from bench.verify import Selection, Subject, run_suite
 from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH, Expected, Site
+from bench.verify.wire import Target
 
 PASSWORD = "right"
 CSS, SCRIPT, IMAGE = "app.0123456789ab.css", "app.123456789abc.js", "logo.23456789abcd.svg"
@@ -43,14 +47,15 @@ TITLES = {
 }
 HOSTS = ("127.0.0.1", "localhost")
 
-# Stands in for the site's commands: it makes an account and notes what is removed.
+# Stands in for the site's commands: it makes accounts and logs each command.
 MANAGE = """
 import json, pathlib, sys
 here = pathlib.Path(__file__).parent
 with (here / "commands.log").open("a") as log:
     log.write(json.dumps(sys.argv[1:]) + chr(10))
 if sys.argv[1:3] == ["verifyaccount", "create"]:
-    print(json.dumps({"username": "verify-7f3a", "password": "right"}))
+    count = int(sys.argv[sys.argv.index("--count") + 1])
+    print(json.dumps({"accounts": [{"username": f"verify-{n}-7f3a", "password": "right"} for n in range(count)]}))
 """
 
 
@@ -537,6 +542,20 @@ def serving(stub: Stub, handler: type[Handler] = Handler):
         finally:
             server.shutdown()
             thread.join()
+
+
+def verified(
+    url: str,
+    site: Site,
+    layer: str = "none",
+    *,
+    declared: dict[str, str] | None = None,
+    running: Any = None,
+    **selection: Any,
+) -> list[Outcome]:
+    """The outcomes of the suite against the fake site."""
+    chosen = Selection(**{name: tuple(value) if name != "thorough" else value for name, value in selection.items()})
+    return run_suite(Subject(Target.parse(url), site, "stub", layer, {}, declared or {}, running), chosen)
 
 
 def commands(folder: Path) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""A site that runs already, of which only the address is known."""
+"""A site that runs already and is known only by its address (`verify --target` without --database)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.verify import page, wire
-from bench.verify.outcome import NEEDS, NotAsked
+from bench.verify import page_parser, wire
+from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.site import Account, Expected, Site
 from bench.verify.wire import BadAnswer, Target
 
 KNOWN = {"home": "/", "authors": "/authors/", "posts": "/posts/", "comments": "/comments/"}
-# Kinds of URLs that a link on the home page or on a list shows.
+# Kind of URL -> the pages on which to look for a link of that kind.
 LINKED = {
     "post": ("/", "/posts/"),
     "author": ("/", "/authors/"),
@@ -30,39 +30,39 @@ PATTERNS = {
 }
 
 
-class Unasked(Mapping):
-    """Pages that cannot be rendered in process: whoever looks is told why not."""
+class NoExpectedPages(Mapping[str, Expected]):
+    """Stands in for expected pages that cannot be rendered in process: each look-up raises NotTried."""
 
     def __getitem__(self, path: str) -> Expected:
-        raise NotAsked(NEEDS)
+        raise NotTried(NEEDS_DATABASE)
 
     def __iter__(self) -> Iterator[str]:
-        raise NotAsked(NEEDS)
+        raise NotTried(NEEDS_DATABASE)
 
     def __len__(self) -> int:
-        raise NotAsked(NEEDS)
+        raise NotTried(NEEDS_DATABASE)
 
 
-class UnknownSite(Site):
-    """A site whose database is not at hand: its pages cannot be rendered in process, no account can be made."""
+class TargetSite(Site):
+    """A site without its database: its pages cannot be rendered in process, and no account can be made."""
 
-    known = False
+    has_database = False
 
     def url(self, *kinds: str) -> str:
         found = next((self.urls[kind] for kind in kinds if kind in self.urls), None)
         if found is None:
-            raise NotAsked(f"no page of the site links to a {kinds[-1]}: load rows with ./manage.py loadfixtures")
+            raise NotTried(f"no page of the site links to a {kinds[-1]}: load rows with ./manage.py loadfixtures")
         return found
 
-    def create_account(self, env: Mapping[str, str] | None = None) -> Account:
-        raise NotAsked(NEEDS)
+    def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
+        raise NotTried(NEEDS_DATABASE)
 
     def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
-        raise NotAsked(NEEDS)
+        raise NotTried(NEEDS_DATABASE)
 
 
-def must_answer(target: Target) -> None:
-    """Raise BenchError unless something that speaks HTTP answers there."""
+def require_answer(target: Target) -> None:
+    """Raise BenchError unless a site of this project answers there."""
     try:
         answer = wire.fetch(target, "/healthz")
     except (OSError, BadAnswer) as error:
@@ -77,8 +77,8 @@ def must_answer(target: Target) -> None:
         )
 
 
-def unknown_site(target: Target, static: Path) -> UnknownSite:
-    """What can be known of the site from its pages; raises BenchError when they cannot be read."""
+def target_site(target: Target, static: Path) -> TargetSite:
+    """Learn the site's URLs from the links on its pages; raises BenchError when they cannot be read."""
     urls = {**KNOWN, "login": "/login/", "healthz": "/healthz"}
     try:
         for kind, sources in LINKED.items():
@@ -88,9 +88,9 @@ def unknown_site(target: Target, static: Path) -> UnknownSite:
         raise BenchError(f"--target {target.origin}/: {error}") from None
     if "post" in urls:
         urls["post_with_comments"] = urls["post"]
-    return UnknownSite(urls, Unasked(), static, Path("python"), Path("manage.py"))
+    return TargetSite(urls, NoExpectedPages(), static, Path("python"), Path("manage.py"))
 
 
 def _linked(target: Target, source: str, pattern: str) -> str | None:
-    links = page.read(wire.fetch(target, source).text, source).links
+    links = page_parser.parse(wire.fetch(target, source).text, source).links
     return next((link for link in links if re.fullmatch(pattern, link)), None)

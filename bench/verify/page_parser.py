@@ -1,4 +1,4 @@
-"""Reading a page: what it refers to, its forms, and what changes from one rendering to the next."""
+"""Parse a page: its links, its forms, and what differs from one rendering to the next."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _VALUE = re.compile(r"""\bvalue=(["'])[^"']*\1""")
 
 
 def normalised(text: str) -> str:
-    """The page without what is new in each rendering of it: the value of its CSRF tokens."""
+    """The page without the values of its CSRF tokens, which are new in each rendering."""
     return _TOKEN.sub(lambda match: _VALUE.sub('value="*"', match[1]), text)
 
 
 @dataclass
 class Form:
-    """A form of a page with the values a browser would send unless its user changes them.
+    """A form of a page with the values that a browser sends unless its user changes them.
 
-    texts  names of the fields a person types into
+    texts  names of the fields for typed text
     """
 
     action: str
@@ -30,7 +30,7 @@ class Form:
 
 @dataclass
 class Page:
-    """What a page refers to, in its order."""
+    """The addresses a page refers to and its forms, in document order."""
 
     styles: list[str] = field(default_factory=list)
     scripts: list[str] = field(default_factory=list)
@@ -39,16 +39,16 @@ class Page:
     forms: list[Form] = field(default_factory=list)
 
     def form(self, action_end: str) -> Form | None:
-        """The first form sent to an address that ends so, or None."""
+        """The first form whose action ends with `action_end`, or None."""
         return next((form for form in self.forms if form.action.split("?")[0].endswith(action_end)), None)
 
     def form_with(self, field_name: str) -> Form | None:
-        """The first form that has a field of that name, or None."""
+        """The first form with a field of that name, or None."""
         return next((form for form in self.forms if field_name in form.values), None)
 
 
-class _Reader(HTMLParser):
-    def __init__(self, base: str):
+class _Parser(HTMLParser):
+    def __init__(self, base: str) -> None:
         super().__init__()
         self.base = base
         self.page = Page()
@@ -102,9 +102,9 @@ class _Reader(HTMLParser):
             self.select = None
 
 
-def read(text: str, base: str = "/") -> Page:
-    """What the page at path `base` refers to."""
-    reader = _Reader(base)
-    reader.feed(text)
-    reader.close()
-    return reader.page
+def parse(text: str, base: str = "/") -> Page:
+    """Parse the page at path `base`."""
+    parser = _Parser(base)
+    parser.feed(text)
+    parser.close()
+    return parser.page

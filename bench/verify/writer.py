@@ -1,4 +1,4 @@
-"""Writes to the running site, through its probes: an author with a post, made, changed and removed again."""
+"""Write to the running site through its probes: make, change and remove an author with a post."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from bench.verify.browser import Browser
-from bench.verify.outcome import NotAsked
-from bench.verify.suite import Context
+from bench.verify.context import Context
+from bench.verify.finding import NotTried
 from bench.verify.wire import Answer, BadAnswer
 
-MAKE = "/probe/rows/"
+ROWS = "/probe/rows/"
 PROBES_OFF = "it needs the probes: start the site with BENCHAPP_PROBES=1"
 
 
@@ -20,11 +21,11 @@ PROBES_OFF = "it needs the probes: start the site with BENCHAPP_PROBES=1"
 class Row:
     """What the site's pages must say of a probe's author, as the database has it.
 
-    name            of the author; None when there is no author any more
-    title, comment  of the author's post and its newest comment; None when there is no post
-    posts, said     how many, in the words of the pages
-    totals          the sentence of the home page that counts everything
-    never           what was written and rolled back: no page may show it at any time
+    name            the author's name; None when the author is gone
+    title, comment  of the author's post and its newest comment; None when the post is gone
+    posts, said     how many posts and comments, as the pages put it
+    totals          the sentence on the home page that counts everything
+    never           what was written and rolled back: no page may ever show it
     """
 
     author: int
@@ -50,22 +51,22 @@ class Writer:
         self.removed: set[int] = set()
 
     def make(self) -> Row:
-        """A new author with one post and one comment; raises NotAsked where the site has no probes."""
-        answer = self._post(MAKE)
+        """A new author with one post and one comment; raises NotTried where the site has no probes."""
+        answer = self._post(ROWS)
         if answer.status == 404:
-            raise NotAsked(PROBES_OFF)
-        return _row(MAKE, answer)
+            raise NotTried(PROBES_OFF)
+        return _row(ROWS, answer)
 
     def write(self, row: Row, what: str) -> Row:
-        """Do `what` to the row, see probes/rows.py; the row as it is then."""
-        path = f"{MAKE}{row.author}/{what}/"
+        """Do `what` to the row, see probes/rows.py; returns the row as it is then."""
+        path = f"{ROWS}{row.author}/{what}/"
         written = _row(path, self._post(path))
         if written.name is None:
             self.removed.add(row.author)
         return written
 
     def gate(self, row: Row, what: str) -> int:
-        """`close`, `open` or only `look` at the gate of the row's gated page; how many renderings wait at it."""
+        """`close`, `open` or `look` at the gate of the row's gated page; how many renderings wait at it."""
         path = f"/probe/gate/{row.author}/{what}/"
         return int(_json(path, self._post(path))["waiting"])
 
@@ -74,8 +75,8 @@ class Writer:
 
 
 @contextlib.contextmanager
-def made(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Row]]]:
-    """So many rows that nobody else has, removed again however the block ends."""
+def new_rows(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Row]]]:
+    """New rows of the check's own, removed again however the block ends."""
     writer = Writer(context)
     rows: list[Row] = []
     try:
@@ -87,7 +88,7 @@ def made(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Row]]]
 
 
 def _remove(writer: Writer, rows: list[Row]) -> None:
-    """By the site that made them, whose layers are told of it; by the site's command when that is gone."""
+    """Delete via the site so that its layers are invalidated; fall back to manage.py removeprobes."""
     left = 0
     for row in rows:
         if row.author in writer.removed:
@@ -97,7 +98,7 @@ def _remove(writer: Writer, rows: list[Row]) -> None:
         except (BadAnswer, OSError):
             left += 1
     if left:
-        with contextlib.suppress(NotAsked):
+        with contextlib.suppress(NotTried):
             writer.context.site.remove_probes(writer.context.env)
 
 
@@ -109,7 +110,10 @@ def _row(path: str, answer: Answer) -> Row:
         raise BadAnswer(f"POST {path}: {error}") from None
 
 
-def _json(path: str, answer: Answer) -> dict:
+def _json(path: str, answer: Answer) -> dict[str, Any]:
     if answer.status != 200:
         raise BadAnswer(f"POST {path}: status {answer.status}, not 200")
-    return json.loads(answer.body)
+    found = json.loads(answer.body)
+    if not isinstance(found, dict):
+        raise BadAnswer(f"POST {path}: not a JSON object")
+    return found

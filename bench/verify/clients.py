@@ -1,4 +1,4 @@
-"""Many clients who go on asking while something happens to the site."""
+"""Clients that keep requesting pages while something happens to the site."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from bench.verify.outcome import Mismatch
-from bench.verify.suite import Context
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch
 from bench.verify.wire import Answer, BadAnswer, Closed, Connection
 
-# A Mismatch when the answer to a request of that path, sent at that time, is wrong.
-Judge = Callable[[str, float, Answer], Mismatch | None]
-SHOWN = 3
-PAUSE_S = 0.01
+# A Mismatch when the answer to a GET of that path is wrong.
+Judge = Callable[[str, Answer], Mismatch | None]
+MAX_MISMATCHES = 3
+RETRY_S = 0.01
 
 
-class Readers:
-    """Clients that ask for `paths` in turn, each on a connection that it keeps as long as the server does.
+class Clients:
+    """Clients that request `paths` in turn, each on a keep-alive connection.
 
-    forgiving  an answer that does not come whole is no mistake: the server is being killed meanwhile
-    pause_s    how long each waits between two requests
+    tolerant  an incomplete answer is no mistake: the server is being killed meanwhile
+    pause_s   how long each client waits between two requests
     """
 
     def __init__(
@@ -29,21 +29,21 @@ class Readers:
         context: Context,
         paths: Iterable[str],
         judge: Judge,
-        clients: int,
+        count: int,
         *,
-        forgiving: bool = False,
+        tolerant: bool = False,
         pause_s: float = 0.0,
     ):
-        self.context, self.paths, self.judge, self.forgiving = context, list(paths), judge, forgiving
+        self.context, self.paths, self.judge, self.tolerant = context, list(paths), judge, tolerant
         self.pause_s = pause_s
         self.wrong: list[Mismatch] = []
         self.answers = 0
         self.slowest_s = 0.0
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._read, args=(number,), daemon=True) for number in range(clients)]
+        self._threads = [threading.Thread(target=self._read, args=(number,), daemon=True) for number in range(count)]
 
-    def __enter__(self) -> Readers:
+    def __enter__(self) -> Clients:
         for thread in self._threads:
             thread.start()
         return self
@@ -58,32 +58,34 @@ class Readers:
         connection: Connection | None = None
         while not self._stop.is_set():
             path, begun = next(turn), time.monotonic()
-            kept = connection is not None
+            reused = connection is not None
             try:
                 connection = connection or Connection(self.context.target)
                 answer = connection.exchange("GET", path)
             except (BadAnswer, OSError) as error:
-                connection = _closed(connection)
-                # A server may close a connection that it has kept just as the next request arrives.
-                if not (self.forgiving or (kept and isinstance(error, (Closed, ConnectionError)))):
+                _close(connection)
+                connection = None
+                # A server may close a keep-alive connection just as the next request arrives.
+                if not (self.tolerant or (reused and isinstance(error, (Closed, ConnectionError)))):
                     self._note(begun, Mismatch(f"GET {path}: a complete answer", str(error)))
-                self._stop.wait(PAUSE_S)
+                self._stop.wait(RETRY_S)
                 continue
-            self._note(begun, self.judge(path, begun, answer))
+            self._note(begun, self.judge(path, answer))
             if not answer.keeps_open:
-                connection = _closed(connection)
+                _close(connection)
+                connection = None
             if self.pause_s:
                 self._stop.wait(self.pause_s)
-        _closed(connection)
+        _close(connection)
 
     def _note(self, begun: float, wrong: Mismatch | None) -> None:
         with self._lock:
             self.answers += 1
             self.slowest_s = max(self.slowest_s, time.monotonic() - begun)
-            if wrong and len(self.wrong) < SHOWN:
+            if wrong and len(self.wrong) < MAX_MISMATCHES:
                 self.wrong.append(wrong)
 
 
-def _closed(connection: Connection | None) -> None:
+def _close(connection: Connection | None) -> None:
     if connection:
         connection.close()

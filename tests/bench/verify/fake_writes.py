@@ -15,7 +15,7 @@ import time
 import uuid
 from pathlib import Path
 
-from tests.bench.verify.layer_stub import HTML, LayerHandler, LayerStub
+from tests.bench.verify.fake_layer import HTML, LayerHandler, LayerStub
 
 LARGE = 40_000
 GATE_S = 2.0

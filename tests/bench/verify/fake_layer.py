@@ -12,14 +12,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from probes.response_variants import CONTROLS, VARIES
-from tests.bench.verify.verify_stub import Handler, Stub
+from tests.bench.verify.fake_site import Handler, Stub
 
-# As in the stub, with a name of its own for each account.
-MANAGE = """
-import json, secrets, sys
-if sys.argv[1:3] == ["verifyaccount", "create"]:
-    print(json.dumps({"username": "verify-" + secrets.token_hex(4), "password": "right"}))
-"""
 SAYING = {
     "own-policy": {"Content-Security-Policy": "default-src 'none'"},
     "own-headers": {"Content-Language": "fr", "Link": "</>; rel=canonical"},
@@ -36,7 +30,6 @@ class LayerStub(Stub):
 
     def __init__(self, folder: Path):
         super().__init__(folder)
-        (folder / "manage.py").write_text(MANAGE)
         self.store: dict[str, tuple] = {}
 
     def reset(self, *wrong: str) -> None:

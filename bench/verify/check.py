@@ -1,0 +1,86 @@
+"""The definition of a check, its groups and its stages.
+
+A check is one small function: it takes a Context and yields a Mismatch for each wrong answer, a Figure for each
+measurement, and NotTried when this target cannot be asked. To add one, write the function in a module of
+`bench.verify.checks` under `@check("its-name")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bench.verify.context import Context
+from bench.verify.finding import Finding
+
+BEHAVIOUR = "behaviour"
+# In the order they are made and shown. `behaviour` holds for any site; a layer is put to the others too.
+GROUPS = {
+    BEHAVIOUR: "the site gives its right answers",
+    "caching": "the layer caches cacheable pages and nothing else",
+    "privacy": "no visitor sees another visitor's page",
+    "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
+    "freshness": "a write shows soon, and stale pages do not come back",
+    "stampede": "many requests at once cost few renderings",
+    "bytes": "a cached answer equals the rendered one in every byte and header",
+    "names": "odd URLs break nothing, read no other file and share no cache entry",
+    "files": "no client reads a partial page, whichever process dies meanwhile",
+    "service": "pages keep coming while the caching service is down, and hits return with it",
+    "advisories": "published faults of cache middleware and Vary stay fixed",
+}
+
+# Stages in their order. READING: the database still is what the expected answers were made from. ACCOUNT: an account
+# reads and writes. AFTER: pages may differ from the expected ones. LAYER: the account is gone, and only the check
+# itself invalidates pages.
+READING, ACCOUNT, AFTER, LAYER = "reading", "account", "after", "layer"
+STAGES = (READING, ACCOUNT, AFTER, LAYER)
+
+Run = Callable[[Context], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """The definition of one check.
+
+    run         yields what is wrong
+    title       what the check proves, in a sentence
+    group       one of GROUPS; all but `behaviour` are made only of deployments with a layer
+    stage       one of STAGES
+    background  it mostly waits, so it runs beside the others of its stage
+    thorough    it takes seconds: `run` and `verify --quick` leave it out
+    accounts    how many accounts it logs in with; see Context.member
+    """
+
+    name: str
+    run: Run
+    title: str
+    group: str = BEHAVIOUR
+    stage: str = READING
+    background: bool = False
+    thorough: bool = False
+    accounts: int = 0
+
+    def __post_init__(self) -> None:
+        if self.group not in GROUPS:
+            raise ValueError(f"check {self.name}: no group is called {self.group!r}")
+        if self.stage not in STAGES or (self.background and self.stage != READING):
+            raise ValueError(f"check {self.name}: stage {self.stage!r}, background {self.background}")
+
+
+def check(
+    name: str,
+    *,
+    group: str = BEHAVIOUR,
+    stage: str | None = None,
+    background: bool = False,
+    thorough: bool = False,
+    accounts: int = 0,
+) -> Callable[[Run], Check]:
+    """Make a Check of a function, whose docstring is its title; see Check."""
+    stage = stage or (READING if group == BEHAVIOUR else LAYER)
+
+    def define(run: Run) -> Check:
+        title = " ".join((run.__doc__ or "").split("\n\n")[0].split())
+        return Check(name, run, title, group, stage, background, thorough, accounts)
+
+    return define

@@ -1,0 +1,35 @@
+"""What a check yields: wrong answers, figures, and reasons why it was not tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Why a check is not tried on a site of which only the address is known.
+NEEDS_DATABASE = "it needs the site's database: give --database as the URL that the running site uses"
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One wrong answer: what was expected and what came."""
+
+    expected: str
+    got: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measurement that is neither right nor wrong; the unit is in its name."""
+
+    name: str
+    value: float | int | None
+
+
+class NotTried(Exception):
+    """The check cannot be made here, and why. A check yields it to say more, or raises it to end."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+Finding = Mismatch | Figure | NotTried
