@@ -219,7 +219,7 @@ def _resumed(args: argparse.Namespace, host: Host) -> Run:
     tool = _load(run.info.plan, run.environment.load_tool.name, pinned)
     paths.must_be_plain(args.resume)
     folder = Folder(args.resume)
-    with folder.held():
+    with folder.locked():
         folder.repair()
     here = _environment(run.info.cases, run.info.plan, tool, host, pinned)
     began = run.environment

@@ -638,7 +638,7 @@ def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monke
 @pytest.mark.servers
 def test_a_run_under_way_is_left_alone(unfinished):
     folder = unfinished()
-    with Folder(folder).held(), pytest.raises(BenchError, match="a run is under way in it") as error:
+    with Folder(folder).locked(), pytest.raises(BenchError, match="a run is under way in it") as error:
         resume(folder)
     assert "\n" not in str(error.value)
 
