@@ -16,7 +16,7 @@ from bench.report import csv as csv_report
 from bench.report.model import arrange
 from bench.results import records, stability, trials
 from bench.results.folder import Folder, read_info, read_run
-from bench.verify.outcome import GROUPS
+from bench.verify.check import GROUPS
 from tests.bench.report import report_folder
 from tests.bench.report.test_report import Page, cells_of
 
