@@ -1,8 +1,8 @@
-"""Authors, posts and comments, and the page index that makes any page of them as cheap as the first.
+"""Authors, posts and comments.
 
-Three fields are kept by the database itself, by the triggers of `benchapp.counted`, whatever writes the
-rows: `number`, `post_count` and `comment_count`. Code reads them and never sets them; an instance that
-was just created has to be read again (`refresh_from_db`) to know them.
+Triggers of the database (`benchapp.page_index`) keep two fields, whatever writes the rows: `post_count` and
+`comment_count`. Code reads them and never sets them; an instance that was just created has to be read again
+(`refresh_from_db`) to know them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,10 @@ class Author(models.Model):
 
 
 class Post(models.Model):
-    """An article of an author, with a number among that author's."""
+    """An article of an author."""
 
-    # No index of its own: the one under the unique constraint begins with the author.
+    # No index of its own: the one in Meta begins with the author.
     author = models.ForeignKey(Author, on_delete=models.CASCADE, related_name="posts", db_index=False)
-    number = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        editable=False,
-        help_text="From 1 in order of writing among its author's posts; set by triggers.",
-    )
     title = models.CharField(max_length=120)
     body = models.TextField()
     published = models.DateTimeField(default=timezone.now)
@@ -52,8 +46,8 @@ class Post(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        constraints = [models.UniqueConstraint(fields=["author", "number"], name="post_author_number")]
         indexes = [
+            models.Index(fields=["author", "id"], name="post_author"),
             models.Index(fields=["published"], name="post_published"),
             models.Index(fields=["views"], name="post_views"),
             models.Index(fields=["comment_count"], name="post_comment_count"),
@@ -67,12 +61,6 @@ class Comment(models.Model):
     """What a reader says of a post, with a rating; `name` is what the reader was called then."""
 
     post = models.ForeignKey(Post, on_delete=models.CASCADE, related_name="comments", db_index=False)
-    number = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        editable=False,
-        help_text="From 1 in order of writing among its post's comments; set by triggers.",
-    )
     name = models.CharField(max_length=80)
     body = models.TextField()
     created = models.DateTimeField(default=timezone.now)
@@ -81,23 +69,9 @@ class Comment(models.Model):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            models.UniqueConstraint(fields=["post", "number"], name="comment_post_number"),
             models.CheckConstraint(condition=models.Q(rating__gte=1, rating__lte=5), name="comment_rating_1_to_5"),
         ]
+        indexes = [models.Index(fields=["post", "id"], name="comment_post")]
 
     def __str__(self) -> str:
         return f"{self.name} on {self.post_id}"
-
-
-class RangeCount(models.Model):
-    """How many rows a range of keys holds: one node of the page index, see `benchapp.counted`."""
-
-    pk = models.CompositePrimaryKey("tree", "scope", "level", "bucket")
-    tree = models.SmallIntegerField()
-    scope = models.BigIntegerField()
-    level = models.SmallIntegerField()
-    bucket = models.BigIntegerField()
-    rows = models.BigIntegerField()
-
-    def __str__(self) -> str:
-        return f"tree {self.tree} scope {self.scope} level {self.level} bucket {self.bucket}: {self.rows}"

@@ -1,63 +1,34 @@
-"""Pages of the site's lists: numbered, honest and as cheap in the middle of ten million rows as at the top.
+"""Pages of the site's lists, numbered and exact.
 
 Django's own paginator counts the whole list for each page and reads every row before the page it shows
-(`LIMIT 25 OFFSET 19000000`). A page can instead be read by key, "the 25 rows from id 812,345 down", which
-an index answers at once; but that needs the key a page begins with, and with page numbers in the URL
-nobody has told it. It cannot be computed either: ids have gaps where rows were deleted.
+(`LIMIT 25 OFFSET 19000000`). The three lists of whole tables (authors, posts, comments) do without: the page
+index (`benchapp.page_index`) has the length of the list and the id that a page begins with, so a page deep in
+ten million rows costs about as much as the first. It needs the order of the list to be that of the ids; a list
+sorted or filtered otherwise would need an index of its own.
 
-It can be looked up. The key of the n-th row is an order statistic, and a tree of counts finds it: the
-database keeps, by triggers, how many rows each range of 256 keys holds, and each 256 of these ranges, and
-so on (`benchapp.counted`). From the root, subtract the counts of the ranges above the wanted row (or below
-it, if the end is nearer) until one contains it, and go on inside that one: at most 256 small rows at each
-of two levels, the few of the top level, then at most 255 index entries in the last range. The top level's
-sum is the length of the list, so the number of pages is exact, and each page holds exactly the rows that
-counting and OFFSET would have shown, whatever was deleted or inserted in between. Children of one parent
-(an author's posts, a post's comments) have trees of their own over `number`, their order of writing; the
-parent's stored count is their total.
+The children of one parent (an author's posts, a post's comments) are few beside a whole table. Django's
+paginator walks along the index on (parent, id), and the parent's stored count spares it the COUNT.
 
-What it costs: three small updates, some tens of microseconds, on each insert and delete, which in PostgreSQL
-make writers of the same table wait for each other until they commit. What it needs: list order must be
-that of the counted key, so a list sorted or filtered otherwise would need a tree of its own.
-
-`BENCHAPP_PAGINATION=offset` brings Django's paginator back, for comparison.
+`BENCHAPP_PAGINATION=offset` uses Django's paginator everywhere, for comparison.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.core import paginator
-from django.db import connections, router
-from django.db.models import Model, QuerySet
+from django.db import connections
+from django.db.models import Model, QuerySet, Subquery
 from django.http import Http404
 
-from benchapp import counted
+from benchapp import page_index
 from benchapp.models import Author, Comment, Post
 
 PER_PAGE = 25
 
 # No list is longer; also the largest number either database can be asked for.
 LAST_POSITION = (1 << 63) - 1
-
-
-@dataclass(frozen=True)
-class Listing:
-    """Rows in the order of a counted key."""
-
-    tree: counted.Tree
-    rows: QuerySet[Any]
-    scope: int = 0  # the parent's id
-    ascending: bool = False
-
-    @property
-    def ordered(self) -> QuerySet[Any]:
-        return self.rows.order_by(self.tree.key if self.ascending else f"-{self.tree.key}")
-
-    def starting_at(self, key: int) -> QuerySet[Any]:
-        direction = "gte" if self.ascending else "lte"
-        return self.ordered.filter(**{f"{self.tree.key}__{direction}": key})
 
 
 class Page(paginator.Page):
@@ -75,104 +46,108 @@ class Page(paginator.Page):
 
 
 class OffsetPaginator(paginator.Paginator):
-    """Django's paginator: a COUNT and an OFFSET for each page."""
+    """Django's paginator: a COUNT, unless `count` is known, and an OFFSET for each page."""
 
-    def __init__(self, listing: Listing) -> None:
-        super().__init__(listing.ordered, PER_PAGE)
+    def __init__(self, rows: QuerySet[Any], count: int | None = None) -> None:
+        super().__init__(rows, PER_PAGE)
+        if count is not None:
+            self.count = count
 
     def _get_page(self, object_list: Any, number: int, page_paginator: paginator.Paginator) -> Page:
         return Page(list(object_list), number, page_paginator)
 
 
-class CountedPaginator(paginator.Paginator):
-    """Pages read by key, the key looked up in the page index."""
+class IndexPaginator(paginator.Paginator):
+    """Pages of a whole table by descending id, found through the page index."""
 
-    # A row deleted between the look-up's questions can leave its last one without an answer.
-    ATTEMPTS = 3
-
-    def __init__(self, listing: Listing) -> None:
-        super().__init__(listing.ordered, PER_PAGE)
-        self.listing = listing
+    def __init__(self, rows: QuerySet[Any]) -> None:
+        super().__init__(rows, PER_PAGE)
 
     def page(self, number: Any) -> Page:
-        position = self.position(number)
-        listing = self.listing
-        connection = connections[listing.rows.db]
-        for _ in range(self.ATTEMPTS):
-            self.count, key = counted.locate(connection, listing.tree, listing.scope, position, listing.ascending)
-            self.__dict__.pop("num_pages", None)
-            number = self.validate_number(number)
-            if key is not None:
-                return Page(list(listing.starting_at(key)[:PER_PAGE]), number, self)
-            if self.count <= position:
-                break
-        return Page([], number, self)
-
-    @staticmethod
-    def position(number: Any) -> int:
-        """How many rows come before a page."""
-        try:
-            position = (int(number) - 1) * PER_PAGE
-        except (TypeError, ValueError):
-            raise paginator.PageNotAnInteger("That page number is not an integer") from None
-        if not 0 <= position <= LAST_POSITION:
-            raise paginator.EmptyPage("That page contains no results")
-        return position
+        """A page, and with it the length of the list at this moment."""
+        rows, model = self.object_list, self.object_list.model
+        place = page_index.locate(connections[rows.db], model._meta.db_table, _position(number))
+        self.count = place.total
+        number = self.validate_number(number)
+        if place.last_id is None:
+            return Page([], number, self)
+        # The id alone is looked for past the newer rows, then whole rows are read from there.
+        ids = model._default_manager.order_by("-id").filter(id__lte=place.last_id).values("id")
+        first = Subquery(ids[place.newer : place.newer + 1])
+        return Page(list(rows.filter(id__lte=first)[:PER_PAGE]), number, self)
 
 
-def counting() -> bool:
-    """Whether pages come from the page index, the default."""
+def _position(number: Any) -> int:
+    """How many rows come before a page."""
+    try:
+        position = (int(number) - 1) * PER_PAGE
+    except (TypeError, ValueError):
+        raise paginator.PageNotAnInteger("That page number is not an integer") from None
+    if not 0 <= position <= LAST_POSITION:
+        raise paginator.EmptyPage("That page contains no results")
+    return position
+
+
+def _indexed() -> bool:
+    """Whether the page index and the parents' stored counts are used, the default."""
     return getattr(settings, "BENCHAPP_PAGINATION", "counted") != "offset"
 
 
-def page_of(listing: Listing, number: int) -> Page:
+def _page(pages: paginator.Paginator, number: int, name: str) -> Page:
     """A page of a list, from 1; Http404 if the list has no such page."""
-    pages = CountedPaginator(listing) if counting() else OffsetPaginator(listing)
     try:
         return pages.page(number)
     except paginator.InvalidPage as error:
-        raise Http404(f"There is no page {number} of the {listing.tree.name}.") from error
+        raise Http404(f"There is no page {number} of the {name}.") from error
+
+
+def _page_of_table(rows: QuerySet[Any], number: int, name: str) -> Page:
+    paginator_class = IndexPaginator if _indexed() else OffsetPaginator
+    return _page(paginator_class(rows.order_by("-id")), number, name)
+
+
+def _page_of_children(rows: QuerySet[Any], stored_count: int, number: int, name: str) -> Page:
+    return _page(OffsetPaginator(rows, stored_count if _indexed() else None), number, name)
 
 
 def page_of_authors(number: int) -> Page:
     """Authors, the newest first."""
-    return page_of(Listing(counted.AUTHORS, Author.objects.all()), number)
+    return _page_of_table(Author.objects.all(), number, "authors")
 
 
 def page_of_posts(number: int) -> Page:
     """Posts with their authors, the newest first."""
-    return page_of(Listing(counted.POSTS, Post.objects.select_related("author")), number)
+    return _page_of_table(Post.objects.select_related("author"), number, "posts")
 
 
 def page_of_comments(number: int) -> Page:
     """Comments with their posts, the newest first."""
-    return page_of(Listing(counted.COMMENTS, Comment.objects.select_related("post")), number)
+    return _page_of_table(Comment.objects.select_related("post"), number, "comments")
 
 
 def page_of_author_posts(author: Author, number: int) -> Page:
     """Posts of an author, the newest first; each has `author` itself as its author."""
-    return page_of(Listing(counted.AUTHOR_POSTS, author.posts.all(), author.pk), number)
+    return _page_of_children(author.posts.order_by("-id"), author.post_count, number, "posts of an author")
 
 
 def page_of_post_comments(post: Post, number: int) -> Page:
     """Comments on a post, the oldest first; each has `post` itself as its post."""
-    return page_of(Listing(counted.POST_COMMENTS, post.comments.all(), post.pk, ascending=True), number)
+    return _page_of_children(post.comments.order_by("id"), post.comment_count, number, "comments on a post")
 
 
-def total(tree: counted.Tree, model: type[Model]) -> int:
-    """The length of a whole list: the page index's in a few rows, or with COUNT in mode "offset"."""
-    if counting():
-        return counted.total(connections[router.db_for_read(model)], tree)
-    return model._default_manager.count()
+def _total(model: type[Model]) -> int:
+    """The length of a whole list: from the page index, or with COUNT in mode "offset"."""
+    rows = model._default_manager.all()
+    return page_index.total(connections[rows.db], model._meta.db_table) if _indexed() else rows.count()
 
 
 def total_authors() -> int:
-    return total(counted.AUTHORS, Author)
+    return _total(Author)
 
 
 def total_posts() -> int:
-    return total(counted.POSTS, Post)
+    return _total(Post)
 
 
 def total_comments() -> int:
-    return total(counted.COMMENTS, Comment)
+    return _total(Comment)

@@ -165,7 +165,6 @@ def _page_of_comment(comment: Comment) -> int:
 
     A new comment is the last one; those that others have written since are counted off the end.
     """
-    comment.refresh_from_db(fields=["number"])
     total = Post.objects.values_list("comment_count", flat=True).get(pk=comment.post_id)
-    later = Comment.objects.filter(post=comment.post_id, number__gt=comment.number).count()
+    later = Comment.objects.filter(post=comment.post_id, id__gt=comment.pk).count()
     return (total - later - 1) // pagination.PER_PAGE + 1

@@ -1,4 +1,4 @@
-"""Authors, posts, comments and the page index."""
+"""Authors, posts and comments."""
 
 from __future__ import annotations
 
@@ -56,15 +56,6 @@ class Migration(migrations.Migration):
                         to="benchapp.author",
                     ),
                 ),
-                (
-                    "number",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        editable=False,
-                        help_text="From 1 in order of writing among its author's posts; set by triggers.",
-                        null=True,
-                    ),
-                ),
                 ("title", models.CharField(max_length=120)),
                 ("body", models.TextField()),
                 ("published", models.DateTimeField(default=django.utils.timezone.now)),
@@ -81,8 +72,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
-                "constraints": [models.UniqueConstraint(fields=("author", "number"), name="post_author_number")],
                 "indexes": [
+                    models.Index(fields=["author", "id"], name="post_author"),
                     models.Index(fields=["published"], name="post_published"),
                     models.Index(fields=["views"], name="post_views"),
                     models.Index(fields=["comment_count"], name="post_comment_count"),
@@ -105,15 +96,6 @@ class Migration(migrations.Migration):
                         to="benchapp.post",
                     ),
                 ),
-                (
-                    "number",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        editable=False,
-                        help_text="From 1 in order of writing among its post's comments; set by triggers.",
-                        null=True,
-                    ),
-                ),
                 ("name", models.CharField(max_length=80)),
                 ("body", models.TextField()),
                 ("created", models.DateTimeField(default=django.utils.timezone.now)),
@@ -129,36 +111,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
+                "indexes": [models.Index(fields=["post", "id"], name="comment_post")],
                 "constraints": [
-                    models.UniqueConstraint(fields=("post", "number"), name="comment_post_number"),
                     models.CheckConstraint(
                         condition=models.Q(("rating__gte", 1), ("rating__lte", 5)),
                         name="comment_rating_1_to_5",
                     ),
                 ],
             },
-        ),
-        migrations.CreateModel(
-            name="RangeCount",
-            fields=[
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "tree",
-                        "scope",
-                        "level",
-                        "bucket",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("tree", models.SmallIntegerField()),
-                ("scope", models.BigIntegerField()),
-                ("level", models.SmallIntegerField()),
-                ("bucket", models.BigIntegerField()),
-                ("rows", models.BigIntegerField()),
-            ],
         ),
     ]

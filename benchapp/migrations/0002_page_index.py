@@ -1,13 +1,13 @@
-"""The triggers that keep the page index, and its first count of the rows that are there."""
+"""The page index: its table of blocks, the triggers that keep it, and the first count of the rows."""
 
 from __future__ import annotations
 
 from django.db import migrations
 
-from benchapp import counted
+from benchapp import page_index
 
 
 class Migration(migrations.Migration):
     dependencies = [("benchapp", "0001_initial")]
 
-    operations = [migrations.RunPython(counted.resume, counted.pause, elidable=False)]
+    operations = [migrations.RunPython(page_index.install, page_index.remove, elidable=False)]

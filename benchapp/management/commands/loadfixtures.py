@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection, transaction
 
-from benchapp import counted
+from benchapp import page_index
 from benchapp.caching.invalidation import invalidate
 from benchapp.invalidation import all_pages
 from benchapp.management import databases
@@ -74,7 +74,7 @@ class Command(BaseCommand):
     def _inspect(self, rows: Rows, force: bool) -> list[str]:
         """Refuse what must not be loaded into; returns which tables have rows to be deleted."""
         with databases.reading() as cursor:
-            load.inspect(cursor, connection.vendor, counted)
+            load.inspect(cursor, connection.vendor, page_index)
             found = load.filled(cursor)
         if found and not force:
             load.refuse(found)
@@ -83,7 +83,7 @@ class Command(BaseCommand):
 
     def _verify(self, rows: Rows) -> None:
         with databases.reading() as cursor:
-            load.inspect(cursor, connection.vendor, counted)
+            load.inspect(cursor, connection.vendor, page_index)
             there = load.checksum(cursor, connection.vendor)
         with Stream(rows) as stream:
             for _ in stream:
@@ -113,7 +113,7 @@ class Command(BaseCommand):
             connection.ensure_connection()
             with closing(connection.connection.cursor()) as cursor:
                 try:
-                    load.replace(cursor, connection.vendor, stream, force, progress, counted, self._transaction())
+                    load.replace(cursor, connection.vendor, stream, force, progress, page_index, self._transaction())
                     invalidate(all_pages())
                     progress.task("gathering statistics")
                     load.tidy(cursor, connection.vendor)

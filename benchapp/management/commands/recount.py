@@ -8,14 +8,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, connections
 
-from benchapp import counted
+from benchapp import page_index
 
 SHOWN = 20
 
 
 class Command(BaseCommand):
     help = (
-        "Rebuild the page index (counts of rows by range of keys, numbers of children and counts on parents)"
+        "Rebuild the page index (counts of rows by block of ids and counts of children on their parents)"
         " from the rows, in one transaction: the site goes on reading, writers wait. With --check, change"
         " nothing, say what differs and exit with 1 if anything does."
     )
@@ -27,9 +27,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, check: bool, database: str, **options: Any) -> None:
         connection = connections[database]
         try:
-            wrong = counted.differences(connection)
+            wrong = page_index.differences(connection)
             if wrong and not check:
-                counted.rebuild(connection)
+                page_index.rebuild(connection)
         except (OperationalError, ProgrammingError) as error:
             reason = str(error).strip().splitlines()[0]
             raise CommandError(f"database {database}: {reason}; is it migrated (./manage.py migrate)?") from error

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, connection
 
-from benchapp import counted
+from benchapp import page_index
 from benchapp.management import databases
 from fixtures import load
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             connection.settings_dict["OPTIONS"].setdefault("connect_timeout", CONNECT_TIMEOUT_S)
         try:
             with databases.reading() as cursor:
-                load.must_fit(cursor, connection.vendor, counted)
+                load.must_fit(cursor, connection.vendor, page_index)
         except load.Refused as error:
             raise CommandError(f"{databases.name()}: {error}") from None
         except (Error, connection.Database.Error) as error:

@@ -37,17 +37,13 @@ def database():
         shutil.rmtree(folder)
 
 
-# A number once given to a comment is never given again, so these rows remember the highest.
-MEMORIES = {"benchapp_rangecount": " WHERE level > 0"}
-
-
 def content(path: Path) -> dict[str, list]:
-    """Every row of every table, without SQLite's own statistics and what numbers were given away."""
+    """Every row of every table, without SQLite's own statistics."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {
-            name: sorted(connection.execute(f'SELECT * FROM "{name}"{MEMORIES.get(name, "")}'), key=repr)
+            name: sorted(connection.execute(f'SELECT * FROM "{name}"'), key=repr)
             for name in names
             if not name.startswith("sqlite_")
         }
