@@ -67,7 +67,7 @@ def _measure(args: argparse.Namespace) -> None:
     subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
 
 
-def comparisons(run: Run, margin: float) -> Iterator[tuple[str, stats.Comparison]]:
+def comparisons(run: Run, margin: float) -> Iterator[tuple[str, stats.Ratio]]:
     """Every five rounds of a workload, the second stack against the first, with a name."""
     first, second = run.info.plan.stacks
     for workload in run.info.plan.workloads:

@@ -42,7 +42,7 @@ class Measured:
     prices: dict[bool, dict[int, float]] = field(default_factory=lambda: {True: {}, False: {}})
     shares: list[float] = field(default_factory=list)
 
-    def compared(self, figures: dict[bool, dict[int, float]]) -> stats.Comparison:
+    def compared(self, figures: dict[bool, dict[int, float]]) -> stats.Ratio:
         """Observed against not observed."""
         return stats.paired(figures[False], figures[True], LIMIT)
 

@@ -1,7 +1,8 @@
-"""Print requests/s of every case that two runs measured: medians of A and B, their ratio and a verdict on B.
+"""Compare two runs case by case: requests/s of A and B, their ratio, and a verdict on B.
 
-B is faster or slower where the whole 95 % interval of the ratio differs from 1 by more than the margin; else it is
-inconclusive. Runs of unlike environments are refused, with what differs, unless --unlike is given.
+B is faster or slower when the whole 95 % confidence interval of the ratio lies beyond the margin. Otherwise the
+comparison is inconclusive. Runs from different environments are refused, with the differences, unless --unlike is
+given.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import sys
 
 from bench.cli.options import results_folder
 from bench.errors import BenchError
-from bench.report import read_measured
 from bench.report.comparison import compare, render
+from bench.report.write import read_measured
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("before", metavar="DIR_A", type=results_folder, help="folder of a run")
     parser.add_argument("after", metavar="DIR_B", type=results_folder, help="folder of the run to compare with it")
-    parser.add_argument("--unlike", action="store_true", help="compare runs of unlike environments all the same")
+    parser.add_argument("--unlike", action="store_true", help="compare runs from different environments anyway")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -27,8 +28,8 @@ def main(args: argparse.Namespace) -> int:
     comparison = compare(read_measured(args.before), read_measured(args.after))
     if comparison.warnings and not args.unlike:
         raise BenchError(
-            f"{args.before} and {args.after} were not measured alike: {'; '.join(comparison.warnings)}; "
-            "--unlike compares them all the same"
+            f"{args.before} and {args.after} come from different environments: {'; '.join(comparison.warnings)}; "
+            "--unlike compares them anyway"
         )
     for warning in comparison.warnings:
         print(f"warning: {warning}", file=sys.stderr)

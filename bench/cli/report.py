@@ -1,7 +1,7 @@
-"""Write DIR/report.html (or .md, .csv) from the run in DIR alone and print its path as the last line.
+"""Write DIR/report.html (or .md, .csv) from the files of the run in DIR and print its path as the last line.
 
-The HTML report is one file that needs no network. Beside it stands DIR/throughput.svg, the throughput chart
-alone, on its own card, for a README.
+The HTML report is one file that needs no network. Beside it lies DIR/throughput.svg, the throughput chart alone, for a
+README.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from bench.cli.options import results_folder
-from bench.report import FORMATS, write
+from bench.report.write import FORMATS, write_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,5 +20,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write the report and print its path. Raises BenchError, in one line, when it cannot."""
-    print(write(args.directory, args.format))
+    print(write_report(args.directory, args.format))
     return 0

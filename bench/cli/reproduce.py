@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import paths, report
+from bench import paths
 from bench.catalog import catalog, compose
 from bench.cli import options, run
 from bench.errors import BenchError
@@ -18,6 +18,7 @@ from bench.measure import guards
 from bench.measure.progress import say
 from bench.measure.session import Host
 from bench.measure.trial import now
+from bench.report.write import write_report
 from bench.results import reproduction
 from bench.results.folder import RUN_FILE, read_info, read_run
 from bench.results.reproduction import Part, Reproduction
@@ -66,7 +67,7 @@ def main(args: argparse.Namespace, host: Host | None = None) -> int:
     _check_something_ran(directory, record)
     record = replace(record, finished_at=now())
     reproduction.write(directory, record)
-    print(report.write(directory))
+    print(write_report(directory))
     return max(statuses)
 
 

@@ -1,7 +1,7 @@
-"""Latencies of many requests in HDR histograms: kept with each trial, merged over trials, read for percentiles.
+"""Latencies in HDR histograms: one per trial, merged over trials, read as percentiles.
 
-Values are whole microseconds with three significant digits, up to an hour. A percentile of several trials is one of
-their merged histogram: the mean of two 99th percentiles is no 99th percentile of anything.
+Values are whole microseconds with three significant digits, up to an hour. The percentile of several trials comes from
+their merged histogram: the mean of two 99th percentiles is not a 99th percentile.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections.abc import Iterable
 
 from hdrh.histogram import HdrHistogram
 
-LONGEST_US = 3_600_000_000
+MAX_US = 3_600_000_000
 DIGITS = 3
-# A percentile with fewer samples beyond it says more about those samples than about the server.
-SAMPLES_BEYOND = 10
+# With fewer samples beyond it, a percentile describes those samples and not the server.
+MIN_SAMPLES_BEYOND = 10
 
 
 def new() -> HdrHistogram:
     """An empty histogram."""
-    return HdrHistogram(1, LONGEST_US, DIGITS)
+    return HdrHistogram(1, MAX_US, DIGITS)
 
 
 def of(counts: Iterable[tuple[int, int]]) -> HdrHistogram:
-    """A histogram of pairs of microseconds and how many requests took them."""
+    """A histogram from pairs of microseconds and number of requests."""
     histogram = new()
     for value_us, count in counts:
-        histogram.record_value(min(max(value_us, 1), LONGEST_US), count)
+        histogram.record_value(min(max(value_us, 1), MAX_US), count)
     return histogram
 
 
@@ -35,7 +35,7 @@ def encode(histogram: HdrHistogram) -> str:
 
 
 def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
-    """All trials' requests in one histogram; None when there is no trial, or one of them kept none."""
+    """The requests of all trials in one histogram; None without trials, or when a trial has no histogram."""
     total = None
     for text in encoded:
         if text is None:
@@ -47,7 +47,7 @@ def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
 
 
 def percentile_ms(histogram: HdrHistogram | None, percent: float) -> float | None:
-    """The percentile in milliseconds, or None when fewer than SAMPLES_BEYOND requests lie beyond it."""
+    """The percentile in milliseconds, or None when fewer than MIN_SAMPLES_BEYOND requests lie beyond it."""
     if histogram is None or not enough(histogram.total_count, percent):
         return None
     return histogram.get_value_at_percentile(percent) / 1000
@@ -68,5 +68,5 @@ def max_ms(histogram: HdrHistogram | None) -> float | None:
 
 
 def enough(count: int, percent: float) -> bool:
-    """Whether at least SAMPLES_BEYOND of `count` requests lie beyond the percentile."""
-    return round(count * (100 - percent) / 100, 6) >= SAMPLES_BEYOND
+    """Whether at least MIN_SAMPLES_BEYOND of `count` requests lie beyond the percentile."""
+    return round(count * (100 - percent) / 100, 6) >= MIN_SAMPLES_BEYOND

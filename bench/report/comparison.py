@@ -1,7 +1,7 @@
-"""Print requests/s of every case that two runs measured: medians of A and B, their ratio and a verdict on B.
+"""Compare two runs case by case: medians of A and B, their ratio, and a verdict on B. Pure.
 
-B is faster or slower where the whole 95 % interval of the ratio differs from 1 by more than the margin; else it is
-inconclusive. Runs of unlike environments are refused, with what differs, unless --unlike is given.
+B is faster or slower when the whole 95 % confidence interval of the ratio lies beyond the margin. Otherwise the
+comparison is inconclusive.
 """
 
 from __future__ import annotations
@@ -12,28 +12,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.figures.stats import FASTER, INCONCLUSIVE, SLOWER, Spread, spread, unpaired
-from bench.figures.stats import Comparison as Ratio
-from bench.report.model import arrange
+from bench.figures.stats import FASTER, INCONCLUSIVE, SLOWER, Ratio, Spread, spread, unpaired
+from bench.report.arrange import arrange
 from bench.report.numbers import number, one_line, plural, range_of, size, times
 from bench.report.redact import redacted
 from bench.results.folder import Run
 from bench.results.records import Environment
 
-CONFIGS_SHOWN = 3
+MAX_CONFIGS_SHOWN = 3
 MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
 
 Key = tuple[str, str, str, str, int, str]  # stack, layer, workload, size, level, database
 
 
 @dataclass(frozen=True)
-class Difference:
+class CaseComparison:
     """One case at one level in both runs."""
 
     key: Key
     before: Spread
     after: Spread
-    compared: Ratio | None
+    compared: Ratio | None  # None when a side measured nothing above zero
 
     @property
     def ratio(self) -> float | None:
@@ -42,23 +41,23 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """`faster`, `slower` or `inconclusive`, said of B."""
+        """`faster`, `slower` or `inconclusive`: B against A."""
         return self.compared.verdict if self.compared else INCONCLUSIVE
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two runs side by side."""
+class RunComparison:
+    """Two runs side by side, and what differs between their environments."""
 
-    differences: tuple[Difference, ...]
+    cases: tuple[CaseComparison, ...]
     only_before: tuple[Key, ...]
     only_after: tuple[Key, ...]
     warnings: tuple[str, ...]
     margin: float
 
 
-def compare(before: Run, after: Run) -> Comparison:
-    """What both runs measured, set side by side. Raises BenchError when they share no measured case."""
+def compare(before: Run, after: Run) -> RunComparison:
+    """The cases that both runs measured. Raises BenchError when there is none."""
     first, second = _rates(before), _rates(after)
     if not set(first) & set(second):
         # The same cases on another database are still worth comparing, with a warning.
@@ -72,8 +71,8 @@ def compare(before: Run, after: Run) -> Comparison:
             "compare runs of the same stacks, layers, workloads and levels"
         )
     margin = max(before.info.plan.margin, after.info.plan.margin)
-    return Comparison(
-        differences=tuple(_difference(key, first[key], second[key], margin) for key in shared),
+    return RunComparison(
+        cases=tuple(_case(key, first[key], second[key], margin) for key in shared),
         only_before=tuple(key for key in first if key not in second),
         only_after=tuple(key for key in second if key not in first),
         warnings=tuple(warnings(before, after)),
@@ -81,14 +80,14 @@ def compare(before: Run, after: Run) -> Comparison:
     )
 
 
-def _difference(key: Key, before: list[float], after: list[float], margin: float) -> Difference:
-    # Rounds of two runs are no pairs: nothing joins the first round of one to the first of the other.
-    return Difference(key, spread(before), spread(after), unpaired(before, after, margin))
+def _case(key: Key, before: list[float], after: list[float], margin: float) -> CaseComparison:
+    # Rounds of two runs cannot be paired: nothing connects the first round of one with the first of the other.
+    return CaseComparison(key, spread(before), spread(after), unpaired(before, after, margin))
 
 
 def _rates(run: Run) -> dict[Key, list[float]]:
-    """Case at a level -> requests/s of each round, in the order of the report. Wrong answers are left out."""
-    found = {}
+    """Case at a level -> requests/s of each round, in the order of the report, without wrong answers."""
+    found: dict[Key, list[float]] = {}
     for row in arrange(run).rows:
         if row.ranked:
             setting = row.setting
@@ -100,12 +99,12 @@ def _rates(run: Run) -> dict[Key, list[float]]:
                 setting.level,
                 setting.database,
             )
-            found[key] = [trial.requests_per_second for trial in row.ok.values()]
+            found[key] = list(row.by_round("requests_per_second").values())
     return found
 
 
 def _on_any_database(rates: dict[Key, list[float]]) -> dict[Key, list[float]]:
-    """The same without the database's name; empty when a run has one case on two databases."""
+    """The same without the database's name; empty when a run has a case on two databases."""
     renamed = {(*key[:-1], "any"): rate for key, rate in rates.items()}
     return renamed if len(renamed) == len(rates) else {}
 
@@ -114,7 +113,7 @@ def _on_any_database(rates: dict[Key, list[float]]) -> dict[Key, list[float]]:
 
 
 def warnings(before: Run, after: Run) -> Iterable[str]:
-    """One line for each thing that was not alike and that moves figures."""
+    """One line for each difference between the environments that changes figures."""
     first, second = before.environment, after.environment
     yield from _unlike("CPUs", first.cpu_model, second.cpu_model)
     yield from _unlike("cores", first.cores, second.cores)
@@ -122,18 +121,18 @@ def warnings(before: Run, after: Run) -> Iterable[str]:
         yield _line("memory sizes", size(first.memory_bytes), size(second.memory_bytes))
     yield from _unlike("operating systems", first.os, second.os)
     yield from _unlike("kernels", first.kernel, second.kernel)
-    yield from _unlike("Pythons", first.python, second.python)
+    yield from _unlike("Python versions", first.python, second.python)
     yield from _known("governors", first.governor, second.governor)
     yield from _known("limits", _pairs(first.limits), _pairs(second.limits))
-    yield from _unlike("cores kept for load, stack and services", _pairs(first.affinity), _pairs(second.affinity))
+    yield from _unlike("CPU cores of load, stack and services", _pairs(first.affinity), _pairs(second.affinity))
     yield from _unlike("load tools", _tool(first), _tool(second))
     yield from _unlike("modes", before.info.plan.mode, after.info.plan.mode)
     yield from _unlike("databases", before.info.plan.database, after.info.plan.database)
     yield from _unlike("rows in the database", before.info.plan.rows_total, after.info.plan.rows_total)
     yield from _unlike("seconds of load", before.info.plan.duration_s, after.info.plan.duration_s)
     yield from _unlike("seconds of warm-up", before.info.plan.warmup_s, after.info.plan.warmup_s)
-    yield from _unlike("changed values", _words(before.info.plan.changes), _words(after.info.plan.changes))
-    yield from _unlike("site's environments", _words(before.info.plan.env), _words(after.info.plan.env))
+    yield from _unlike("changed values", _listed(before.info.plan.changes), _listed(after.info.plan.changes))
+    yield from _unlike("project environments", _listed(before.info.plan.env), _listed(after.info.plan.env))
     yield from _versions("packages", first.packages, second.packages)
     yield from _versions("programs", first.programs, second.programs)
     yield from _known("seeds of the rows", first.rows_seed, second.rows_seed)
@@ -146,7 +145,7 @@ def _unlike(what: str, before: object, after: object) -> Iterable[str]:
 
 
 def _known(what: str, before: object, after: object) -> Iterable[str]:
-    """As `_unlike`, of what an older run did not keep."""
+    """As `_unlike`, for values that older runs did not record."""
     if before is not None and after is not None:
         yield from _unlike(what, before, after)
 
@@ -156,11 +155,11 @@ def _pairs(values: Mapping[str, object] | None) -> str | None:
 
 
 def _configs(before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
-    """Configuration files that both rendered and that differ."""
+    """Configuration files that both runs rendered and that differ."""
     unlike = [name for name in before if name in after and before[name] != after[name]]
     if unlike:
-        more = f" and {len(unlike) - CONFIGS_SHOWN} more" if len(unlike) > CONFIGS_SHOWN else ""
-        yield one_line(f"rendered configurations differ: {', '.join(unlike[:CONFIGS_SHOWN])}{more}")
+        more = f" and {len(unlike) - MAX_CONFIGS_SHOWN} more" if len(unlike) > MAX_CONFIGS_SHOWN else ""
+        yield one_line(f"rendered configurations differ: {', '.join(unlike[:MAX_CONFIGS_SHOWN])}{more}")
 
 
 def _line(what: str, before: object, after: object) -> str:
@@ -175,8 +174,8 @@ def _shown(value: object) -> str:
     return one_line(value)
 
 
-def _words(words: Sequence[str]) -> str:
-    return ", ".join(redacted(word) for word in words) or "none"
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(redacted(value) for value in values) or "none"
 
 
 def _tool(environment: Environment) -> str:
@@ -185,7 +184,7 @@ def _tool(environment: Environment) -> str:
 
 
 def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
-    """One line for all versions that differ; what only one of the runs names is not a difference."""
+    """One line for all versions that differ, of programs that both runs name."""
     unlike = [
         f"{name} {before[name]} / {after[name]}" for name in before if name in after and before[name] != after[name]
     ]
@@ -196,11 +195,11 @@ def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Itera
 # ------------------------------------------------------------------------------------------- printing
 
 
-def render(comparison: Comparison, before: Path, after: Path) -> list[str]:
+def render(comparison: RunComparison, before: Path, after: Path) -> list[str]:
     """The comparison as lines of text."""
-    differences = comparison.differences
-    varying = _varying([difference.key for difference in differences])
-    heads = ["case", "A requests/s", "range", "B requests/s", "range", "B / A", "B is"]
+    cases = comparison.cases
+    varying = _varying([item.key for item in cases])
+    heads = ["case", "A requests/s", "95 % interval", "B requests/s", "95 % interval", "B / A", "B is"]
     rows = [
         [
             _name(item.key, varying),
@@ -211,35 +210,35 @@ def render(comparison: Comparison, before: Path, after: Path) -> list[str]:
             times(item.ratio),
             item.verdict,
         ]
-        for item in differences
+        for item in cases
     ]
     lines = [f"A = {before}", f"B = {after}", "", *_table(heads, rows), ""]
-    counts = {word: sum(item.verdict == word for item in differences) for word in (FASTER, SLOWER, INCONCLUSIVE)}
+    counts = {word: sum(item.verdict == word for item in cases) for word in (FASTER, SLOWER, INCONCLUSIVE)}
     lines.append(
-        f"{plural(len(differences), 'case')} in both: B is faster in {counts[FASTER]}, slower in {counts[SLOWER]}, "
-        f"inconclusive in {counts[INCONCLUSIVE]} (chance may explain it, or it is within {comparison.margin:.0%})"
+        f"{plural(len(cases), 'case')} in both runs: B is faster in {counts[FASTER]}, slower in {counts[SLOWER]}, "
+        f"inconclusive in {counts[INCONCLUSIVE]} (within chance or the margin of {comparison.margin:.0%})"
     )
     for name, keys in (("A", comparison.only_before), ("B", comparison.only_after)):
         if keys:
             names = ", ".join(_name(key, set(range(len(key)))) for key in keys)
             lines.append(f"measured in {name} only: {names}")
-    return [*lines, "", *_real(differences, varying, comparison.margin)]
+    return [*lines, "", *_real(cases, varying, comparison.margin)]
 
 
-def _real(differences: Sequence[Difference], varying: set[int], margin: float) -> Iterable[str]:
-    """The last lines: which differences are real, the largest first."""
-    found = [item for item in differences if item.verdict != INCONCLUSIVE]
+def _real(cases: Sequence[CaseComparison], varying: set[int], margin: float) -> Iterable[str]:
+    """The last lines: the real differences, largest first."""
+    found = [(item, item.compared) for item in cases if item.compared and item.verdict != INCONCLUSIVE]
     if not found:
-        yield f"No difference is real: none exceeds both chance and the margin of {margin:.0%}."
+        yield f"No real difference: none exceeds both chance and the margin of {margin:.0%}."
         return
     yield "Real differences:"
-    for item in sorted(found, key=lambda item: -abs(math.log(item.ratio))):
-        ends = f"{times(item.compared.low)} to {times(item.compared.high)}"
-        yield f"  {_name(item.key, varying)}: B is {item.verdict}, {times(item.ratio)} ({ends})"
+    for item, ratio in sorted(found, key=lambda item: -abs(math.log(item[1].ratio))):
+        ends = f"{times(ratio.low)} to {times(ratio.high)}"
+        yield f"  {_name(item.key, varying)}: B is {item.verdict}, {times(ratio.ratio)} ({ends})"
 
 
 def _varying(keys: Sequence[Key]) -> set[int]:
-    """Parts of the key worth printing: stack, layer and workload always, the others where they differ."""
+    """Indexes of the key to print: stack, layer and workload always, the others where they differ."""
     return {0, 1, 2} | {index for index in range(3, 6) if len({key[index] for key in keys}) > 1}
 
 
@@ -248,7 +247,7 @@ def _name(key: Key, varying: set[int]) -> str:
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """Columns two blanks apart, the first and last to the left, figures to the right."""
+    """Columns two spaces apart: first and last left-aligned, figures right-aligned."""
     widths = [max(len(cells[index]) for cells in [heads, *rows]) for index in range(len(heads))]
     last = len(heads) - 1
 

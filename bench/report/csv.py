@@ -1,4 +1,4 @@
-"""The report as CSV: one line a trial, units in the header, nothing where nothing was measured."""
+"""The report as CSV: one line a trial, units in the header, empty cells where nothing was measured."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import io
 import json
 from dataclasses import fields
 
-from bench.report.model import Report, per_thousand, total
+from bench.report.model import Report, memory_per_rate, per_thousand, total
 from bench.report.numbers import one_line
 from bench.results.trials import Trial
 
-# Fields with a value for each server or service: a column each, `field:server`.
+# Fields with a value for each server or service become a column each: `field:server`.
 PER_SERVER = (
     "memory_idle_bytes",
     "memory_peak_bytes",
@@ -21,10 +21,10 @@ PER_SERVER = (
     "threads",
     "close_wait",
 )
-# What no cell can hold: samples over time, and the histogram that percentiles are merged from. trials.jsonl has both.
-LEFT_OUT = ("memory", "histogram")
-# The other fields are one cell; what is not one value is written as JSON.
-PLAIN = tuple(item.name for item in fields(Trial) if item.name not in (*PER_SERVER, *LEFT_OUT))
+# Too large for a cell; trials.jsonl has both.
+EXCLUDED = ("memory", "histogram")
+# All other fields are one cell each; lists and mappings become JSON.
+PLAIN = tuple(item.name for item in fields(Trial) if item.name not in (*PER_SERVER, *EXCLUDED))
 COMPUTED = (
     "memory_peak_bytes_total",
     "cpu_seconds_total",
@@ -54,13 +54,11 @@ def render(report: Report) -> str:
 
 def _computed(trial: Trial) -> list[float | None]:
     seconds = total(trial.cpu_seconds)
-    peak, rate = total(trial.memory_peak_bytes), trial.requests_per_second
-    per_rate = peak / rate * 1000 if peak is not None and rate else None
-    return [peak, seconds, per_thousand(seconds, trial), per_rate]
+    return [total(trial.memory_peak_bytes), seconds, per_thousand(seconds, trial), memory_per_rate(trial)]
 
 
 def cell(value: object) -> object:
-    """A value as a cell: empty for null, and no text that a spreadsheet would run as a formula."""
+    """A value as a cell: empty for null, and never text that a spreadsheet would run as a formula."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no fonts, no script to be readable."""
+"""The report as one HTML file that needs nothing else: no network, no fonts, and no script to be readable."""
 
 from __future__ import annotations
 
@@ -12,10 +12,25 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from bench.report import charts, configs, costs, findings, glossary, numbers, ratings, redact, safety, svg
-from bench.report.model import BASELINE, MEASURED, NOT_RUN, Panel, Report, Row
+from bench.report import (
+    charts,
+    conditions,
+    extra_costs,
+    findings,
+    glossary,
+    numbers,
+    pick,
+    ratings,
+    redact,
+    safety,
+    small_charts,
+    svg,
+)
+from bench.report.model import BASELINE, MEASURED, NOT_RUN, CaseRow, Panel, Report
 from bench.report.numbers import plural, printable
-from bench.report.reproduction import published
+from bench.report.rendered_configs import ConfigFile
+from bench.report.reproduction import caching
+from bench.report.reproduction import charts as published_charts
 from bench.results import reproduction
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -23,48 +38,26 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 _SAFE_PATH = re.compile(r"[\w.~+-]+(/[\w.~+-]+)*")
 
 
-def render(report: Report, files: Mapping[str, list[configs.ConfigFile]]) -> str:
+def render(report: Report, files: Mapping[str, list[ConfigFile]]) -> str:
     """The whole document. `files` are the rendered configurations to embed."""
     return document(
         "report.html.j2",
-        title=findings.summary(report),
+        title=conditions.summary(report),
         report=report,
         run=report.run,
         plan=report.run.info.plan,
-        answers=findings.answers(report),
-        summary=findings.summary(report),
-        measured=findings.measured(report),
-        timespan=findings.timespan(report),
-        caveats=findings.caveats(report),
-        machine=findings.machine(report),
-        caching=published.caching(report),
-        pick=findings.pick(report),
-        inconclusive=findings.inconclusive(report),
-        facts=findings.facts(report),
-        several_levels=len({panel.setting.level for panel in report.panels}) > 1,
-        costs=costs,
+        files=files,
+        caching=caching.beside(report),
+        pick=pick.pick(report),
         safety=safety.safety(report),
-        safety_count=safety.count,
-        signs=safety.SIGNS,
-        group_titles=safety.GROUPS,
-        ratings=ratings.rated(report),
-        formula=ratings.formula(),
-        checked_stacks=list(dict.fromkeys(stack for stack, _ in report.checks)),
-        checked_layers=list(dict.fromkeys(layer for _, layer in report.checks)),
-        wrong_checks=[check for check in report.run.checks if not check.ok],
         case_notes=case_notes(report),
-        skips=report.run.info.skips,
         not_run=[row for row in report.rows if row.outcome == NOT_RUN],
         keep_alive=_keep_alive(report),
-        command=findings.command(report),
-        files=files,
-        metrics=glossary.metrics(),
-        words=glossary.WORDS,
     )
 
 
 def document(template: str, **context: object) -> str:
-    """A whole document of a template, with its style and script inside."""
+    """A whole document from a template, with its style and script inside."""
     script = _source("report.js")
     return (
         _environment()
@@ -81,54 +74,54 @@ def document(template: str, **context: object) -> str:
 def picture(report: Report) -> str | None:
     """The throughput chart as an SVG file of its own; None when nothing was measured.
 
-    It shows the workload of the published caching benchmark where that was measured, else the first.
+    It shows the workload of the published caching benchmark when that was measured, else the first workload.
     """
     panels = [panel for panel in report.main_panels if any(row.ok for row in panel.rows)]
     if not panels:
         return None
     wanted = reproduction.benchmarks()["caching"]["workload"]
     panel = next((panel for panel in panels if panel.setting.workload == wanted), panels[0])
-    environment, plan = report.run.environment, report.run.info.plan
-    tool = environment.load_tool
-    spread = f", {plural(plan.rounds, 'round')}: median and range" if plan.rounds > 1 else ", one round"
-    fallback = " (fallback)" if tool.fallback else ""
+    heading, subheading, foot = _captions(report, panel)
     return svg.standalone(
-        charts.picture(report, panel),
+        charts.throughput_picture(report, panel),
         style=_source("chart.css"),
-        heading=f"Requests/s by stack and layer: {findings.setting_title(report, panel).replace('`', '')}",
-        subheading=f"{panel.setting.level:,} connections{spread}; load by {tool.name} {tool.version or ''}".strip()
-        + fallback,
-        foot=f"{environment.cpu_model or 'CPU not known'}, {plural(environment.cores, 'core')}, "
-        f"{numbers.size(environment.memory_bytes)}; {numbers.when(report.run.info.started_at)}"
-        + "".join(f"; {mark}" for mark in marks(panel)),
+        heading=heading,
+        subheading=subheading,
+        foot=foot,
     )
 
 
-def marks(panel: Panel) -> list[str]:
-    """What the signs behind a layer's name mean, of those that occur in a panel."""
-    found = []
-    if any(row.ok and row.failed for row in panel.rows):
-        found.append("* not every round succeeded")
-    if any(row.ok and row.wrong for row in panel.rows):
-        found.append("† gave wrong answers and is not ranked")
-    return found
+def _captions(report: Report, panel: Panel) -> tuple[str, str, str]:
+    """Heading, subheading and foot of the picture: what, under which load, on which machine and when."""
+    environment, plan = report.run.environment, report.run.info.plan
+    tool = environment.load_tool
+    rounds = f"median and range of {plan.rounds} rounds" if plan.rounds > 1 else "one round"
+    fallback = " (fallback)" if tool.fallback else ""
+    load = f"load by {tool.name} {tool.version or ''}".strip() + fallback
+    machine = f"{environment.cpu_model or 'CPU not known'}, {plural(environment.cores, 'core')}"
+    when = f"{numbers.size(environment.memory_bytes)}; {numbers.when(report.run.info.started_at)}"
+    return (
+        f"Requests/s by stack and layer: {findings.setting_title(report, panel).replace('`', '')}",
+        f"{panel.setting.load}, {rounds}; {load}",
+        "; ".join([f"{machine}, {when}", *charts.footnotes(panel)]),
+    )
 
 
 def case_notes(report: Report) -> list[tuple[str, list[str]]]:
-    """Each note of a case once, with the deployments it is about."""
+    """Each note of a case once, with the deployments it applies to."""
     found: dict[str, dict[str, None]] = {}
     for case in report.run.info.cases:
         for note in case.notes:
             found.setdefault(note, {})[f"{case.stack} with {case.layer}"] = None
-    return [(note, list(about)) for note, about in found.items()]
+    return [(note, list(deployments)) for note, deployments in found.items()]
 
 
 def _keep_alive(report: Report) -> str:
-    said = {trial.keep_alive for trial in report.run.trials if trial.status == "ok"}
-    if said == {True}:
-        return "Connections were kept alive and reused."
-    if said == {False}:
-        return "Each request opened a connection of its own."
+    used = {trial.keep_alive for trial in report.run.trials if trial.status == "ok"}
+    if used == {True}:
+        return "Clients use keep-alive connections."
+    if used == {False}:
+        return "Each request opens a new connection."
     return ""
 
 
@@ -158,15 +151,20 @@ def _environment() -> Environment:
         "cell": cell,
     }
     environment.globals |= {
-        "chart": svg,
-        "drawings": charts,
-        "marks": marks,
-        "redact": redact,
+        "charts": charts,
+        "conditions": conditions,
+        "extra_costs": extra_costs,
+        "findings": findings,
+        "glossary": glossary,
         "numbers": numbers,
-        "panel_title": findings.setting_title,
-        "answers_of": findings.answers,
-        "measured_of": findings.measured,
-        "command_of": findings.command,
+        "published_charts": published_charts,
+        "ratings": ratings,
+        "redact": redact,
+        "small_charts": small_charts,
+        "svg": svg,
+        "check_groups": safety.GROUPS,
+        "check_signs": safety.SIGNS,
+        "count_checks": safety.count,
         "BASELINE": BASELINE,
         "MEASURED": MEASURED,
         "NOT_MEASURED": numbers.NOT_MEASURED,
@@ -175,7 +173,7 @@ def _environment() -> Environment:
 
 
 def _finalize(value: object) -> object:
-    """Every text that reaches the page, without characters that no page may hold."""
+    """Replace unsafe characters in every text that reaches the page."""
     return value if isinstance(value, Markup) else printable(value) if isinstance(value, str) else value
 
 
@@ -184,9 +182,9 @@ def _source(name: str) -> str:
 
 
 def code(text: str) -> Markup:
-    """Escaped text in which what stands between backticks is code."""
+    """Escaped text; names between backticks become code."""
     parts = printable(text).split("`")
-    if len(parts) % 2 == 0:  # an odd backtick is not a pair: it stays as it is
+    if len(parts) % 2 == 0:  # an odd backtick is no pair: it stays as it is
         parts[-2:] = ["`".join(parts[-2:])]
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)
@@ -194,15 +192,15 @@ def code(text: str) -> Markup:
 
 
 def log_link(path: str) -> Markup:
-    """A path inside the run's folder as a link beside the report; any other path as text only."""
+    """A path inside the run's folder as a link; any other path as text."""
     text = Markup("<code>{}</code>").format(printable(path))
     if not _SAFE_PATH.fullmatch(path) or ".." in path.split("/"):
         return text
     return Markup('<a href="{}">{}</a>').format(quote(path), text)
 
 
-def cell(row: Row, field: str) -> Markup:
-    """A table cell with the median of a field: its range on hover, `not measured` in words, a dash unmeasured."""
+def cell(row: CaseRow, field: str) -> Markup:
+    """A table cell with the median of a field and its range as a tooltip; a dash for a row without figures."""
     figure = getattr(row, field) if hasattr(row, field) else row.figure(field)
     show = numbers.mebibytes if field == "memory_total" else numbers.number
     if row.outcome != MEASURED:

@@ -1,12 +1,12 @@
-"""The report as Markdown, fit for pasting into an issue: the same figures in tables."""
+"""The report as Markdown, for pasting into an issue: the same figures in tables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-from bench.report import costs, findings, ratings, safety
-from bench.report.model import BASELINE, MEASURED, Panel, Report, Row
+from bench.report import conditions, extra_costs, findings, pick, ratings, safety
+from bench.report.model import BASELINE, MEASURED, CaseRow, Failure, Panel, Report
 from bench.report.numbers import (
     DASH,
     TIMES,
@@ -19,7 +19,7 @@ from bench.report.numbers import (
     times,
     whole,
 )
-from bench.report.reproduction import published
+from bench.report.reproduction import caching
 
 HEADS = (
     "stack",
@@ -35,7 +35,7 @@ HEADS = (
     "max ms",
     "errors",
     "memory MiB",
-    "MiB / 1,000/s",
+    "MiB / 1,000 requests/s",
     "CPU s / 1,000",
 )
 
@@ -43,20 +43,24 @@ HEADS = (
 def render(report: Report) -> str:
     """The whole document as text."""
     blocks = [
-        f"# {findings.summary(report)}",
-        f"{findings.measured(report)}. {findings.timespan(report)}.",
-        _list(f"{name}: {plain(value)}" for name, value in findings.machine(report)),
-        " ".join(map(sentence, findings.pick(report))),
+        f"# {conditions.summary(report)}",
+        f"{conditions.measured(report)}. {conditions.timespan(report)}.",
+        bullets(f"{name}: {plain(value)}" for name, value in conditions.machine(report)),
+        " ".join(sentence(advice.sentence) for advice in pick.pick(report)),
         *_answers(report),
-        _list(sentence(note) for note in findings.caveats(report)),
+        bullets(sentence(note) for note in conditions.caveats(report)),
         "## Figures",
-        "Medians of the rounds with their bootstrap 95 % interval; percentiles of all rounds' requests together.",
+        "Medians of the rounds with their 95 % confidence interval; percentiles pooled over all rounds.",
     ]
     for panel in report.panels:
         blocks += [f"### {_panel_title(report, panel)}", _figures(panel)]
     blocks += _memory(report) + _costs(report) + _safety(report) + _stability(report) + _gaps(report)
     blocks += _published(report)
-    blocks += ["## How it was measured", f"Made by {code(findings.command(report))}.", _list(findings.facts(report))]
+    blocks += [
+        "## How it was measured",
+        f"Made by {code(conditions.command(report))}.",
+        bullets(conditions.facts(report)),
+    ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -73,7 +77,7 @@ def _figures(panel: Panel) -> str:
     return table(HEADS, [_row(row) for row in panel.rows], left=3)
 
 
-def _row(row: Row) -> list[str]:
+def _row(row: CaseRow) -> list[str]:
     names = [code(row.stack), code(row.layer)]
     if row.outcome != MEASURED:
         return [*names, row.outcome, *[DASH] * (len(HEADS) - 3)]
@@ -95,8 +99,8 @@ def _row(row: Row) -> list[str]:
 
 
 def _published(report: Report) -> list[str]:
-    caching = published.caching(report)
-    if caching.panel is None:
+    published = caching.beside(report)
+    if published.panel is None:
         return []
     rows = [
         [
@@ -108,7 +112,7 @@ def _published(report: Report) -> list[str]:
             DASH if row.note else median(row.ratio, times),
             DASH if row.note or row.layer == BASELINE else range_of(row.ratio),
         ]
-        for row in caching.layers
+        for row in published.layers
     ]
     heads = (
         "published layer",
@@ -121,8 +125,8 @@ def _published(report: Report) -> list[str]:
     )
     return [
         "## Published and measured",
-        f"“{caching.title}” ({caching.source}, {caching.year}) beside {_panel_title(report, caching.panel)}, "
-        f"stack {code(caching.stack or 'none')}.",
+        f"“{published.title}” ({published.source}, {published.year}) beside {_panel_title(report, published.panel)}, "
+        f"stack {code(published.stack or 'none')}.",
         table(heads, rows, left=2),
     ]
 
@@ -160,18 +164,18 @@ def _memory(report: Report) -> list[str]:
 
 
 def _costs(report: Report) -> list[str]:
-    """What else the trials of the highest levels cost."""
+    """Other costs at the highest level."""
     blocks = []
     for panel in report.main_panels:
-        heads = costs.heads(panel)
+        heads = extra_costs.heads(panel)
         rows = [
-            [code(row.stack), code(row.layer), *costs.cells(panel, row)]
+            [code(row.stack), code(row.layer), *extra_costs.cells(panel, row)]
             for row in panel.rows
             if row.outcome == MEASURED
         ]
         if heads and rows:
             blocks += [f"### {_panel_title(report, panel)}", table(("stack", "layer", *heads), rows, left=2)]
-    return ["## What else it cost", *blocks] if blocks else []
+    return ["## Other costs", *blocks] if blocks else []
 
 
 def _safety(report: Report) -> list[str]:
@@ -182,28 +186,39 @@ def _safety(report: Report) -> list[str]:
     for layer in found.layers:
         cells = [found.cell(layer, group) for group in found.groups]
         rows.append([code(layer), *(f"{safety.SIGNS[cell.word]} {cell.text}" if cell else DASH for cell in cells)])
-    blocks = ["## Safety", "Checks by layer and group, over all stacks; what was not tried is not passed."]
-    blocks.append(table(("layer", *found.groups), rows, left=1 + len(found.groups)))
-    for title, remarks in (("Declared", found.declared), ("Not tried", found.not_tried)):
+    blocks = [
+        "## Safety",
+        "Checks by layer and group, over all stacks. A check that was not tried does not count as passed.",
+        table(("layer", *found.groups), rows, left=1 + len(found.groups)),
+    ]
+    for title, remarks in (("Declared as not supported", found.declared), ("Not tried", found.not_tried)):
         if remarks:
-            rows = [
-                [code(item.layer), code(", ".join(item.checks)), code(item.reason), code(", ".join(item.stacks))]
-                for item in remarks
-            ]
-            blocks += [f"### {title}", table(("layer", "checks", "reason", "stacks"), rows, left=4)]
+            blocks += [f"### {title}", _remarks(remarks)]
+    return [*blocks, *_checks_by_stack(report)]
+
+
+def _remarks(remarks: Iterable[safety.CheckRemark]) -> str:
+    rows = [
+        [code(item.layer), code(", ".join(item.checks)), code(item.reason), code(", ".join(item.stacks))]
+        for item in remarks
+    ]
+    return table(("layer", "checks", "reason", "stacks"), rows, left=4)
+
+
+def _checks_by_stack(report: Report) -> Iterable[str]:
     rows = []
     for (stack, layer), checks in report.checks.items():
         count = safety.count(checks)
-        rows.append([code(stack), code(layer), f"{count.right:,} of {count.made:,}", count.remarks or DASH])
-    blocks += ["### By stack", table(("stack", "layer", "checks right", "besides"), rows, left=2)]
+        rows.append([code(stack), code(layer), f"{count.passed:,} of {count.made:,}", count.remarks or DASH])
+    yield "### By stack"
+    yield table(("stack", "layer", "checks passed", "other"), rows, left=2)
     wrong = [
         [code(item.stack), code(item.layer), code(item.check), code(item.expected), code(item.got)]
         for item in report.run.checks
         if not item.ok
     ]
     if wrong:
-        blocks.append(table(("stack", "layer", "wrong answer to", "expected", "got"), wrong, left=5))
-    return blocks
+        yield table(("stack", "layer", "wrong answer to", "expected", "got"), wrong, left=5)
 
 
 def _stability(report: Report) -> list[str]:
@@ -221,30 +236,19 @@ def _stability(report: Report) -> list[str]:
     ]
     if not rows:
         return []
-    heads = ("stack", "layer", "workload", "size", "stability", "because", "not measured")
-    return ["## Stability", plain(ratings.formula()), table(heads, rows, left=7)]
+    heads = ("stack", "layer", "workload", "size", "stability", "reason", "not measured")
+    bounds = table(("criterion", "meaning", "HIGH up to", "MEDIUM up to"), ratings.bounds(), left=2)
+    return ["## Stability", plain(ratings.explanation()), table(heads, rows, left=7), bounds]
 
 
 def _gaps(report: Report) -> list[str]:
     blocks = []
     for title, failures in (("Failed", report.failures), ("Voided", report.voided)):
-        rows = [
-            [
-                code(failure.stack),
-                code(failure.layer),
-                code(failure.setting.workload),
-                failure.setting.load,
-                ", ".join(map(str, failure.rounds)),
-                code(failure.reason),
-                ", ".join(map(code, failure.logs)) or DASH,
-            ]
-            for failure in failures
-        ]
-        if rows:
+        if failures:
             heads = ("stack", "layer", "workload", "level", "rounds", "reason", "log")
-            blocks += [f"## {title}", table(heads, rows, left=3)]
-    if doubtful := findings.inconclusive(report):
-        blocks += ["## Inconclusive", _list(map(sentence, doubtful))]
+            blocks += [f"## {title}", table(heads, map(_failure, failures), left=3)]
+    if ties := findings.ties(report):
+        blocks += ["## Ties", bullets(map(sentence, ties))]
     if report.run.info.skips:
         rows = [
             [code(skip.stack), code(skip.layer), code(skip.workload) if skip.workload else "all", code(skip.reason)]
@@ -256,32 +260,47 @@ def _gaps(report: Report) -> list[str]:
         for note in case.notes:
             notes.setdefault(note, []).append(case.case_id)
     if notes:
-        blocks += ["## Notes", _list(f"{plain(note)} ({plural(len(about), 'case')})" for note, about in notes.items())]
+        blocks += [
+            "## Notes",
+            bullets(f"{plain(note)} ({plural(len(cases), 'case')})" for note, cases in notes.items()),
+        ]
     return blocks
+
+
+def _failure(failure: Failure) -> list[str]:
+    return [
+        code(failure.stack),
+        code(failure.layer),
+        code(failure.setting.workload),
+        failure.setting.load,
+        ", ".join(map(str, failure.rounds)),
+        code(failure.reason),
+        ", ".join(map(code, failure.logs)) or DASH,
+    ]
 
 
 # ----------------------------------------------------------------------------------------------- markup
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> str:
-    """A table whose first `left` columns are text and whose others are figures."""
+    """A table: the first `left` columns are text, the others figures."""
     rule = ["---" if index < left else "---:" for index in range(len(heads))]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [heads, rule, *rows])
 
 
-def _list(items: Iterable[str]) -> str:
+def bullets(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
 
 def code(text: str | None) -> str:
-    """Text between backticks, on one line, that cannot end a table cell, mention a person or open a tag."""
+    """Text between backticks on one line; it cannot end a table cell, mention a person or open a tag."""
     if text is None:
         return DASH
     return "`" + one_line(text).replace("`", "'").replace("|", "\\|") + "`"
 
 
 def plain(text: str) -> str:
-    """Text in which Markdown finds nothing to mark up."""
+    """Text without any Markdown markup."""
     return _escaped(one_line(text))
 
 
@@ -290,7 +309,7 @@ def _escaped(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A sentence of the answers: names between backticks stay code, the rest is plain."""
+    """A sentence of the findings: names between backticks stay code, the rest is plain text."""
     text = one_line(text)
     parts = text.split("`")
     if len(parts) % 2 == 0:

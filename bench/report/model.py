@@ -1,17 +1,18 @@
-"""What every form of the report shows, computed once from a run: panels of rows, each row a case at a level.
+"""The data that every form of the report shows: panels of rows. Pure; `bench.report.arrange` builds it from a run.
 
-A panel holds what may be compared directly: one workload, size, database and level; its rows are the
-stacks and layers. A row knows its trials round by round, and why it has none.
+A panel holds what may be compared directly: one workload, size, database and level. Its rows are the stacks with their
+layers. A row holds its trials by round, or the reason why it has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from bench.figures import histogram
-from bench.figures.stats import Comparison, Spread, paired, paired_ratio, spread
+from bench.figures.stats import Ratio, Spread, paired, spread
 from bench.results.folder import Run
 from bench.results.records import Outcome
 from bench.results.trials import Trial
@@ -22,15 +23,17 @@ MEASURED, FAILED, VOIDED, SKIPPED, NOT_RUN = "measured", "failed", "voided", "sk
 
 CLOSED, OPEN = "closed", "open"
 
-# Field of a trial -> the percentile that merged histograms give for it.
+# Field of a trial -> the percentile to read from merged histograms.
 PERCENTILES = {"latency_p50_ms": 50.0, "latency_p90_ms": 90.0, "latency_p99_ms": 99.0, "latency_p999_ms": 99.9}
 
 ERROR_FIELDS = ("errors_connect", "errors_read", "errors_timeout", "responses_not_2xx")
 
+Number = TypeVar("Number", int, float)
+
 
 @dataclass(frozen=True)
 class Setting:
-    """What the rows of a panel share."""
+    """What all rows of a panel have in common."""
 
     workload: str
     size: str
@@ -40,15 +43,20 @@ class Setting:
 
     @property
     def load(self) -> str:
-        """The level with its unit: `16 connections`, or `200 requests/s` of an open loop."""
+        """The level with its unit: `16 connections` (closed loop) or `200 requests/s` (open loop)."""
         return f"{self.level:,} {'requests/s' if self.mode == OPEN else 'connections'}"
+
+    @property
+    def without_level(self) -> tuple[str, str, str, str]:
+        """What settings share that differ in the level alone."""
+        return (self.workload, self.size, self.database, self.mode)
 
 
 @dataclass(frozen=True)
-class Pooled:
-    """A figure of all rounds' requests together, with the lowest and highest round's own beside it.
+class PooledPercentile:
+    """A percentile over the requests of all rounds, with the lowest and highest round beside it.
 
-    `count` is the number of rounds that have one of their own; 0 where only all together are enough.
+    `count` is the number of rounds with enough requests for a percentile of their own, possibly 0.
     """
 
     median: float
@@ -57,33 +65,33 @@ class Pooled:
     count: int
 
 
-@dataclass(frozen=True, eq=False)  # two rows are never the same one
-class Row:
-    """A case at a level: its trials, round by round, or the reason why it has none."""
+@dataclass(frozen=True, eq=False)  # compared by identity: rows are keys of dictionaries
+class CaseRow:
+    """A case at a level: its trials by round, or the reason why it has none."""
 
     stack: str
     layer: str
     setting: Setting
     trials: tuple[Trial, ...]
     skip: str | None  # why it cannot run here
-    wrong: int  # checks of verify that failed
-    times_none: Spread | None = None  # requests/s against the layer `none` of the same stack, paired by round
+    wrong: int  # number of failed checks of verify
+    times_none: Spread | None = None  # requests/s divided by those of layer `none` on the same stack, paired by round
 
     @cached_property
     def ok(self) -> dict[int, Trial]:
-        """Round -> its trial; a trial measured again replaces the earlier one."""
+        """Round -> its successful trial; a repeated trial replaces the earlier one."""
         return {trial.round: trial for trial in self.trials if trial.status == "ok"}
 
     @cached_property
     def failed(self) -> tuple[Trial, ...]:
-        """Failed trials of rounds that were not measured again."""
+        """Failed trials of rounds without a later successful one."""
         return tuple(trial for trial in self.trials if trial.status == "failed" and trial.round not in self.ok)
 
     @cached_property
     def voided(self) -> tuple[Trial, ...]:
-        """Voided trials of rounds that were not measured again: their figures count nowhere."""
-        standing = {trial.round: trial for trial in self.trials if trial.status == "voided"}
-        return tuple(trial for number, trial in standing.items() if number not in self.ok)
+        """Voided trials of rounds without a later successful one. No median uses their figures."""
+        latest = {trial.round: trial for trial in self.trials if trial.status == "voided"}
+        return tuple(trial for number, trial in latest.items() if number not in self.ok)
 
     @property
     def outcome(self) -> str:
@@ -98,41 +106,41 @@ class Row:
 
     @property
     def ranked(self) -> bool:
-        """True when its figures may be called fastest: it was measured and gave right answers."""
+        """Whether it takes part in the ranking: it was measured and gave right answers."""
         return bool(self.ok) and not self.wrong
 
     def by_round(self, field: str) -> dict[int, float]:
-        """Round -> a figure, of the rounds in which it was measured."""
+        """Round -> the value of a field of Trial, for the rounds that measured it."""
         figures = {number: getattr(trial, field) for number, trial in self.ok.items()}
         return {number: value for number, value in figures.items() if value is not None}
 
-    def figure(self, field: str) -> Spread | Pooled | None:
-        """One field of Trial over the rounds: median and range; a percentile is that of all rounds' requests together.
+    def figure(self, field: str) -> Spread | PooledPercentile | None:
+        """A field of Trial over the rounds: median and interval; percentiles are those of all rounds' requests.
 
-        Percentiles of rounds without histograms cannot be pooled: then it is the median of the rounds' own.
+        Without histograms percentiles cannot be pooled: then it is the median of the rounds' percentiles.
         """
-        own = spread(self.by_round(field).values())
+        rounds = spread(self.by_round(field).values())
         if field not in self.pooled:
-            return own
+            return rounds
         pooled = self.pooled[field]
         if pooled is None:
             return None
-        if own is None:
-            return Pooled(pooled, pooled, pooled, 0)
-        return Pooled(pooled, min(own.low, pooled), max(own.high, pooled), own.count)
+        if rounds is None:
+            return PooledPercentile(pooled, pooled, pooled, 0)
+        return PooledPercentile(pooled, min(rounds.low, pooled), max(rounds.high, pooled), rounds.count)
 
     @cached_property
     def pooled(self) -> dict[str, float | None]:
-        """Field -> percentile of all rounds' requests together; empty when a round kept no histogram."""
-        whole = histogram.merged(trial.histogram for trial in self.ok.values())
-        if whole is None:
+        """Field -> percentile over the requests of all rounds; empty when a round has no histogram."""
+        merged = histogram.merged(trial.histogram for trial in self.ok.values())
+        if merged is None:
             return {}
-        return {field: histogram.percentile_ms(whole, percent) for field, percent in PERCENTILES.items()}
+        return {field: histogram.percentile_ms(merged, percent) for field, percent in PERCENTILES.items()}
 
     @cached_property
     def rate(self) -> Spread | None:
         """Requests a second."""
-        return self.figure("requests_per_second")
+        return spread(self.by_round("requests_per_second").values())
 
     @cached_property
     def servers(self) -> tuple[str, ...]:
@@ -140,24 +148,28 @@ class Row:
         return tuple(dict.fromkeys(name for trial in self.ok.values() for name in _sampled(trial)))
 
     def memory_peak(self, server: str) -> Spread | None:
-        """Largest PSS of one server or service, in bytes."""
+        """Peak memory (PSS) of one server or service, in bytes."""
         return spread((trial.memory_peak_bytes or {}).get(server) for trial in self.ok.values())
 
     @cached_property
     def memory_total(self) -> Spread | None:
-        """The servers' largest PSS added up, in bytes; None where one of them was not measured."""
+        """Sum of the servers' peak memory, in bytes; None when one of them was not measured."""
         return spread(total(trial.memory_peak_bytes) for trial in self.ok.values())
 
     @cached_property
     def memory_parts(self) -> dict[str, float]:
-        """Server or service -> its part of the median of `memory_total`, so that the parts add up to it.
+        """Server or service -> its share of the median of `memory_total`, in bytes, so that the shares add up to it.
 
-        They are those of the round in the middle, or the mean of the two in the middle.
+        They come from the median round, or are the mean of the two middle rounds.
         """
-        peaks = [trial.memory_peak_bytes for trial in self.ok.values() if total(trial.memory_peak_bytes) is not None]
-        peaks.sort(key=total)
-        middle = peaks[(len(peaks) - 1) // 2 : len(peaks) // 2 + 1]
-        return {name: sum(peak.get(name, 0) for peak in middle) / len(middle) for name in self.servers if middle}
+        peaks = [
+            (whole, trial.memory_peak_bytes or {})
+            for trial in self.ok.values()
+            if (whole := total(trial.memory_peak_bytes)) is not None
+        ]
+        peaks.sort(key=lambda peak: peak[0])
+        middle = [peak for _, peak in peaks[(len(peaks) - 1) // 2 : len(peaks) // 2 + 1]]
+        return {name: sum(peak.get(name) or 0 for peak in middle) / len(middle) for name in self.servers if middle}
 
     def cpu(self, server: str) -> Spread | None:
         """CPU seconds of one server or service per 1,000 requests."""
@@ -165,28 +177,24 @@ class Row:
 
     @cached_property
     def cpu_total(self) -> Spread | None:
-        """CPU seconds of the whole deployment per 1,000 requests; None where a server was not measured."""
+        """CPU seconds of the whole deployment per 1,000 requests; None when a server was not measured."""
         return spread(per_thousand(total(trial.cpu_seconds), trial) for trial in self.ok.values())
 
     def processes(self, server: str) -> int | None:
-        """Most processes seen in the tree of one server or service, in any round."""
+        """Largest number of processes of one server or service, in any round."""
         counts = [(trial.processes or {}).get(server) for trial in self.ok.values()]
         return max((count for count in counts if count is not None), default=None)
 
     def errors(self, fields: Iterable[str] = ERROR_FIELDS) -> int | None:
-        """Errors of all rounds together; None when the load tool counted none of these kinds."""
-        counted = [getattr(trial, field) for trial in self.ok.values() for field in fields]
-        known = [count for count in counted if count is not None]
+        """Errors of all rounds together; None when the load tool counts none of these kinds."""
+        counts = [getattr(trial, field) for trial in self.ok.values() for field in fields]
+        known = [count for count in counts if count is not None]
         return sum(known) if known else None
 
     @cached_property
     def memory_per_rate(self) -> Spread | None:
-        """Bytes of memory at the peak for each 1,000 requests a second that they served."""
-        return spread(
-            peak / trial.requests_per_second * 1000 if peak is not None and trial.requests_per_second else None
-            for trial in self.ok.values()
-            for peak in [total(trial.memory_peak_bytes)]
-        )
+        """Bytes of peak memory for each 1,000 requests/s served."""
+        return spread(memory_per_rate(trial) for trial in self.ok.values())
 
     @property
     def requests(self) -> int:
@@ -199,20 +207,20 @@ class Panel:
     """Rows that may be compared directly, grouped by stack in the order of the plan."""
 
     setting: Setting
-    groups: tuple[tuple[str, tuple[Row, ...]], ...]
-    main: bool  # False for the lower levels, which are shown after the highest one
+    groups: tuple[tuple[str, tuple[CaseRow, ...]], ...]
+    main: bool  # True for the highest level measured; lower levels follow it
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[CaseRow, ...]:
         """All rows, stack by stack."""
         return tuple(row for _, rows in self.groups for row in rows)
 
     @property
-    def ranked(self) -> list[Row]:
+    def ranked(self) -> list[CaseRow]:
         """Measured rows with right answers, fastest first."""
-        return sorted((row for row in self.rows if row.ranked), key=lambda row: -row.rate.median)
+        return sorted((row for row in self.rows if row.ranked), key=lambda row: -rate_of(row))
 
-    def row(self, stack: str, layer: str) -> Row | None:
+    def row(self, stack: str, layer: str) -> CaseRow | None:
         """The row of a stack with a layer, measured or not."""
         return next((row for row in self.rows if (row.stack, row.layer) == (stack, layer)), None)
 
@@ -240,33 +248,37 @@ class Report:
 
     @property
     def main_panels(self) -> list[Panel]:
-        """The panels at the highest level that was measured, one for each workload, size and database."""
+        """The panels at the highest level measured: one for each workload, size and database."""
         return [panel for panel in self.panels if panel.main]
 
+    def levels_of(self, panel: Panel) -> list[Panel]:
+        """The panels that differ from this one in the level alone, itself included."""
+        return [other for other in self.panels if other.setting.without_level == panel.setting.without_level]
+
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CaseRow]:
         """Every row of every panel."""
         return [row for panel in self.panels for row in panel.rows]
 
     @property
     def failures(self) -> list[Failure]:
-        """What failed and was not measured again; rounds that failed for the same reason are one failure."""
+        """Failed trials without a successful repeat, grouped by reason."""
         return _by_reason((row, trial) for row in self.rows for trial in row.failed)
 
     @property
     def voided(self) -> list[Failure]:
-        """What a guard voided and was not measured again; rounds of the same reason are one."""
+        """Voided trials without a successful repeat, grouped by reason."""
         return _by_reason((row, trial) for row in self.rows for trial in row.voided)
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Every server and service that was sampled, the one that takes most memory first."""
-        most: dict[str, float] = {}
+        """Every server and service that was sampled, largest memory first."""
+        largest: dict[str, float] = {}
         for row in self.rows:
             for name in row.servers:
                 peak = row.memory_peak(name)
-                most[name] = max(most.get(name, 0.0), peak.median if peak else 0.0)
-        return tuple(sorted(most, key=lambda name: -most[name]))
+                largest[name] = max(largest.get(name, 0.0), peak.median if peak else 0.0)
+        return tuple(sorted(largest, key=lambda name: -largest[name]))
 
     @property
     def checks(self) -> dict[tuple[str, str], list[Outcome]]:
@@ -277,39 +289,45 @@ class Report:
         return found
 
     def counts(self) -> dict[str, int]:
-        """Outcome -> number of cases; a case counts as measured when it was at any level."""
+        """Outcome -> number of cases; a case counts as measured when any of its levels was."""
         order = (MEASURED, FAILED, VOIDED, SKIPPED, NOT_RUN)
-        best: dict[tuple, str] = {}
+        best: dict[tuple[str, ...], str] = {}
         for row in self.rows:
             case = (row.stack, row.layer, row.setting.workload, row.setting.size, row.setting.database)
             best[case] = min(best.get(case, row.outcome), row.outcome, key=order.index)
         return {outcome: sum(found == outcome for found in best.values()) for outcome in order}
 
 
-def _by_reason(found: Iterable[tuple[Row, Trial]]) -> list[Failure]:
-    trials: dict[tuple, list[Trial]] = {}
+def _by_reason(found: Iterable[tuple[CaseRow, Trial]]) -> list[Failure]:
+    trials: dict[tuple[str, str, Setting, str], list[Trial]] = {}
     for row, trial in found:
-        trials.setdefault((row.stack, row.layer, row.setting, trial.reason), []).append(trial)
+        trials.setdefault((row.stack, row.layer, row.setting, trial.reason or ""), []).append(trial)
     return [
         Failure(
             *key,
-            rounds=tuple(trial.round for trial in its),
-            logs=tuple(dict.fromkeys(trial.log for trial in its if trial.log)),
+            rounds=tuple(trial.round for trial in group),
+            logs=tuple(dict.fromkeys(trial.log for trial in group if trial.log)),
         )
-        for key, its in trials.items()
+        for key, group in trials.items()
     ]
 
 
-def compared(row: Row, other: Row, margin: float) -> Comparison | None:
-    """Requests/s of `row` against those of `other`, paired by round; None when they share no round."""
+def rate_of(row: CaseRow) -> float:
+    """Median requests/s of a row, 0 when it was not measured."""
+    return row.rate.median if row.rate else 0.0
+
+
+def compared(row: CaseRow, other: CaseRow, margin: float) -> Ratio | None:
+    """Requests/s of `row` divided by those of `other`, paired by round; None when they share no round."""
     return paired(other.by_round("requests_per_second"), row.by_round("requests_per_second"), margin)
 
 
-def total(values: dict[str, float | None] | None) -> float | None:
-    """The sum over servers; None when there are none or one of them was not measured."""
-    if not values or None in values.values():
+def total(values: Mapping[str, Number | None] | None) -> Number | None:
+    """The sum over servers; None without any, or when one of them was not measured."""
+    if not values:
         return None
-    return sum(values.values())
+    known = [value for value in values.values() if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def per_thousand(seconds: float | None, trial: Trial) -> float | None:
@@ -319,109 +337,12 @@ def per_thousand(seconds: float | None, trial: Trial) -> float | None:
     return seconds / trial.requests_total * 1000
 
 
+def memory_per_rate(trial: Trial) -> float | None:
+    """Bytes of peak memory of a trial for each 1,000 requests/s it served."""
+    peak, rate = total(trial.memory_peak_bytes), trial.requests_per_second
+    return peak / rate * 1000 if peak is not None and rate else None
+
+
 def _sampled(trial: Trial) -> Iterable[str]:
     for field in (trial.memory, trial.memory_peak_bytes, trial.cpu_seconds):
         yield from field or ()
-
-
-# ------------------------------------------------------------------------------------------- arranging
-
-
-def arrange(run: Run) -> Report:
-    """The report of a run. Pure: reads nothing but the run it is given."""
-    plan, info = run.info.plan, run.info
-    stacks = _in_order(plan.stacks, (item.stack for item in (*info.cases, *info.skips, *run.trials)))
-    layers = _in_order(plan.layers, (item.layer for item in (*info.cases, *info.skips, *run.trials)))
-    # Layers are compared with the baseline, so that one is read first.
-    layers = tuple(sorted(layers, key=lambda layer: layer != BASELINE))
-    main = _main_settings(run)
-    panels = tuple(_panel(run, setting, stacks, layers, main=setting in main) for setting in _settings(run))
-    return Report(run, stacks, layers, panels)
-
-
-def _in_order(planned: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
-    """What was planned, in that order, then whatever else was found. Only what was found is kept."""
-    found = dict.fromkeys(found)
-    return tuple(dict.fromkeys((*(name for name in planned if name in found), *found)))
-
-
-def _settings(run: Run) -> list[Setting]:
-    """Every combination that was measured or planned, workloads in the order of the plan, highest level first."""
-    plan = run.info.plan
-    planned = {
-        Setting(case.workload, case.size, case.database, level, plan.mode)
-        for case in run.info.cases
-        for level in plan.levels
-    }
-    workloads = _in_order(plan.workloads, (setting.workload for setting in planned | _measured(run)))
-    return sorted(
-        planned | _measured(run),
-        key=lambda setting: (
-            workloads.index(setting.workload),
-            _position(plan.sizes, setting.size),
-            setting.database,
-            setting.mode,
-            -setting.level,
-        ),
-    )
-
-
-def _position(order: tuple[str, ...], name: str) -> tuple[int, str]:
-    return (order.index(name) if name in order else len(order), name)
-
-
-def _setting(trial: Trial) -> Setting:
-    return Setting(trial.workload, trial.size, trial.database, trial.level, trial.mode)
-
-
-def _measured(run: Run, wanted: Callable[[Trial], bool] = lambda trial: True) -> set[Setting]:
-    return {_setting(trial) for trial in run.trials if wanted(trial)}
-
-
-def _main_settings(run: Run) -> set[Setting]:
-    """Of settings that differ in the level alone, the highest level with a figure, else the highest."""
-    figures = _measured(run, lambda trial: trial.status == "ok")
-    best: dict[tuple, Setting] = {}
-    for setting in sorted(_settings(run), key=lambda item: (item in figures, item.level)):
-        best[(setting.workload, setting.size, setting.database, setting.mode)] = setting
-    return set(best.values())
-
-
-def _panel(run: Run, setting: Setting, stacks: Iterable[str], layers: Iterable[str], *, main: bool) -> Panel:
-    groups = []
-    for stack in stacks:
-        rows = [row for layer in layers if (row := _row(run, setting, stack, layer)) is not None]
-        baseline = next((row for row in rows if row.layer == BASELINE), None)
-        if rows:
-            groups.append((stack, tuple(_with_ratio(row, baseline) for row in rows)))
-    return Panel(setting, tuple(groups), main)
-
-
-def _row(run: Run, setting: Setting, stack: str, layer: str) -> Row | None:
-    """The row of a stack with a layer; None when it was neither planned, skipped nor measured."""
-
-    def here(item) -> bool:
-        return (item.stack, item.layer) == (stack, layer)
-
-    trials = tuple(trial for trial in run.trials if here(trial) and _setting(trial) == setting)
-    skips = [
-        skip.reason
-        for skip in run.info.skips
-        if here(skip) and skip.workload in (None, setting.workload) and skip.size in (None, setting.size)
-    ]
-    planned = any(
-        here(case) and (case.workload, case.size, case.database) == (setting.workload, setting.size, setting.database)
-        for case in run.info.cases
-    )
-    if not (trials or skips or planned):
-        return None
-    wrong = sum(here(check) and not check.ok for check in run.checks)
-    return Row(stack, layer, setting, trials, skips[0] if skips else None, wrong)
-
-
-def _with_ratio(row: Row, baseline: Row | None) -> Row:
-    field = "requests_per_second"
-    if baseline is None or not row.ok:
-        return row
-    ratio = paired_ratio(row.by_round(field), baseline.by_round(field))
-    return Row(row.stack, row.layer, row.setting, row.trials, row.skip, row.wrong, ratio)

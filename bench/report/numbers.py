@@ -1,20 +1,47 @@
-"""Figures as a person reads them: three significant digits, a unit, and words where nothing was measured."""
+"""Figures as text: three significant digits, a unit, and `not measured` instead of null."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime
-
-from bench.figures.stats import Spread
+from typing import Protocol
 
 NOT_MEASURED = "not measured"
-DASH = "\N{EN DASH}"  # where a figure has no place, as in the row of a failed case
+DASH = "\N{EN DASH}"  # where no figure is expected, as in the row of a failed case
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 MIB = 1024 * 1024
 
-# What would end a line, hide text or be refused by an XML parser: control characters, the marks that turn the
-# direction of writing, non-characters and lone halves of a surrogate pair.
+Show = Callable[[float | None], str]  # how a figure is written
+
+
+class HasMedian(Protocol):
+    """A figure over several rounds."""
+
+    @property
+    def median(self) -> float:
+        """Median of the rounds."""
+
+
+class HasInterval(HasMedian, Protocol):
+    """A figure with the ends of its interval and the number of rounds behind it."""
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+
+    @property
+    def count(self) -> int:
+        """Number of rounds."""
+
+
+# Characters that break a line, hide text or are invalid XML: control characters, bidirectional marks, non-characters
+# and lone surrogates.
 _UNPRINTABLE = dict.fromkeys(
     (
         *range(0x09),
@@ -32,12 +59,12 @@ _UNPRINTABLE = dict.fromkeys(
 
 
 def printable(text: object) -> str:
-    """`text` without the characters that no document may hold, each shown as the replacement character."""
+    """`text` with each unsafe character replaced by the replacement character."""
     return str(text).translate(_UNPRINTABLE)
 
 
 def one_line(text: object) -> str:
-    """`text` on one line, runs of white space made one blank."""
+    """`text` on one line, each run of white space as one space."""
     return " ".join(printable(text).split())
 
 
@@ -48,7 +75,7 @@ def number(value: float | None) -> str:
     if value == 0:
         return "0"
     if 0 < value < 5e-7:
-        return "under 0.000001"  # never 0.000000, which would be none
+        return "under 0.000001"  # never 0.000000, which reads as zero
     # Rounding first keeps 99.96 from being shown as 100.0 and 9.996 as 10.00.
     digits = 2 - math.floor(math.log10(abs(value)))
     digits = 2 - math.floor(math.log10(abs(round(value, digits)))) if round(value, digits) else digits
@@ -56,7 +83,7 @@ def number(value: float | None) -> str:
 
 
 def as_published(value: float) -> str:
-    """A published figure with the digits it was published with."""
+    """A published figure with its published digits."""
     return f"{value:,.10g}"
 
 
@@ -66,7 +93,7 @@ def whole(value: int | None) -> str:
 
 
 def times(value: float | None) -> str:
-    """A ratio, with the sign of multiplication behind it."""
+    """A ratio with a multiplication sign behind it."""
     return NOT_MEASURED if value is None else f"{number(value)}{TIMES}"
 
 
@@ -75,17 +102,17 @@ def mebibytes(value: float | None) -> str:
     return NOT_MEASURED if value is None else number(value / MIB)
 
 
-def median(figure: Spread | None, show=number) -> str:
+def median(figure: HasMedian | None, show: Show = number) -> str:
     """The median alone."""
     return show(figure.median if figure else None)
 
 
-def range_of(figure: Spread | None, show=number) -> str:
-    """`low to high`; `one round` when there is no range to show."""
+def range_of(figure: HasInterval | None, show: Show = number) -> str:
+    """`low to high`, or `one round` without a range."""
     if figure is None:
         return NOT_MEASURED
     if not figure.count:
-        return "all rounds together"
+        return "all rounds pooled"
     return "one round" if figure.count == 1 else f"{show(figure.low)} to {show(figure.high)}"
 
 
@@ -95,12 +122,12 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def joined(words: list[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`; or with another word before the last one."""
+    """`a`, `a and b`, `a, b and c`; `last` replaces `and`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
 
 def size(value: int) -> str:
-    """Bytes of a machine's memory, in the unit that fits."""
+    """The memory of a machine in MiB or GiB."""
     return f"{number(value / MIB / 1024)} GiB" if value >= 1024 * MIB else f"{number(value / MIB)} MiB"
 
 

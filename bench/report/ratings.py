@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.report.model import Report, Row
+from bench.report.model import CaseRow, Report
 from bench.results import stability
 from bench.results.stability import BOUNDS, ORDER, Rating
 
-# What each part of the formula looks at; its bounds come from the formula itself.
-PARTS = {
-    "errors": "requests that failed",
-    "spread": "how far the rounds lie apart",
-    "growth": "memory gained in a trial",
-    "kills": "processes killed for want of memory",
-    "restarts": "workers replaced in a trial",
-    "absence": "trials after which the site did not answer again by itself",
+# What each criterion measures, with its unit; the bounds come from the formula.
+CRITERIA = {
+    "errors": "share of failed requests",
+    "spread": "spread of requests/s between rounds, as a share of their median",
+    "growth": "memory gained during a trial, as a share of its start",
+    "kills": "processes killed for lack of memory",
+    "restarts": "worker processes replaced during a trial",
+    "absence": "trials after which the site did not recover by itself",
 }
 
 
 @dataclass(frozen=True)
-class Rated:
+class RatedCase:
     """One case and its rating."""
 
     stack: str
@@ -30,9 +30,9 @@ class Rated:
     rating: Rating
 
 
-def rated(report: Report) -> list[Rated]:
+def rated(report: Report) -> list[RatedCase]:
     """Every case that can be rated, in the order of the report."""
-    cases: dict[tuple[str, str, str, str, str], list[Row]] = {}
+    cases: dict[tuple[str, str, str, str, str], list[CaseRow]] = {}
     for row in report.rows:
         setting = row.setting
         cases.setdefault((row.stack, row.layer, setting.workload, setting.size, setting.database), []).append(row)
@@ -40,20 +40,28 @@ def rated(report: Report) -> list[Rated]:
     for (stack, layer, workload, size, _), rows in cases.items():
         rating = stability.rate(trial for row in rows for trial in row.trials)
         if rating.rating:
-            found.append(Rated(stack, layer, workload, size, rating))
+            found.append(RatedCase(stack, layer, workload, size, rating))
     return found
 
 
 def worst(report: Report, stack: str, layer: str) -> Rating | None:
-    """The lowest rating that a deployment has on any of the run's workloads; None when none was rated."""
+    """The lowest rating of a deployment on any workload of the run; None when none was rated."""
     found = [item.rating for item in rated(report) if (item.stack, item.layer) == (stack, layer)]
-    return max(found, key=lambda rating: ORDER.index(rating.rating), default=None)
+    return max(found, key=lambda rating: ORDER.index(rating.rating or ORDER[0]), default=None)
 
 
-def formula() -> str:
-    """The formula in a sentence, with its bounds."""
-    parts = [f"{PARTS[name]} ({high:g} / {medium:g})" for name, (high, medium) in BOUNDS.items()]
+def explanation() -> str:
+    """How a case is rated, in one sentence."""
     return (
-        "A case is rated as its worst part, over all rounds and levels. Parts, with the most that is still HIGH and "
-        f"the most that is still MEDIUM: {', '.join(parts)}."
+        "Each case is rated HIGH, MEDIUM or LOW over all its rounds and levels. The worst criterion decides; "
+        "one that was not measured does not count."
     )
+
+
+def bounds() -> list[tuple[str, str, str, str]]:
+    """Criterion, its meaning, and the largest values that still rate HIGH and MEDIUM."""
+    shares = ("errors", "spread", "growth")
+    return [
+        (name, CRITERIA[name], *(f"{100 * value:g} %" if name in shares else f"{value:g}" for value in BOUNDS[name]))
+        for name in BOUNDS
+    ]

@@ -1,5 +1,4 @@
-"""What must not travel with a report: values of names that say they are secret, passwords in URLs, and the paths of the
-machine that it was made on."""
+"""Remove from a report what must not be shared: secrets, passwords in URLs, and paths of the machine."""
 
 from __future__ import annotations
 
@@ -18,32 +17,32 @@ _URL_PASSWORD = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
 
 
 def redacted(text: str) -> str:
-    """`text` without the values of secrets, line by line."""
+    """`text` with the values of secrets hidden, line by line."""
     return _SECRET.sub(r"\g<name>(hidden)", _URL_PASSWORD.sub(r"\1(hidden)@", text))
 
 
-# Options whose word is a folder of results.
+# Options that take a folder of results.
 _FOLDER_OPTIONS = ("--to", "--resume")
 
 
 def command(words: Iterable[str]) -> str:
-    """A command line without secrets, its folder of results by its name."""
-    said, before = [], ""
+    """A command line without secrets; an absolute folder of results becomes $RUN."""
+    shown, before = [], ""
     for word in words:
         is_folder = before in _FOLDER_OPTIONS and word.startswith("/")
-        said.append("$RUN" if is_folder else shlex.quote(redacted(word)))
+        shown.append("$RUN" if is_folder else shlex.quote(redacted(word)))
         before = word
-    return " ".join(said)
+    return " ".join(shown)
 
 
-# How a run's folder and the checkout show in rendered files, wherever they were when the run was made.
+# Where rendered files name the run's folder and the checkout, wherever those were during the run.
 _RUN_INSIDE = re.compile(r"(?P<place>(?:/[\w.@+~-]+)+)/raw/[^/\s]+~r\d+\b")
 _PROJECT_INSIDE = re.compile(r"(?P<place>(?:/[\w.@+~-]+)+)/(?:var/static|manage\.py|\.venv)\b")
 _SOCKETS = re.compile(r"/tmp/benchapp-(?:run-)?\w+")
 
 
 def places(directory: Path, texts: Iterable[str] = ()) -> dict[str, str]:
-    """Absolute path -> what stands for it in a report, for a run and what its rendered files tell."""
+    """Absolute path -> its name in a report, for a run and the paths in its rendered files."""
     found = {str(Path.home()): "$HOME", str(paths.PROJECT): "$PROJECT", str(paths.VENV): "$VENV"}
     for text in texts:
         found |= {match["place"]: "$PROJECT" for match in _PROJECT_INSIDE.finditer(text)}
@@ -55,7 +54,7 @@ def places(directory: Path, texts: Iterable[str] = ()) -> dict[str, str]:
 
 
 def placed(text: str, known: Mapping[str, str]) -> str:
-    """`text` with those paths replaced, the longest first; a path that only begins alike is left as it is."""
+    """`text` with those paths replaced, longest first; a longer name with the same beginning stays."""
     text = _SOCKETS.sub("$RUN/run", text)
     for path in sorted((path for path in known if path.strip("/")), key=len, reverse=True):
         text = re.sub(rf"(?<![\w.$~/-]){re.escape(path)}(?![\w.@+~-])", lambda _, path=path: known[path], text)

@@ -1,7 +1,7 @@
-"""What the checks of verify found, layer by group of checks: the safety table. Pure.
+"""What the checks of verify found, by layer and group of checks. Pure.
 
-A cell adds up all stacks that were checked under a layer. Its word is the gravest of its checks'; what was not tried is
-said as such and never counted as passed.
+A cell adds up all stacks that were checked with a layer and shows the worst outcome. A check that was not tried is
+listed as such and never counts as passed.
 """
 
 from __future__ import annotations
@@ -11,49 +11,49 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.report.model import BASELINE, Report
-from bench.report.numbers import number
+from bench.report.numbers import number, plural
 from bench.results.records import Outcome
 
 PASS, DECLARED, FAIL, NOT_TRIED = "pass", "declared", "fail", "not tried"
-GRAVEST = (FAIL, DECLARED, PASS, NOT_TRIED)
+WORST_FIRST = (FAIL, DECLARED, PASS, NOT_TRIED)
 SIGNS = {PASS: "\N{CHECK MARK}", DECLARED: "!", FAIL: "\N{BALLOT X}", NOT_TRIED: "\N{EN DASH}"}
 
-# Group of checks -> what passing it says (the groups of bench.verify).
+# Group of checks -> what passing it proves. A test keeps them equal to the groups of bench.verify.
 GROUPS = {
-    "behaviour": "the site gives its right answers",
-    "caching": "it keeps what may be kept and nothing else",
-    "privacy": "nobody sees another's page",
-    "web": "cookies, query strings and hosts made up by clients neither split nor flood it",
-    "freshness": "a write shows soon, and what is old does not come back",
-    "stampede": "many at once cost few renderings",
-    "bytes": "a kept answer is the rendered one, byte for byte and header by header",
-    "names": "odd URLs break nothing, read no other file and share no entry",
-    "files": "no reader sees half a page, whatever dies meanwhile",
-    "service": "pages keep coming when the caching service stops, and hits return with it",
-    "advisories": "published faults of cache middleware and Vary stay mended",
+    "behaviour": "the site gives the right answers",
+    "caching": "the layer caches what is cacheable, and nothing else",
+    "privacy": "no visitor sees another visitor's page",
+    "web": "cookies, query strings and hosts that clients invent can neither split nor flood the cache",
+    "freshness": "a write shows soon, and stale pages do not come back",
+    "stampede": "many requests at once cause few renderings",
+    "bytes": "a cached answer equals the rendered one, byte for byte and header by header",
+    "names": "unusual URLs break nothing, read no other file and share no cache entry",
+    "files": "no reader sees half a page, even when a process dies",
+    "service": "pages stay available when the caching service stops, and cache hits return with it",
+    "advisories": "published faults of cache middleware and Vary stay fixed",
 }
 
 
 @dataclass(frozen=True)
-class Cell:
-    """The checks of one group under one layer, over all stacks."""
+class GroupOutcome:
+    """The checks of one group with one layer, over all stacks: outcome -> how many."""
 
     counts: Mapping[str, int]
 
     @property
     def word(self) -> str:
-        """`fail`, `declared`, `pass`, or `not tried` when none was made."""
-        return next(word for word in GRAVEST if self.counts.get(word))
+        """The worst outcome: `fail`, `declared`, `pass`, or `not tried` when no check was made."""
+        return next(word for word in WORST_FIRST if self.counts.get(word))
 
     @property
     def text(self) -> str:
         """`12 pass`, `1 fail, 11 pass`, `1 declared, 8 pass, 3 not tried`."""
-        return ", ".join(f"{self.counts[word]:,} {word}" for word in GRAVEST if self.counts.get(word))
+        return ", ".join(f"{self.counts[word]:,} {word}" for word in WORST_FIRST if self.counts.get(word))
 
 
 @dataclass(frozen=True)
-class Remark:
-    """Something said of checks, once, with every check and stack it is said of."""
+class CheckRemark:
+    """Why checks were declared or not tried: one reason, with every check and stack it applies to."""
 
     layer: str
     reason: str
@@ -63,22 +63,22 @@ class Remark:
 
 @dataclass(frozen=True)
 class Safety:
-    """The table and what stands behind its words."""
+    """The safety table and what explains its words."""
 
     layers: tuple[str, ...]
     groups: tuple[str, ...]
-    cells: Mapping[tuple[str, str], Cell]
-    declared: tuple[Remark, ...]
-    not_tried: tuple[Remark, ...]
-    figures: tuple[tuple[str, str, str, str], ...]  # layer, check, figure, by stack
+    cells: Mapping[tuple[str, str], GroupOutcome]
+    declared: tuple[CheckRemark, ...]
+    not_tried: tuple[CheckRemark, ...]
+    figures: tuple[tuple[str, str, str, str], ...]  # layer, check, figure, values by stack
 
-    def cell(self, layer: str, group: str) -> Cell | None:
-        """None where the group was not run, as all but `behaviour` are without a layer."""
+    def cell(self, layer: str, group: str) -> GroupOutcome | None:
+        """None when the group was not run, as all but `behaviour` without a layer."""
         return self.cells.get((layer, group))
 
 
 def word(check: Outcome) -> str:
-    """What a check came to, in one word."""
+    """The outcome of a check in one word."""
     if not check.ok:
         return FAIL
     if check.declared:
@@ -93,13 +93,13 @@ def safety(report: Report) -> Safety:
     layers = tuple(layer for layer in report.layers if layer in found)
     seen = dict.fromkeys(check.group for check in checks)
     groups = (*(group for group in GROUPS if group in seen), *(group for group in seen if group not in GROUPS))
-    counts: dict[tuple[str, str], Counter] = {}
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for check in checks:
         counts.setdefault((check.layer, check.group), Counter())[word(check)] += 1
     return Safety(
         layers=(*layers, *(layer for layer in found if layer not in layers)),
         groups=groups,
-        cells={key: Cell(count) for key, count in counts.items()},
+        cells={key: GroupOutcome(count) for key, count in counts.items()},
         declared=_remarks((check, check.declared) for check in checks if word(check) == DECLARED),
         not_tried=_remarks((check, check.not_tried) for check in checks if word(check) == NOT_TRIED),
         figures=tuple(_figures(checks)),
@@ -107,56 +107,56 @@ def safety(report: Report) -> Safety:
 
 
 @dataclass(frozen=True)
-class Count:
-    """The checks of one deployment: right ones, of those made, and what else is to be said."""
+class CheckCount:
+    """The checks of one deployment: how many passed, of how many made, and a remark about the others."""
 
-    right: int
+    passed: int
     made: int
     remarks: str
 
 
-def count(checks: Iterable[Outcome]) -> Count:
-    """How many checks of a deployment were right; what is declared or was not tried was not made and does not count."""
+def count(checks: Iterable[Outcome]) -> CheckCount:
+    """How many checks of a deployment passed. Declared checks and those not tried do not count as made."""
     counts = Counter(map(word, checks))
     remarks = [f"{counts[each]:,} {each}" for each in (DECLARED, NOT_TRIED) if counts[each]]
-    return Count(counts[PASS], counts[PASS] + counts[FAIL], ", ".join(remarks))
+    return CheckCount(counts[PASS], counts[PASS] + counts[FAIL], ", ".join(remarks))
 
 
-def told(report: Report, stack: str, layer: str) -> str:
-    """What the checks say of one deployment, in a sentence; empty when it was not checked."""
+def verdict(report: Report, stack: str, layer: str) -> str:
+    """The checks of one deployment as the rest of a sentence, `passed all 7 checks.`; empty when it was not checked."""
     checks = report.checks.get((stack, layer))
     if not checks:
         return ""
-    count = Counter(map(word, checks))
-    if count[FAIL]:
-        return f"{count[FAIL]:,} of its {len(checks):,} checks failed."
-    all_of = "all of its " if count[PASS] == len(checks) > 1 else ""
-    text = f"It passed {all_of}{count[PASS]:,} check{'' if count[PASS] == 1 else 's'}"
-    layered = {check.group for check in checks if word(check) == PASS} - {"behaviour"}
-    if layered:
-        text += f" ({len(layered)} groups of cache safety among them)"
+    counts = Counter(map(word, checks))
+    if counts[FAIL]:
+        return f"failed {counts[FAIL]:,} of {plural(len(checks), 'check')}."
+    every = "all " if counts[PASS] == len(checks) > 1 else ""
+    text = f"passed {every}{plural(counts[PASS], 'check')}"
+    groups = {check.group for check in checks if word(check) == PASS} - {"behaviour"}
+    if groups:
+        text += f", among them {plural(len(groups), 'group')} of cache safety"
     elif layer != BASELINE:
-        text += ", none of them of cache safety"
-    if count[DECLARED]:
-        text += f"; {count[DECLARED]:,} more declared, with a reason"
-    if count[NOT_TRIED]:
-        text += f"; {count[NOT_TRIED]:,} more not tried"
+        text += ", but no check of cache safety was made"
+    if counts[DECLARED]:
+        text += f"; {counts[DECLARED]:,} declared as not supported"
+    if counts[NOT_TRIED]:
+        text += f"; {counts[NOT_TRIED]:,} not tried"
     return text + "."
 
 
-def _remarks(found: Iterable[tuple[Outcome, str | None]]) -> tuple[Remark, ...]:
-    gathered: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+def _remarks(found: Iterable[tuple[Outcome, str | None]]) -> tuple[CheckRemark, ...]:
+    by_reason: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for check, reason in found:
-        checks, stacks = gathered.setdefault((check.layer, reason or ""), ({}, {}))
+        checks, stacks = by_reason.setdefault((check.layer, reason or ""), ({}, {}))
         checks[check.check] = None
         stacks[check.stack] = None
-    return tuple(Remark(*key, tuple(checks), tuple(stacks)) for key, (checks, stacks) in gathered.items())
+    return tuple(CheckRemark(*key, tuple(checks), tuple(stacks)) for key, (checks, stacks) in by_reason.items())
 
 
 def _figures(checks: Iterable[Outcome]) -> Iterable[tuple[str, str, str, str]]:
-    """Each figure of a check under a layer, with its value on each stack."""
-    gathered: dict[tuple[str, str, str], list[str]] = {}
+    """Each figure that a check measured, with its value on each stack."""
+    by_name: dict[tuple[str, str, str], list[str]] = {}
     for check in checks:
         for name, value in (check.figures or {}).items():
-            gathered.setdefault((check.layer, check.check, name), []).append(f"{check.stack} {number(value)}")
-    return [(*key, ", ".join(values)) for key, values in gathered.items()]
+            by_name.setdefault((check.layer, check.check, name), []).append(f"{check.stack} {number(value)}")
+    return [(*key, ", ".join(values)) for key, values in by_name.items()]

@@ -1,9 +1,11 @@
-"""A reproduction arranged for reading: published rows beside what was measured, each against its own baseline, and the
-claims. Pure but for `read`, which reads the folder."""
+"""Arrange a reproduction for reading: published rows beside measured figures, each with a ratio to its own baseline.
+
+Pure, except for `read`, which reads the folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,55 +13,58 @@ from typing import Any
 from bench.errors import BenchError
 from bench.figures.stats import Spread
 from bench.report import numbers
-from bench.report.model import Report, arrange
+from bench.report.arrange import arrange
+from bench.report.model import Report
 from bench.report.reproduction import claims
-from bench.report.reproduction.claims import Finding
-from bench.report.reproduction.reading import Place, Reading, quotient
+from bench.report.reproduction.claims import ClaimVerdict
+from bench.report.reproduction.measured import MeasuredFigures, Place, quotient
 from bench.results import reproduction
 from bench.results.folder import RUN_FILE, read_run
-from bench.results.reproduction import Reproduction
+from bench.results.reproduction import Part, Reproduction
 
 STABILITY = "stability"
 
+Table = Mapping[str, Any]  # a table of published.toml
+
 
 @dataclass(frozen=True)
-class Column:
-    """A figure that every row of the table has."""
+class PublishedColumn:
+    """A figure that every row of the publication has."""
 
     key: str
     title: str
     metric: str
-    place: Place  # what it adds to a row's place
-    variant: str
+    place: Place  # added to the place of a row
+    variant: str  # added to the name of a row's stack
     lower_is_better: bool
-    is_published: bool  # whether a row of the publication has it
+    is_published: bool  # whether any row of the publication has it
 
     @property
-    def show(self) -> Callable[[float | None], str]:
+    def show(self) -> numbers.Show:
         """How its figures are written."""
         return numbers.mebibytes if self.metric == "memory_total" else numbers.number
 
     @property
     def is_rating(self) -> bool:
-        """True where it is a word and not a number."""
+        """Whether it holds stability ratings instead of numbers."""
         return self.metric == STABILITY
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One figure: as published, as measured here, and each against the baseline of its own side."""
+class PublishedFigure:
+    """One figure as published and as measured here, each with the ratio to its own baseline."""
 
     published: float | str | None
     published_ratio: float | None
-    measured: Spread | str | None
+    measured: Spread | str | None  # a text for ratings
     ratio: Spread | None
     why: str  # why nothing was measured; empty where something was
-    reasons: tuple[str, ...] = ()  # what made a rating less than HIGH
+    reasons: tuple[str, ...] = ()  # why a rating is below HIGH
 
 
 @dataclass(frozen=True)
-class Line:
-    """One row of the publication, or one that it left out."""
+class PublishedRow:
+    """One row of the publication, or one added here."""
 
     title: str
     details: str
@@ -68,14 +73,14 @@ class Line:
     size: str
     added: bool
     baseline: bool
-    against: str  # title of the baseline that its ratios are against
+    against: str  # title of the baseline of its ratios
     against_size: str
-    cells: tuple[Cell, ...]
+    figures: tuple[PublishedFigure, ...]  # one a column
 
 
 @dataclass(frozen=True)
-class PartReport:
-    """One run of the reproduction; `report` is None where it could not run."""
+class RunPart:
+    """One run of the reproduction; `report` is None when it could not run."""
 
     name: str
     reason: str | None
@@ -89,11 +94,11 @@ class Reproduced:
 
     directory: Path
     record: Reproduction
-    data: Mapping[str, Any]
-    parts: tuple[PartReport, ...]
-    columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
-    findings: tuple[Finding, ...]
+    data: Table
+    parts: tuple[RunPart, ...]
+    columns: tuple[PublishedColumn, ...]
+    rows: tuple[PublishedRow, ...]
+    verdicts: tuple[ClaimVerdict, ...]
 
     @property
     def reports(self) -> list[Report]:
@@ -112,26 +117,26 @@ def read(directory: Path) -> Reproduced:
     return arranged(directory, record, parts)
 
 
-def _part(directory: Path, part: reproduction.Part) -> PartReport:
+def _part(directory: Path, part: Part) -> RunPart:
     folder = directory / part.name
     run = read_run(folder) if (folder / RUN_FILE).exists() else None
     reason = part.reason if run is None or part.reason else None
-    return PartReport(part.name, reason, part.notes, arrange(run) if run and run.trials else None)
+    return RunPart(part.name, reason, part.notes, arrange(run) if run and run.trials else None)
 
 
-def arranged(directory: Path, record: Reproduction, parts: Sequence[PartReport]) -> Reproduced:
-    """The reproduction's table and findings. Pure."""
+def arranged(directory: Path, record: Reproduction, parts: Sequence[RunPart]) -> Reproduced:
+    """The table and the verdicts of a reproduction. Pure."""
     data = reproduction.benchmarks()[record.benchmark]
     planned = {part["name"]: part for part in data["parts"]}
     left_out = [(planned[part.name], part.reason) for part in parts if part.reason and part.name in planned]
-    reading = Reading([part.report for part in parts if part.report], left_out)
+    measured = MeasuredFigures([part.report for part in parts if part.report], left_out)
     columns = tuple(_column(column, data) for column in data["columns"])
-    lines = tuple(_line(row, data, columns, reading) for row in data["rows"])
-    return Reproduced(directory, record, data, tuple(parts), columns, lines, tuple(claims.findings(data, reading)))
+    rows = tuple(_row(row, data, columns, measured) for row in data["rows"])
+    return Reproduced(directory, record, data, tuple(parts), columns, rows, tuple(claims.verdicts(data, measured)))
 
 
-def _column(column: Mapping[str, Any], data: Mapping[str, Any]) -> Column:
-    return Column(
+def _column(column: Table, data: Table) -> PublishedColumn:
+    return PublishedColumn(
         key=column["key"],
         title=column["title"],
         metric=column["metric"],
@@ -142,10 +147,10 @@ def _column(column: Mapping[str, Any], data: Mapping[str, Any]) -> Column:
     )
 
 
-def _line(row: Mapping[str, Any], data: Mapping[str, Any], columns: Sequence[Column], reading: Reading) -> Line:
+def _row(row: Table, data: Table, columns: Sequence[PublishedColumn], measured: MeasuredFigures) -> PublishedRow:
     base = _baseline(row, data)
     place = _place(row, data)
-    return Line(
+    return PublishedRow(
         title=row["title"],
         details=row.get("details", ""),
         stack=place["stack"],
@@ -155,46 +160,50 @@ def _line(row: Mapping[str, Any], data: Mapping[str, Any], columns: Sequence[Col
         baseline=row is base,
         against=base["title"],
         against_size=base.get("size", "unlimited"),
-        cells=tuple(_cell(row, base, column, data, reading) for column in columns),
+        figures=tuple(_figure(row, base, column, data, measured) for column in columns),
     )
 
 
-def _baseline(row: Mapping[str, Any], data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row that a row is compared with: the baseline of its size, else the first one."""
-    bases = [other for other in data["rows"] if other.get("baseline")]
+def _baseline(row: Table, data: Table) -> Table:
+    """The baseline of a row: the one of its size, else the first one."""
+    bases: list[Table] = [other for other in data["rows"] if other.get("baseline")]
     return next((base for base in bases if base.get("size") == row.get("size")), bases[0])
 
 
-def _place(row: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+def _place(row: Table, data: Table) -> dict[str, Any]:
     own = {key: row[key] for key in ("stack", "layer", "size", "workload") if key in row}
     return {key: value for key, value in {**data.get("here", {}), **own}.items() if key != "pick"}
 
 
-def _at(row: Mapping[str, Any], column: Column, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the figure of a row's column is found. What the row says itself stands, such as its workload."""
+def _at(row: Table, column: PublishedColumn, data: Table) -> dict[str, Any]:
+    """Where to find the figure of a row in a column. A workload of the row wins over that of the column."""
     place = {**_place(row, data), **column.place}
     if "workload" in row:
         place["workload"] = row["workload"]
     if column.variant:
-        joint = "," if "@" in place["stack"] else "@"
-        place["stack"] += joint + column.variant
+        separator = "," if "@" in place["stack"] else "@"
+        place["stack"] += separator + column.variant
     return place
 
 
-def _cell(
-    row: Mapping[str, Any], base: Mapping[str, Any], column: Column, data: Mapping[str, Any], reading: Reading
-) -> Cell:
+def _figure(
+    row: Table, base: Table, column: PublishedColumn, data: Table, measured: MeasuredFigures
+) -> PublishedFigure:
     published = row.get(column.key)
     place = _at(row, column, data)
     if column.is_rating:
-        rating, why = reading.stability(place)
+        rating, why = measured.stability(place)
         reasons = rating.reasons if rating else ()
-        return Cell(published, None, rating.rating if rating else None, None, why, reasons)
-    figure = reading.figure(place, column.metric)
+        return PublishedFigure(published, None, rating.rating if rating else None, None, why, reasons)
+    figure = measured.figure(place, column.metric)
     if row is base:
-        return Cell(published, 1.0 if published else None, figure.spread, None, figure.why)
+        return PublishedFigure(published, 1.0 if published else None, figure.spread, None, figure.why)
     first = base.get(column.key)
-    ratio = published / first if published and first else None
-    baseline = reading.figure(_at(base, column, data), column.metric)
-    measured = quotient(figure, baseline) if figure.rounds and baseline.rounds else None
-    return Cell(published, ratio, figure.spread, measured, figure.why)
+    baseline = measured.figure(_at(base, column, data), column.metric)
+    return PublishedFigure(
+        published,
+        published / first if published and first else None,
+        figure.spread,
+        quotient(figure, baseline) if figure.rounds and baseline.rounds else None,
+        figure.why,
+    )

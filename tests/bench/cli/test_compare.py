@@ -111,7 +111,7 @@ def test_what_only_one_run_measured_is_listed(tmp_path, capsys):
     after = report_folder.make(tmp_path / "b", workloads=("home",))
     _, out, _ = run(before, after, capsys)
     (line,) = [line for line in out.splitlines() if line.startswith("measured in A only: ")]
-    assert "gunicorn~none~session~unlimited~warm~50~sqlite" in line
+    assert "gunicorn~none~session~unlimited~50~sqlite" in line
     assert "measured in B only" not in out
 
 

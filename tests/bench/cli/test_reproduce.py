@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from bench import report
 from bench.catalog import catalog, compose
 from bench.cli import main, reproduce, run
 from bench.errors import BenchError
 from bench.figures.stats import Spread
 from bench.measure import guards
-from bench.report import findings, numbers
-from bench.report.model import arrange
-from bench.report.reproduction import claims, compared, reading, side_by_side
-from bench.report.reproduction.reading import Figure, Reading, name_of, quotient
+from bench.report import numbers, pick
+from bench.report.arrange import arrange
+from bench.report.reproduction import claims, forms, measured, side_by_side
+from bench.report.reproduction.measured import FigureByRound, MeasuredFigures, name_of, quotient
+from bench.report.reproduction.texts import ReproductionTexts
+from bench.report.write import write_report
 from bench.results import reproduction, stability
 from bench.results.folder import TRIALS_FILE, read_run
 from bench.results.trials import Trial
@@ -28,7 +29,7 @@ from tests.bench.report import report_folder
 from tests.bench.report.test_report import Page, cells_of
 
 NAMES = list(reproduction.benchmarks())
-METRICS = {*reading.COMPUTED, "stability", *(field for field in Trial.__dataclass_fields__)}
+METRICS = {*measured.COMPUTED, "stability", *(field for field in Trial.__dataclass_fields__)}
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +104,7 @@ def test_claims_and_columns_are_of_figures_that_exist(benchmark):
         assert column["metric"] in METRICS
     for claim in data["claims"]:
         assert claim["claim"].endswith((".", ")."))
-        assert claim.get("metric", "requests_per_second") in claims.OF
+        assert claim.get("metric", "requests_per_second") in claims.METRIC_WORDS
         kinds = {"order", "rating", "fails", "untested"} & claim.keys() or {"right"} & claim.keys()
         assert len(kinds) == 1, claim["claim"]
         if "right" in claim:
@@ -120,7 +121,9 @@ def bounds(claim: dict) -> tuple[float | None, float | None]:
 @pytest.mark.parametrize("benchmark", NAMES)
 def test_without_a_figure_every_claim_is_not_measured(benchmark):
     parts = reproduction.benchmarks()[benchmark]["parts"]
-    found = claims.findings(reproduction.benchmarks()[benchmark], Reading([], [(part, "it is gone") for part in parts]))
+    found = claims.verdicts(
+        reproduction.benchmarks()[benchmark], MeasuredFigures([], [(part, "it is gone") for part in parts])
+    )
     untested = {claim["claim"] for claim in reproduction.benchmarks()[benchmark]["claims"] if "untested" in claim}
     assert not [item.sentence for item in found if "it is gone" not in item.sentence and item.claim not in untested]
     assert {item.verdict for item in found} == {claims.NOT_MEASURED}
@@ -148,7 +151,7 @@ def test_the_whole_interval_decides(low, high, at_least, at_most, verdict):
 
 def rating(**found: str | None) -> stability.Rating:
     known = {name: found.get(name, "HIGH") for name in stability.BOUNDS}
-    parts = tuple(stability.Part(name, None if word is None else 0.0, word) for name, word in known.items())
+    parts = tuple(stability.Criterion(name, None if word is None else 0.0, word) for name, word in known.items())
     words = [word for word in known.values() if word]
     return stability.Rating(max(words, key=stability.ORDER.index), parts)
 
@@ -185,10 +188,10 @@ def test_reasons_of_a_rating_are_parts_of_its_formula():
 
 def test_questions_left_open_are_no_published_conclusions():
     found = [
-        claims.Finding("a", claims.HOLDS, ""),
-        claims.Finding("b", claims.NOT, ""),
-        claims.Finding("c", claims.HOLDS, "", is_open=True),
-        claims.Finding("d", claims.NOT_MEASURED, "", is_open=True),
+        claims.ClaimVerdict("a", claims.HOLDS, ""),
+        claims.ClaimVerdict("b", claims.NOT, ""),
+        claims.ClaimVerdict("c", claims.HOLDS, "", is_open=True),
+        claims.ClaimVerdict("d", claims.NOT_MEASURED, "", is_open=True),
     ]
     assert claims.summary(found) == (
         "1 of 2 published conclusions holds here and 1 does not. "
@@ -204,11 +207,11 @@ def test_one_round_proves_nothing():
 
 
 def test_figures_of_one_run_are_paired_and_those_of_two_are_not():
-    first = Figure({1: 100.0, 2: 200.0, 3: 400.0}, run=0)
+    first = FigureByRound({1: 100.0, 2: 200.0, 3: 400.0}, run=0)
     half = {number: value / 2 for number, value in first.rounds.items()}
-    paired = quotient(first, Figure(half, run=0))
+    paired = quotient(first, FigureByRound(half, run=0))
     assert (paired.median, paired.low, paired.high) == pytest.approx((2, 2, 2))
-    apart = quotient(first, Figure(half, run=1))
+    apart = quotient(first, FigureByRound(half, run=1))
     assert apart.low < 1 < apart.high
 
 
@@ -302,7 +305,7 @@ def folder(tmp_path, tiny) -> Path:
 
 def test_ratios_are_against_each_sides_own_baseline(folder):
     found = side_by_side.read(folder)
-    lines = {line.title: line.cells for line in found.lines}
+    lines = {row.title: row.figures for row in found.rows}
     run_of = {(row.stack, row.layer): row for row in found.reports[0].main_panels[0].rows}
     rate, memory, lowest = lines["Nginx"]
     assert (rate.published, rate.published_ratio) == (25, 2.5)
@@ -319,7 +322,7 @@ def test_ratios_are_against_each_sides_own_baseline(folder):
 
 
 def test_conclusions_are_computed(folder):
-    found = {item.claim: item for item in side_by_side.read(folder).findings}
+    found = {item.claim: item for item in side_by_side.read(folder).verdicts}
     verdicts = [item.verdict for item in found.values()]
     holds, wrong, unknown = claims.HOLDS, claims.NOT, claims.NOT_MEASURED
     assert verdicts == [holds, wrong, holds, holds, holds, unknown, unknown]
@@ -343,7 +346,7 @@ def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
     found = side_by_side.read(made)
     one, two = (sum(len(failure.rounds) for failure in part.failures) for part in found.reports)
     assert one and two
-    notes = compared.caveats(found)
+    notes = ReproductionTexts(found).caveats
     assert [note for note in notes if "failed" in note] == [
         f"{one + two} trials failed; a failed trial has a reason and no figures."
     ]
@@ -353,9 +356,9 @@ def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
 
 def test_too_few_requests_do_not_disprove_what_began_later(folder, monkeypatch):
     place = {"stack": "nginx-uwsgi", "layer": "none", "workload": "home"}
-    asked = Reading(side_by_side.read(folder).reports)
+    asked = MeasuredFigures(side_by_side.read(folder).reports)
     steady = rating()
-    monkeypatch.setattr(Reading, "stability", lambda self, at: (steady, ""))
+    monkeypatch.setattr(MeasuredFigures, "stability", lambda self, at: (steady, ""))
     most = asked.most_requests(place)
     assert most == max(
         trial.requests_total
@@ -363,8 +366,8 @@ def test_too_few_requests_do_not_disprove_what_began_later(folder, monkeypatch):
         if trial.stack == "nginx-uwsgi" and trial.layer == "none" and trial.requests_total
     )
     claim = {"claim": "It falls over.", "left": place, "rating": "LOW"}
-    (enough,) = claims.findings({"claims": [{**claim, "began_at_request": most}]}, asked)
-    (few,) = claims.findings({"claims": [{**claim, "began_at_request": most + 1}]}, asked)
+    (enough,) = claims.verdicts({"claims": [{**claim, "began_at_request": most}]}, asked)
+    (few,) = claims.verdicts({"claims": [{**claim, "began_at_request": most + 1}]}, asked)
     assert (enough.verdict, few.verdict) == (claims.NOT, claims.INCONCLUSIVE)
     assert few.sentence.endswith(f"there the trouble began at about request {most + 1:,}.")
 
@@ -375,8 +378,8 @@ def test_a_column_of_ratings_has_reasons_and_no_ratios(folder, monkeypatch):
     monkeypatch.setitem(TINY, "columns", [*TINY["columns"], column])
     monkeypatch.setitem(TINY, "rows", rows)
     found = side_by_side.read(folder)
-    (cells,) = [line.cells for line in found.lines if line.title == "Gunicorn"]
-    (row,) = [row for row in cells_of(compared.as_markdown(found)) if row[0] == "Gunicorn" and row[2] == "HIGH"]
+    (cells,) = [row.figures for row in found.rows if row.title == "Gunicorn"]
+    (row,) = [row for row in cells_of(forms.as_markdown(found)) if row[0] == "Gunicorn" and row[2] == "HIGH"]
     assert row[3:] == [cells[-1].measured, "; ".join(cells[-1].reasons) or numbers.DASH]
 
 
@@ -388,8 +391,8 @@ def test_the_first_screen_names_what_was_not_compared(folder):
             trial.update(status="voided", reason="little: 40 connections, 50 asked")
     path.write_text("".join(f"{json.dumps(trial)}\n" for trial in trials))
     found = side_by_side.read(folder)
-    said = compared.pick(found)
-    whole = findings.pick(found.reports[0])
+    said = ReproductionTexts(found).pick
+    whole = [advice.sentence for advice in pick.pick(found.reports[0])]
     assert said[0] == whole[0]
     assert said[-1] == whole[-1]
     assert said[-1] == ("Not compared, for want of a sound figure on every workload: `gunicorn` with `none` (voided).")
@@ -397,18 +400,18 @@ def test_the_first_screen_names_what_was_not_compared(folder):
 
 
 def test_a_median_of_stacks_says_of_how_many(folder):
-    found = {item.claim: item for item in side_by_side.read(folder).findings}
+    found = {item.claim: item for item in side_by_side.read(folder).verdicts}
     assert " of the median of all of them, all 3 measured (" in found["The middle one is slow."].sentence
 
 
 def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
-    path = report.write(folder)
+    path = write_report(folder)
     assert path == folder / "report.html"
     text = path.read_text("utf-8")
     page = Page(text)
     found = side_by_side.read(folder)
     assert page.texts("h1") == ["A tiny benchmark, repeated"]
-    assert page.texts("p", "verdict") == [claims.summary(list(found.findings))]
+    assert page.texts("p", "verdict") == [claims.summary(list(found.verdicts))]
     assert len(page.texts("li", "holds")) == 4
     assert page.texts("h3")[:2] == ["requests/s", "memory MiB less is better; no figure is published"]
     assert "Part second is left out: two is not installed." in page.texts("li")
@@ -416,16 +419,16 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     assert (folder / "first" / "report.html").exists()
     assert "first/report.html" in [attributes.get("href") for _, attributes, _ in page.elements]
     assert str(folder.parent) not in text
-    nginx = next(line for line in found.lines if line.title == "Nginx")
+    nginx = next(row for row in found.rows if row.title == "Nginx")
     shown = page.texts("td")
     assert "2.50\N{MULTIPLICATION SIGN}" in shown
-    rows = cells_of(report.write(folder, "md").read_text("utf-8"))
+    rows = cells_of(write_report(folder, "md").read_text("utf-8"))
     assert ["part second", "could not run here", "`two is not installed`"] in rows
     (row,) = [row for row in rows if row[0] == "Nginx" and row[2] == "25"]
     assert row[4] in shown
-    lines = list(csv.DictReader((report.write(folder, "csv")).read_text("utf-8").splitlines()))
+    lines = list(csv.DictReader((write_report(folder, "csv")).read_text("utf-8").splitlines()))
     (line,) = [line for line in lines if (line["row"], line["column"]) == ("Nginx", "requests/s")]
-    assert float(line["measured"]) == nginx.cells[0].measured.median
+    assert float(line["measured"]) == nginx.figures[0].measured.median
     assert float(line["published_ratio"]) == 2.5
     gone = next(line for line in lines if line["row"] == "Gone")
     assert (gone["measured"], gone["ratio"], gone["why_not_measured"]) == ("", "", "two is not installed")
@@ -441,7 +444,7 @@ def test_the_highest_of_all_levels_stands_where_one_failed_and_the_lowest_does_n
     found = arrange(read_run(report_folder.make(tmp_path / "run", levels=(10, 50), change=fail)))
     place = {"stack": "nginx-uwsgi", "workload": "home"}
     row = found.panels[-1].row("nginx-uwsgi", "none")
-    asked = Reading([found]).figure
+    asked = MeasuredFigures([found]).figure
     assert row.setting.level == 10
     assert asked({**place, "pick": "max"}, "requests_per_second").rounds == row.by_round("requests_per_second")
     for other in ({"pick": "min"}, {}):
@@ -452,7 +455,7 @@ def test_the_highest_of_all_levels_stands_where_one_failed_and_the_lowest_does_n
 def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):
     reproduction.write(tmp_path, record())
     with pytest.raises(BenchError, match="no part of it has a trial yet; go on with `python -m bench reproduce"):
-        report.write(tmp_path)
+        write_report(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -467,7 +470,7 @@ def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):
 def test_a_spoiled_reproduction_is_refused_in_one_line(tmp_path, content, says):
     (tmp_path / reproduction.FILE).write_text(content)
     with pytest.raises(BenchError, match=says) as refusal:
-        report.write(tmp_path)
+        write_report(tmp_path)
     assert "\n" not in str(refusal.value)
 
 

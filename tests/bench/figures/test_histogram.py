@@ -36,4 +36,4 @@ def test_a_trial_without_a_histogram_cannot_be_merged():
 def test_what_is_out_of_range_is_kept_at_its_ends():
     ends = histogram.of([(0, 1), (10**12, 1)])
     assert ends.total_count == 2
-    assert histogram.max_ms(ends) == pytest.approx(histogram.LONGEST_US / 1000, rel=0.002)
+    assert histogram.max_ms(ends) == pytest.approx(histogram.MAX_US / 1000, rel=0.002)

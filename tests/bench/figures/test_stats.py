@@ -43,18 +43,6 @@ def test_an_impossible_spread_is_refused(low, median, high, count):
         Spread(median, low, high, count)
 
 
-@pytest.mark.parametrize(("percent", "expected"), [(50, 5), (90, 9), (99, 10), (100, 10), (1, 1)])
-def test_a_percentile_is_a_value_that_was_measured(percent, expected):
-    assert stats.percentile([10, 1, 9, 2, 8, 3, 7, 4, 6, 5], percent) == expected
-
-
-def test_a_percentile_of_nothing_or_outside_its_bounds_is_refused():
-    with pytest.raises(ValueError, match="at least one value"):
-        stats.percentile([], 50)
-    with pytest.raises(ValueError, match="not at 0"):
-        stats.percentile([1], 0)
-
-
 def test_ratios_pair_equal_rounds():
     # The machine was twice as slow in round 2 for both: the ratio does not see it.
     assert stats.paired_ratio({1: 100.0, 2: 50.0}, {1: 10.0, 2: 5.0}) == Spread(10.0, 10.0, 10.0, 2)
@@ -89,10 +77,10 @@ def test_a_verdict_of_paired_rounds(before, after, expected):
 
 def test_the_whole_interval_must_lie_beyond_the_margin():
     # As measured: a stack against itself, 1.084 (1.036 to 1.175) and 0.947 (0.915 to 0.996).
-    assert stats.Comparison(1.084, 1.036, 1.175, 5, 0.05).verdict == "inconclusive"
-    assert stats.Comparison(0.947, 0.915, 0.996, 5, 0.05).verdict == "inconclusive"
-    assert stats.Comparison(1.084, 1.051, 1.175, 5, 0.05).verdict == "faster"
-    assert stats.Comparison(0.92, 0.88, 0.95, 5, 0.05).verdict == "slower"
+    assert stats.Ratio(1.084, 1.036, 1.175, 5, 0.05).verdict == "inconclusive"
+    assert stats.Ratio(0.947, 0.915, 0.996, 5, 0.05).verdict == "inconclusive"
+    assert stats.Ratio(1.084, 1.051, 1.175, 5, 0.05).verdict == "faster"
+    assert stats.Ratio(0.92, 0.88, 0.95, 5, 0.05).verdict == "slower"
 
 
 def test_the_margin_is_what_counts_as_a_difference():

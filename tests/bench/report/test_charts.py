@@ -11,9 +11,9 @@ import pytest
 
 from bench import report
 from bench.figures.stats import Spread
-from bench.report import numbers
-from bench.report import svg as draw
+from bench.report import line_charts, numbers, row_charts, svg
 from bench.report.axis import LINEAR, LOG, axis, scale_for, tick_label
+from bench.report.write import write_report
 from tests.bench.report import report_folder
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,23 +21,22 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def entry(label="layer", median=100.0, low=90.0, high=110.0, count=3, **changes):
     figure = None if median is None else Spread(median, low, high, count)
-    return draw.Entry(label=label, colour=1, figures=(figure,), columns=(f"{median}",), **changes)
+    return row_charts.ChartEntry(label=label, colour=1, figures=(figure,), columns=(f"{median}",), **changes)
 
 
-def drawn(groups, width=draw.WIDE, scale=LINEAR):
-    return ElementTree.fromstring(
-        draw.bars(groups, ("requests/s",), title="A title", unit="requests/s", width=width, scale=scale)
-    )
+def drawn(groups, width=row_charts.WIDE, scale=LINEAR):
+    chart = row_charts.RowChart(groups, ("requests/s",), "A title", "requests/s", scale)
+    return ElementTree.fromstring(row_charts.bars(chart, width))
 
 
-@pytest.mark.parametrize("width", [draw.WIDE, draw.NARROW])
+@pytest.mark.parametrize("width", [row_charts.WIDE, row_charts.NARROW])
 @pytest.mark.parametrize("scale", [LINEAR, LOG])
 def test_nothing_leaves_the_picture(width, scale):
-    svg = drawn(
+    drawing = drawn(
         [("stack", [entry(median=5.0, low=4.0, high=6.0), entry(median=90_000.0, low=8e4, high=1e5)])], width, scale
     )
-    _, _, right, bottom = map(float, svg.get("viewBox").split())
-    for element in svg.iter():
+    _, _, right, bottom = map(float, drawing.get("viewBox").split())
+    for element in drawing.iter():
         for name in ("x", "x1", "x2", "cx"):
             assert 0 <= float(element.get(name, 0)) <= right
         for name in ("y", "y1", "y2", "cy"):
@@ -46,15 +45,15 @@ def test_nothing_leaves_the_picture(width, scale):
 
 
 def test_bars_are_as_long_as_their_values():
-    svg = drawn([("stack", [entry(median=50.0, low=50.0, high=50.0), entry(median=100.0, low=100.0, high=100.0)])])
-    short, long = (float(bar.get("width")) for bar in svg.iter("rect"))
+    drawing = drawn([("stack", [entry(median=50.0, low=50.0, high=50.0), entry(median=100.0, low=100.0, high=100.0)])])
+    short, long = (float(bar.get("width")) for bar in drawing.iter("rect"))
     assert long == pytest.approx(2 * short, abs=0.02)
 
 
 def test_a_whisker_runs_from_the_lowest_to_the_highest_round_and_needs_two():
     def whiskers(count):
-        svg = drawn([("stack", [entry(median=100.0, low=100.0 if count == 1 else 50.0, high=100.0, count=count)])])
-        return [path.get("d") for path in svg.iter("path") if path.get("class") == "whisker"]
+        drawing = drawn([("stack", [entry(median=100.0, low=100.0 if count == 1 else 50.0, high=100.0, count=count)])])
+        return [path.get("d") for path in drawing.iter("path") if path.get("class") == "whisker"]
 
     assert whiskers(1) == []
     low, high = map(float, re.search(r"M([\d.]+) [\d.]+H([\d.]+)", whiskers(3)[0]).groups())
@@ -62,15 +61,15 @@ def test_a_whisker_runs_from_the_lowest_to_the_highest_round_and_needs_two():
     assert (high - start) == pytest.approx(2 * (low - start), abs=0.2)
 
 
-@pytest.mark.parametrize("width", [draw.WIDE, draw.NARROW])
+@pytest.mark.parametrize("width", [row_charts.WIDE, row_charts.NARROW])
 def test_rows_without_figures_are_named_with_the_reason_and_draw_nothing(width):
     entries = [entry("a", note="failed"), entry("b"), entry("c", note="skipped"), entry("d", note="failed")]
-    svg = drawn([("stack", entries)], width)
-    rows = [group for group in svg.iter("g") if group.get("class") == "row"]
+    drawing = drawn([("stack", entries)], width)
+    rows = [group for group in drawing.iter("g") if group.get("class") == "row"]
     assert [row.find("title").text for row in rows] == ["b"]
-    notes = [text.text for text in svg.iter("text") if text.get("class") == "note"]
+    notes = [text.text for text in drawing.iter("text") if text.get("class") == "note"]
     assert "; ".join(notes) == "failed: a, d; skipped: c"
-    assert len(list(svg.iter("rect"))) == 1
+    assert len(list(drawing.iter("rect"))) == 1
 
 
 def test_a_chart_without_any_figure_is_still_drawn():
@@ -85,20 +84,23 @@ def test_zero_can_be_drawn_on_both_scales():
 
 def test_hostile_and_long_names_are_text():
     evil = report_folder.HOSTILE + "\ud800\x00" + "x" * 200
-    svg = drawn([(evil, [entry(label=evil, title=evil)])])
-    assert not list(svg.iter("script"))
-    assert all(len(text.text or "") < 160 for text in svg.iter("text"))
+    drawing = drawn([(evil, [entry(label=evil, title=evil)])])
+    assert not list(drawing.iter("script"))
+    assert all(len(text.text or "") < 160 for text in drawing.iter("text"))
 
 
 def test_stacked_parts_lie_end_to_end():
     parts = tuple(Spread(value, value, value, 1) for value in (10.0, 20.0, 30.0))
-    svg = ElementTree.fromstring(
-        draw.stacked(
-            [("stack", [draw.Entry("layer", 1, parts, ("60.0",))])], ("MiB",), title="t", unit="MiB", width=draw.WIDE
+    drawing = ElementTree.fromstring(
+        row_charts.stacked(
+            row_charts.RowChart(
+                [("stack", [row_charts.ChartEntry("layer", 1, parts, ("60.0",))])], ("MiB",), "t", "MiB"
+            ),
+            row_charts.WIDE,
         )
     )
     boxes = [
-        (float(box.get("x")), float(box.get("width"))) for box in svg.iter("rect") if "bar" in box.get("class", "")
+        (float(box.get("x")), float(box.get("width"))) for box in drawing.iter("rect") if "bar" in box.get("class", "")
     ]
     assert len(boxes) == 3
     for (x, width), (following, _) in pairwise(boxes):
@@ -106,26 +108,28 @@ def test_stacked_parts_lie_end_to_end():
 
 
 def test_colours_repeat_and_never_take_the_baselines():
-    assert [draw.colour(index) for index in (0, 1, 7, 8, 14, 15)] == ["k0", "k1", "k7", "k1", "k7", "k1"]
+    assert [svg.colour(index) for index in (0, 1, 7, 8, 14, 15)] == ["k0", "k1", "k7", "k1", "k7", "k1"]
 
 
 def test_labels_are_moved_apart_and_stay_inside():
-    places = draw.apart([50.0, 51.0, 52.0], 13, 0, 100)
+    places = line_charts.apart([50.0, 51.0, 52.0], 13, 0, 100)
     assert places == [50.0, 63.0, 76.0]
-    assert draw.apart([95.0, 96.0], 13, 0, 100) == [87.0, 100.0]
+    assert line_charts.apart([95.0, 96.0], 13, 0, 100) == [87.0, 100.0]
 
 
 def test_thinning_keeps_the_peak():
     points = [(float(at), 1.0) for at in range(1000)]
     points[777] = (777.0, 99.0)
-    thin = draw.thinned(points)
+    thin = line_charts.thinned(points)
     assert len(thin) <= 150
     assert max(value for _, value in thin) == 99.0
 
 
 def test_one_sample_is_a_point():
-    svg = draw.lines([draw.Series("server", 1, (((0.0, 5.0),),))], title="t", x_unit="s", x_high=0.0, y_values=[5.0])
-    assert list(ElementTree.fromstring(svg).iter("circle")) or "dot small" in svg
+    drawing = line_charts.lines(
+        [line_charts.Series("server", 1, (((0.0, 5.0),),))], line_charts.LineScales([5.0], x_unit="s"), title="t"
+    )
+    assert list(ElementTree.fromstring(drawing).iter("circle")) or "dot small" in drawing
 
 
 @pytest.mark.parametrize(
@@ -181,34 +185,45 @@ def test_numbers_have_three_significant_digits(value, text):
 
 def test_the_picture_for_a_readme_stands_alone(tmp_path):
     folder = report_folder.make(tmp_path / "run")
-    report.write(folder)
+    write_report(folder)
     text = (folder / "throughput.svg").read_text(encoding="utf-8")
-    svg = ElementTree.fromstring(text)
-    assert svg.tag == f"{SVG}svg"
+    drawing = ElementTree.fromstring(text)
+    assert drawing.tag == f"{SVG}svg"
     assert "var(" not in text  # not every viewer of images knows variables
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
-    words = [element.text for element in svg.iter(f"{SVG}text")]
+    words = [element.text for element in drawing.iter(f"{SVG}text")]
     assert "Requests/s by stack and layer: home" in words
-    assert "50 connections, 3 rounds: median and range; load by wrk 4.1.0" in words
+    assert "50 connections, median and range of 3 rounds; load by wrk 4.1.0" in words
     assert any(
         word.startswith("Example 3000 (test data), 2 cores, 8.00 GiB; 21 November 2026") for word in words if word
     )
 
 
 def test_charts_read_and_write_nothing():
-    for name in ("svg", "axis", "charts", "findings", "model", "numbers"):
+    for name in (
+        "svg",
+        "axis",
+        "row_charts",
+        "line_charts",
+        "charts",
+        "small_charts",
+        "findings",
+        "pick",
+        "model",
+        "numbers",
+    ):
         source = (Path(report.__file__).parent / f"{name}.py").read_text(encoding="utf-8")
         assert not re.search(r"\b(open|read_text|read_bytes|write_text|print)\(", source), name
 
 
 def test_a_narrow_chart_leaves_room_for_names_beside_what_was_not_measured():
-    row = draw.Entry("none", 0, (Spread(900.0, 900.0, 900.0, 1), None), ("900", "not measured"))
+    row = row_charts.ChartEntry("none", 0, (Spread(900.0, 900.0, 900.0, 1), None), ("900", "not measured"))
     shown = {
-        width: draw.percentiles(
-            [("uwsgi", [row])], ("p50 ms", "p99 ms"), title="Latency", unit="ms", width=width, scale="linear"
+        width: row_charts.percentiles(
+            row_charts.RowChart([("uwsgi", [row])], ("p50 ms", "p99 ms"), "Latency", "ms"), width
         )
-        for width in (draw.WIDE, draw.NARROW)
+        for width in (row_charts.WIDE, row_charts.NARROW)
     }
-    assert "not measured" in shown[draw.WIDE]
-    assert "not measured" not in shown[draw.NARROW]
-    assert ">\N{EN DASH}</tspan>" in shown[draw.NARROW]
+    assert "not measured" in shown[row_charts.WIDE]
+    assert "not measured" not in shown[row_charts.NARROW]
+    assert ">\N{EN DASH}</tspan>" in shown[row_charts.NARROW]

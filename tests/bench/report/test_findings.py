@@ -8,15 +8,15 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 
 import pytest
+from bench.verify.outcome import GROUPS
 
-from bench import report
 from bench.figures import histogram
-from bench.report import charts, findings, ratings, redact, safety
+from bench.report import charts, conditions, findings, pick, ratings, redact, safety, small_charts
 from bench.report import csv as csv_report
-from bench.report.model import arrange
+from bench.report.arrange import arrange
+from bench.report.write import FORMATS, write_report
 from bench.results import records, stability, trials
 from bench.results.folder import Folder, read_info, read_run
-from bench.verify.check import GROUPS
 from tests.bench.report import report_folder
 from tests.bench.report.test_report import Page, cells_of
 
@@ -40,6 +40,10 @@ def rates(found: dict[tuple[str, str], list[float]]):
     return change
 
 
+def picked(report) -> list[str]:
+    return [advice.sentence for advice in pick.pick(report)]
+
+
 def read(folder: Path):
     return arrange(read_run(folder))
 
@@ -49,25 +53,25 @@ def read(folder: Path):
 
 def test_the_first_screen_picks_and_says_what_it_costs(tmp_path):
     folder = made(tmp_path, rates({("uwsgi", "none"): EVEN, ("nginx-uwsgi", "staticgenerator"): [v * 9 for v in EVEN]}))
-    said = findings.pick(read(folder))
+    said = picked(read(folder))
     assert said[0] == "Pick `nginx-uwsgi` with `staticgenerator`: it serves most on `home`."
     row = read(folder).main_panels[0].row("nginx-uwsgi", "staticgenerator")
     assert said[1].startswith("It costs ")
     assert "MiB of memory at the peak and " in said[1]
     assert f"{row.cpu_total.median:.3g}" in said[1]
     assert said[2] == "It passed all of its 7 checks, none of them of cache safety."
-    first, *_ = Page(report.write(folder).read_text("utf-8")).texts("section", "short")
+    first, *_ = Page(write_report(folder).read_text("utf-8")).texts("section", "short")
     assert " ".join(said).replace("`", "") == first
 
 
 def test_what_is_not_told_apart_is_named_beside_it(tmp_path):
     near = [99.0, 102.0, 98.0, 101.0, 100.0]
     found = read(made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): near})))
-    assert findings.pick(found)[0] == (
+    assert picked(found)[0] == (
         "Pick `gunicorn` with `none` or `uwsgi` with `none`: the rounds do not tell them apart on `home`, "
         "so choose by cost and safety."
     )
-    (said,) = findings.inconclusive(found)
+    (said,) = findings.ties(found)
     assert said == (
         "`home`: `gunicorn` with `none` (100 requests/s) has the highest median and is not told apart from "
         "`uwsgi` with `none` (100)."
@@ -76,13 +80,13 @@ def test_what_is_not_told_apart_is_named_beside_it(tmp_path):
 
 def test_one_round_is_no_proof(tmp_path):
     found = read(made(tmp_path, rates({("uwsgi", "none"): [9.0], ("gunicorn", "none"): [1.0]}), rounds=1))
-    assert "of one round only, which proves no difference" in findings.pick(found)[0]
+    assert "of one round only, which proves no difference" in picked(found)[0]
 
 
 def test_differences_within_the_margin_are_none(tmp_path):
     """Every round is 2 % faster: certain, and yet not worth a verdict at a margin of 5 %."""
     found = read(made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): [v * 1.02 for v in EVEN]})))
-    assert " or " in findings.pick(found)[0]
+    assert " or " in picked(found)[0]
     found = read(
         report_folder.make(
             tmp_path / "more",
@@ -91,7 +95,7 @@ def test_differences_within_the_margin_are_none(tmp_path):
             change=rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): [v * 1.08 for v in EVEN]}),
         )
     )
-    assert findings.pick(found)[0] == "Pick `gunicorn` with `none`: it serves most on `home`."
+    assert picked(found)[0] == "Pick `gunicorn` with `none`: it serves most on `home`."
 
 
 # --------------------------------------------------------------------------------------- what counts
@@ -108,20 +112,20 @@ def test_voided_trials_are_told_and_count_nowhere(tmp_path):
     found = read(folder)
     row = found.main_panels[0].row("uwsgi", "none")
     assert (row.outcome, row.rate, row.ranked) == ("voided", None, False)
-    assert "uwsgi` with `none`" not in findings.pick(found)[0]
-    last = findings.pick(found)[-1]
+    assert "uwsgi` with `none`" not in picked(found)[0]
+    last = picked(found)[-1]
     assert last.startswith("Not compared, for want of a sound figure on every workload: ")
     assert "`uwsgi` with `none` (voided)" in last
     (failure,) = found.voided
     assert (failure.rounds, failure.reason) == ((1, 2, 3, 4, 5), "drift: the last third is 40 % slower")
-    page = Page(report.write(folder).read_text("utf-8"))
+    page = Page(write_report(folder).read_text("utf-8"))
     assert failure.reason in page.texts("td")
     assert any("Guards voided 5 trials" in note for note in page.texts("li"))
     assert "voided: none" in page.texts("text", "note")
-    text = report.write(folder, "md").read_text("utf-8")
+    text = write_report(folder, "md").read_text("utf-8")
     assert "## Voided" in text
     assert "1,000,000,000" not in text
-    assert "1 voided" in findings.measured(found)
+    assert "1 voided" in conditions.measured(found)
 
 
 def test_percentiles_of_several_rounds_are_of_all_their_requests(tmp_path):
@@ -161,17 +165,19 @@ def test_the_chart_has_a_fourth_percentile_only_where_it_was_measured(tmp_path):
 
 def test_levels_are_shown_as_throughput_and_as_latency_over_throughput(tmp_path):
     folder = made(tmp_path, levels=(10, 50))
-    page = Page(report.write(folder).read_text("utf-8"))
+    page = Page(write_report(folder).read_text("utf-8"))
     assert any("p99 in ms over requests/s" in heading for heading in page.texts("h3"))
     found = read(folder)
-    small = {item.heading: item for item in charts.tradeoff(found, found.main_panels[0])}
+    small = {item.heading: item for item in small_charts.latency_by_rate(found, found.main_panels[0])}
     assert set(small) == {"gunicorn", "uwsgi", "nginx-gunicorn", "nginx-uwsgi"}
     row = found.panels[1].row("uwsgi", "none")
     assert row.setting.level == 10
     cells = page.texts("td")
     assert "10 connections" in cells
     assert f"{row.rate.median:.3g}" in cells
-    assert charts.tradeoff(read(report_folder.make(tmp_path / "one", rounds=1)), found.main_panels[0]) == []
+    assert (
+        small_charts.latency_by_rate(read(report_folder.make(tmp_path / "one", rounds=1)), found.main_panels[0]) == []
+    )
 
 
 def test_an_open_loop_is_told_in_requests_a_second(tmp_path):
@@ -181,7 +187,7 @@ def test_an_open_loop_is_told_in_requests_a_second(tmp_path):
     folder = made(tmp_path, change)
     info = read_info(folder)
     Folder(folder).write_info(replace(info, plan=replace(info.plan, mode="open")))
-    text = report.write(folder).read_text("utf-8")
+    text = write_report(folder).read_text("utf-8")
     assert "50 requests/s, open loop" in text
     assert "latency counts from when a request was due" in text
     assert "50 connections" not in text
@@ -225,7 +231,7 @@ def test_the_safety_table_has_a_word_for_each_layer_and_group(tmp_path):
         ("staticgenerator", "behaviour"): "pass",
         ("staticgenerator", "names"): "fail",
     }
-    page = Page(report.write(folder).read_text("utf-8"))
+    page = Page(write_report(folder).read_text("utf-8"))
     cells = page.texts("td")
     for text in ("! declared1 declared", "\N{BALLOT X} fail1 fail", "\N{EN DASH} not tried1 not tried"):
         assert any(cell.replace(" ", "") == text.replace(" ", "") for cell in cells), text
@@ -234,7 +240,7 @@ def test_the_safety_table_has_a_word_for_each_layer_and_group(tmp_path):
     assert "gunicorn 0.500" in " ".join(cells)
     # What was not tried is not counted with what was right.
     assert "\N{CHECK MARK} 8 of 8 (1 declared, 1 not tried)" in cells
-    rows = cells_of(report.write(folder, "md").read_text("utf-8"))
+    rows = cells_of(write_report(folder, "md").read_text("utf-8"))
     row = next(row for row in rows if row[0] == "`fragments`" and len(row) == 6)
     assert row[2:] == ["\N{CHECK MARK} 2 pass", "! 1 declared", "\N{EN DASH} 1 not tried", "\N{EN DASH}"]
 
@@ -242,7 +248,7 @@ def test_the_safety_table_has_a_word_for_each_layer_and_group(tmp_path):
 def test_a_deployment_with_a_failed_check_is_never_picked(tmp_path):
     folder = made(tmp_path)
     checks(folder)
-    assert not findings.pick(read(folder))[0].startswith("Pick `nginx-uwsgi` with `staticgenerator`")
+    assert not picked(read(folder))[0].startswith("Pick `nginx-uwsgi` with `staticgenerator`")
 
 
 def test_groups_are_those_of_verify():
@@ -261,21 +267,21 @@ def test_every_case_is_rated_with_reasons(tmp_path):
     found = {(item.stack, item.layer): item.rating for item in ratings.rated(read(folder))}
     assert found["gunicorn", "none"].rating == "LOW"
     assert found["nginx-uwsgi", "none"].rating == "HIGH"
-    page = Page(report.write(folder).read_text("utf-8"))
+    page = Page(write_report(folder).read_text("utf-8"))
     assert "LOW" in page.texts("td", "low")
     assert any("2 processes killed for want of memory" in cell for cell in page.texts("td"))
-    assert "Its stability is HIGH." in findings.pick(read(folder))
+    assert "Its stability is HIGH." in picked(read(folder))
     only = report_folder.make(
         tmp_path / "one", workloads=("home",), change=lambda trial: change(trial) if trial.stack == "gunicorn" else None
     )
-    killed = [said for said in findings.pick(read(only)) if said.startswith("Its stability")]
+    killed = [said for said in picked(read(only)) if said.startswith("Its stability")]
     assert killed == ["Its stability is HIGH."]
     none = ratings.worst(read(only), "gunicorn", "none")
     assert (none.rating, none.reasons[0]) == ("LOW", "2 processes killed for want of memory")
 
 
 def test_the_formula_is_told_with_its_bounds():
-    assert set(ratings.PARTS) == set(stability.BOUNDS)
+    assert set(ratings.CRITERIA) == set(stability.BOUNDS)
     assert "requests that failed (0 / 0.01)" in ratings.formula()
 
 
@@ -294,14 +300,14 @@ def test_reports_hold_no_path_of_the_machine(tmp_path):
     run = read_run(folder)
     command = ("python", "-m", "bench", "run", "--to", "/srv/me/results/1")
     Folder(folder).write_info(replace(run.info, command=command, notes=(f"kept in {folder}/raw",)))
-    text = report.write(folder).read_text("utf-8")
+    text = write_report(folder).read_text("utf-8")
     rendered = next(text for text in Page(text).texts("pre") if "chdir" in text)
     assert rendered == (
         "chdir = $PROJECT home = $PROJECT/.venv socket = $RUN/raw/uwsgi~none~r1/run/a.sock "
         "stats = $RUN/raw/uwsgi~none~r1/x long = $RUN/run/a.sock module = /usr/lib/uwsgi"
     )
-    for form in report.FORMATS:
-        said = report.write(folder, form).read_text("utf-8")
+    for form in FORMATS:
+        said = write_report(folder, form).read_text("utf-8")
         assert "/srv/me" not in said
         assert str(tmp_path) not in said
     assert "kept in $RUN/raw." in Page(text).texts("li")
@@ -330,11 +336,11 @@ def test_a_cell_of_the_csv_is_a_value_or_json(tmp_path):
         return replace(trial, statuses={"200": 5, "503": 1}, thirds=(1.0, 2.0, 3.0), threads={"nginx": 3})
 
     folder = made(tmp_path, lambda trial: change(trial) if trial.status == "ok" else trial, rounds=1)
-    row, *_ = csv.DictReader(report.write(folder, "csv").read_text("utf-8").splitlines())
+    row, *_ = csv.DictReader(write_report(folder, "csv").read_text("utf-8").splitlines())
     assert json.loads(row["statuses"]) == {"200": 5, "503": 1}
     assert json.loads(row["thirds"]) == [1.0, 2.0, 3.0]
     assert row["threads:nginx"] == "3"
-    assert not set(csv_report.LEFT_OUT) & row.keys()
+    assert not set(csv_report.EXCLUDED) & row.keys()
 
 
 def test_an_older_folder_is_still_read(tmp_path):
@@ -348,6 +354,6 @@ def test_an_older_folder_is_still_read(tmp_path):
     for key in ("mode", "margin", "guards"):
         info["plan"].pop(key)
     (folder / "run.json").write_text(json.dumps({**info, "format": 1}))
-    for form in report.FORMATS:
-        assert report.write(folder, form).stat().st_size > 1000
-    assert findings.pick(read(folder))[0].startswith("Pick ")
+    for form in FORMATS:
+        assert write_report(folder, form).stat().st_size > 1000
+    assert picked(read(folder))[0].startswith("Pick ")

@@ -15,13 +15,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import report
 from bench.cli import report as report_command
 from bench.errors import BenchError
-from bench.report import configs, findings, html, markdown
-from bench.report.model import arrange
+from bench.report import conditions, findings, html, markdown, rendered_configs
+from bench.report.arrange import arrange
 from bench.report.redact import redacted
-from bench.report.reproduction import published
+from bench.report.reproduction import caching
+from bench.report.write import write_report
 from bench.results import records, reproduction
 from bench.results.folder import Folder, read_run
 from tests.bench.report import report_folder
@@ -86,7 +86,7 @@ def written(request) -> str:
 @cache
 def shown(folder: Path) -> str:
     """The page of a folder that no test changes."""
-    return report.write(folder).read_text(encoding="utf-8")
+    return write_report(folder).read_text(encoding="utf-8")
 
 
 def command(*argv: str) -> int:
@@ -253,7 +253,7 @@ def browsed(path: Path, profile: Path) -> subprocess.CompletedProcess:
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 @pytest.mark.parametrize("name", ["plain", "hostile"])
 def test_a_browser_shows_it_without_complaint(request, tmp_path, name):
-    done = browsed(report.write(request.getfixturevalue(name)), tmp_path / "profile")
+    done = browsed(write_report(request.getfixturevalue(name)), tmp_path / "profile")
     assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert '<button type="button">requests/s</button>' in done.stdout  # its own script ran
 
@@ -310,7 +310,7 @@ def test_a_fallback_load_tool_is_marked(hostile):
 
 def test_few_cores_few_rounds_and_an_unfinished_run_are_said(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=1, finished=False)
-    notes = findings.caveats(arrange(read_run(folder)))
+    notes = conditions.caveats(arrange(read_run(folder)))
     assert notes[0] == "This run did not finish: the report shows the trials that were made until then."
     assert any(
         note.startswith("Load tool, servers and services share 2 cores: figures are relative.") for note in notes
@@ -320,7 +320,7 @@ def test_few_cores_few_rounds_and_an_unfinished_run_are_said(tmp_path):
 
 def test_many_cores_are_not_warned_about(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=5, machine=report_folder.environment(cores=16))
-    notes = findings.caveats(arrange(read_run(folder)))
+    notes = conditions.caveats(arrange(read_run(folder)))
     assert not [note for note in notes if "figures are relative" in note]
     assert any("medians of 5 rounds with their bootstrap 95 % interval" in note for note in notes)
 
@@ -480,12 +480,12 @@ def test_changed_values_stand_on_the_first_screen_without_secrets(tmp_path):
     plan = replace(run.info.plan, changes=("processes=8",), env=("SECRET_KEY=abc", "DEBUG=0"))
     command = (*run.info.command, "--env", "SECRET_KEY=abc")
     Folder(folder).write_info(replace(run.info, plan=plan, command=command))
-    text = report.write(folder).read_text(encoding="utf-8")
+    text = write_report(folder).read_text(encoding="utf-8")
     facts = Page(text).texts("dd")
     assert "processes=8" in facts
     assert "SECRET_KEY=(hidden), DEBUG=0" in facts
     assert "SECRET_KEY=abc" not in text
-    assert "SECRET_KEY=abc" not in report.write(folder, "md").read_text(encoding="utf-8")
+    assert "SECRET_KEY=abc" not in write_report(folder, "md").read_text(encoding="utf-8")
 
 
 def test_every_metric_has_its_sentence(plain):
@@ -500,7 +500,7 @@ def test_several_levels_are_drawn_as_they_grow_and_answered_at_the_highest(tmp_p
     folder = report_folder.make(tmp_path / "run", levels=(10, 50), workloads=("home",))
     arranged = arrange(read_run(folder))
     assert [(panel.setting.level, panel.main) for panel in arranged.panels] == [(50, True), (10, False)]
-    text = report.write(folder).read_text(encoding="utf-8")
+    text = write_report(folder).read_text(encoding="utf-8")
     assert "requests/s as the level grows" in text
     assert arranged.counts()["measured"] == 14  # a case is one case at however many levels
 
@@ -512,18 +512,18 @@ def test_a_run_of_failures_only_still_reports_them(tmp_path):
 
     cases = read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
     folder = report_folder.make(tmp_path / "run", rounds=1, change=fail)
-    text = report.write(folder).read_text(encoding="utf-8")
+    text = write_report(folder).read_text(encoding="utf-8")
     assert "Nothing was measured here: see what was skipped and what failed." in text
     assert not (folder / "throughput.svg").exists()
-    report.write(folder, "md")
-    report.write(folder, "csv")
+    write_report(folder, "md")
+    write_report(folder, "csv")
 
 
 def test_planned_and_not_reached_is_said(tmp_path):
     folder = report_folder.make(
         tmp_path / "run", finished=False, change=lambda trial: trial if trial.stack != "uwsgi" else None
     )
-    page = Page(report.write(folder).read_text(encoding="utf-8"))
+    page = Page(write_report(folder).read_text(encoding="utf-8"))
     assert "uwsgi with none, home, 50 connections" in page.texts("li")
 
 
@@ -531,9 +531,9 @@ def test_planned_and_not_reached_is_said(tmp_path):
 
 
 def test_the_published_ratios_stand_beside_the_measured_ones(plain):
-    caching = published.caching(arrange(read_run(plain)))
-    assert (caching.stack, caching.same_stack) == ("nginx-uwsgi", True)
-    measured = {row.layer: row for row in caching.layers}
+    published = caching.beside(arrange(read_run(plain)))
+    assert (published.stack, published.same_stack) == ("nginx-uwsgi", True)
+    measured = {row.layer: row for row in published.layers}
     assert measured["staticgenerator"].ratio.median == pytest.approx(365, rel=0.1)
     assert measured["varnish"].ratio is None
     text = shown(plain)
@@ -545,15 +545,15 @@ def test_the_published_ratios_stand_beside_the_measured_ones(plain):
 
 def test_another_stack_stands_in_where_the_published_one_was_not_measured(tmp_path):
     folder = report_folder.make(tmp_path / "run", change=lambda trial: trial if trial.stack == "uwsgi" else None)
-    caching = published.caching(arrange(read_run(folder)))
-    assert (caching.stack, caching.same_stack) == ("uwsgi", False)
+    published = caching.beside(arrange(read_run(folder)))
+    assert (published.stack, published.same_stack) == ("uwsgi", False)
 
 
 def test_without_the_published_workload_nothing_is_set_beside_it(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("session",))
-    text = report.write(folder).read_text(encoding="utf-8")
+    text = write_report(folder).read_text(encoding="utf-8")
     assert "is not part of this run, so nothing can be set beside it" in text
-    assert published.caching(arrange(read_run(folder))).comparable == []
+    assert caching.beside(arrange(read_run(folder))).comparable == []
 
 
 def test_the_four_published_benchmarks_are_data_with_source_and_year():
@@ -592,7 +592,7 @@ def test_secrets_do_not_travel_with_the_report(hostile):
 
 
 def test_links_are_not_followed_and_binaries_are_only_named(hostile):
-    files = configs.read_configs(hostile)["nginx-uwsgi~staticgenerator"]
+    files = rendered_configs.read_configs(hostile)["nginx-uwsgi~staticgenerator"]
     found = {file.path: file.text for file in files}
     assert "link.conf" not in found
     assert found["binary.bin"] == "(not a text file)"
@@ -615,8 +615,8 @@ def test_what_counts_as_a_secret(line, shown):
 def test_a_long_file_is_cut_and_says_so(tmp_path):
     folder = tmp_path / "configs" / "a~none"
     folder.mkdir(parents=True)
-    (folder / "long.conf").write_text("x" * (configs.MOST_BYTES + 5))
-    (file,) = configs.read_configs(tmp_path)["a~none"]
+    (folder / "long.conf").write_text("x" * (rendered_configs.MAX_BYTES + 5))
+    (file,) = rendered_configs.read_configs(tmp_path)["a~none"]
     assert file.text.endswith("(cut here: the file is longer than 200,000 bytes)")
 
 
@@ -629,7 +629,7 @@ def cells_of(text: str) -> list[list[str]]:
 
 
 def test_markdown_has_the_same_figures(plain):
-    text = report.write(plain, "md").read_text(encoding="utf-8")
+    text = write_report(plain, "md").read_text(encoding="utf-8")
     figures = [row for row in cells_of(text) if len(row) == len(markdown.HEADS)]
     arranged = arrange(read_run(plain))
     assert len([row for row in figures if row[0] not in ("stack", "---")]) == len(arranged.rows)
@@ -645,13 +645,13 @@ def test_markdown_has_the_same_figures(plain):
 
 
 def test_markdown_gives_the_answer_in_the_same_words(plain):
-    text = report.write(plain, "md").read_text(encoding="utf-8")
+    text = write_report(plain, "md").read_text(encoding="utf-8")
     for answer in findings.answers(arrange(read_run(plain))):
         assert " ".join(answer.sentences) in text
 
 
 def test_markdown_tables_stay_whole_whatever_the_text(hostile):
-    text = report.write(hostile, "md").read_text(encoding="utf-8")
+    text = write_report(hostile, "md").read_text(encoding="utf-8")
     lengths = []
     for block in text.split("\n\n"):
         if block.startswith("| "):
@@ -664,7 +664,7 @@ def test_markdown_tables_stay_whole_whatever_the_text(hostile):
 
 
 def test_csv_has_a_line_for_each_trial_units_in_the_header_and_empty_nulls(plain):
-    text = report.write(plain, "csv").read_bytes().decode("utf-8")
+    text = write_report(plain, "csv").read_bytes().decode("utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     trials = read_run(plain).trials
     assert len(rows) == len(trials)
@@ -687,5 +687,5 @@ def test_csv_holds_no_formulas(tmp_path):
     cases = read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
     change = lambda trial: report_folder.failed(cases[0], 50, trial.round, "=cmd|' /C calc'!A0")  # noqa: E731
     folder = report_folder.make(tmp_path / "run", rounds=1, change=change)
-    text = report.write(folder, "csv").read_text(encoding="utf-8")
+    text = write_report(folder, "csv").read_text(encoding="utf-8")
     assert {row["reason"] for row in csv.DictReader(text.splitlines())} == {"'=cmd|' /C calc'!A0"}

@@ -1,30 +1,32 @@
-"""Benchmark "caching" set beside what a run measured."""
+"""The published caching benchmark beside what a run measured. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from bench.figures.stats import Spread
-from bench.report.model import BASELINE, Panel, Report, Row
+from bench.report.model import BASELINE, CaseRow, Panel, Report
 from bench.results.reproduction import benchmarks
 
 
 @dataclass(frozen=True)
 class PublishedLayer:
-    """One layer of the published caching benchmark, with what this run says about the same layer."""
+    """One layer of the published caching benchmark, and the figures of this run for the same layer."""
 
     title: str
     layer: str
     requests_per_second: float
     latency_mean_ms: float
     times_none: float
-    rate: Spread | None  # measured here
-    ratio: Spread | None  # measured here, against `none` on the same stack
-    note: str  # why there is no figure; empty where there is one
+    rate: Spread | None  # requests/s in this run
+    ratio: Spread | None  # the same divided by those of `none` on the same stack
+    note: str  # why this run has no figure; empty where it has one
 
 
 @dataclass(frozen=True)
-class Caching:
+class PublishedCaching:
     """The published caching benchmark beside this run."""
 
     title: str
@@ -34,23 +36,23 @@ class Caching:
     load: str
     machine: str
     workload: str
-    stack: str | None  # the stack of this run that is set beside it
-    same_stack: bool  # True when that is the published one
+    stack: str | None  # the stack of this run to compare with
+    same_stack: bool  # whether that is the published one
     panel: Panel | None
     layers: tuple[PublishedLayer, ...]
 
     @property
     def comparable(self) -> list[PublishedLayer]:
-        """Layers with a ratio on both sides, the baseline apart."""
+        """Layers with both a published and a measured ratio, without the baseline."""
         return [row for row in self.layers if row.ratio and row.layer != BASELINE]
 
 
-def caching(report: Report, published: dict | None = None) -> Caching:
-    """The published layers with this run's ratios to `none` where the layer was measured."""
+def beside(report: Report, published: Mapping[str, Any] | None = None) -> PublishedCaching:
+    """The published layers, with this run's ratios to `none` where the layer was measured."""
     data = (published or benchmarks())["caching"]
     panel = next((item for item in report.main_panels if item.setting.workload == data["workload"]), None)
     stack = _stack(panel, data["here"]["stack"])
-    return Caching(
+    return PublishedCaching(
         **{key: data[key] for key in ("title", "source", "year", "question", "load", "machine", "workload")},
         stack=stack,
         same_stack=stack == data["here"]["stack"],
@@ -60,14 +62,14 @@ def caching(report: Report, published: dict | None = None) -> Caching:
 
 
 def _stack(panel: Panel | None, preferred: str) -> str | None:
-    """The published stack where a layer of it was measured, else the stack with most measured layers."""
+    """The published stack when a layer of it was measured, else the stack with most measured layers."""
     measured = {stack: len([row for row in rows if row.ranked]) for stack, rows in (panel.groups if panel else ())}
     if measured.get(preferred, 0) > 1:
         return preferred
     return max(measured, key=lambda stack: measured[stack], default=None)
 
 
-def _layer(row: dict, panel: Panel | None, stack: str | None) -> PublishedLayer:
+def _layer(row: Mapping[str, Any], panel: Panel | None, stack: str | None) -> PublishedLayer:
     here = panel.row(stack, row["layer"]) if panel and stack else None
     figures = here if here and here.ranked else None
     return PublishedLayer(
@@ -78,7 +80,7 @@ def _layer(row: dict, panel: Panel | None, stack: str | None) -> PublishedLayer:
     )
 
 
-def _note(here: Row | None) -> str:
+def _note(here: CaseRow | None) -> str:
     if here is None:
         return "not measured here"
     if here.ok and here.wrong:

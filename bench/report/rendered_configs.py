@@ -1,5 +1,4 @@
-"""The rendered configuration files of a run, read for showing. The only part of the report that reads files
-beside the run's records."""
+"""The rendered configuration files of a run, without secrets. The rest of the report reads records only."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from pathlib import Path
 from bench.report.redact import redacted
 from bench.results.folder import CONFIGS_DIRECTORY
 
-MOST_BYTES = 200_000  # of one file; a longer one is cut and says so
+MAX_BYTES = 200_000  # of one file; a longer one is cut, with a remark
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,10 @@ def _read(path: Path, folder: Path) -> ConfigFile:
     name = path.relative_to(folder).as_posix()
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         return ConfigFile(name, f"(cannot be read: {error.strerror})")
     if b"\0" in content:
         return ConfigFile(name, "(not a text file)")
-    cut = f"\n(cut here: the file is longer than {MOST_BYTES:,} bytes)" if len(content) > MOST_BYTES else ""
-    return ConfigFile(name, redacted(content[:MOST_BYTES].decode("utf-8", "replace")) + cut)
+    cut = f"\n(cut here: the file is longer than {MAX_BYTES:,} bytes)" if len(content) > MAX_BYTES else ""
+    return ConfigFile(name, redacted(content[:MAX_BYTES].decode("utf-8", "replace")) + cut)

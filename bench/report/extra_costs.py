@@ -1,11 +1,11 @@
-"""What else a trial cost, in columns that are shown where at least one row of a panel has them. Pure."""
+"""Further costs of a trial, as columns that a panel shows when at least one of its rows has them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
 
-from bench.report.model import MEASURED, Panel, Row, total
+from bench.report.model import MEASURED, CaseRow, Panel, total
 from bench.report.numbers import NOT_MEASURED, number
 from bench.results.trials import Trial
 
@@ -15,29 +15,29 @@ def _of_servers(field: str) -> Callable[[Trial], float | None]:
 
 
 def _evenness(trial: Trial) -> float | None:
-    """Requests of the busiest worker divided by those of the mean one."""
+    """Requests of the busiest worker divided by the mean of all workers."""
     counts = list((trial.requests_per_worker or {}).values())
     return max(counts) * len(counts) / sum(counts) if counts and sum(counts) else None
 
 
-# Title -> the figure of a trial; of several rounds the median is shown.
+# Column -> how to compute it from a trial; the report shows the median of the rounds.
 COLUMNS: dict[str, Callable[[Trial], float | None]] = {
-    "queries a request": lambda trial: trial.queries_per_request,
-    "busiest worker to the mean": _evenness,
+    "queries per request": lambda trial: trial.queries_per_request,
+    "busiest worker / mean": _evenness,
     "processes": _of_servers("processes"),
     "threads": _of_servers("threads"),
-    "left in CLOSE_WAIT": _of_servers("close_wait"),
+    "connections in CLOSE_WAIT": _of_servers("close_wait"),
     "memory growth, MiB/min": lambda trial: (
         None if (slope := total(trial.memory_slope_bytes_per_s)) is None else slope * 60 / 1024 / 1024
     ),
     "restarts": lambda trial: trial.restarts,
-    "killed for memory": lambda trial: trial.oom_kills,
-    "observer, % of CPU": lambda trial: None if trial.observer_share is None else trial.observer_share * 100,
+    "killed (memory)": lambda trial: trial.oom_kills,
+    "instrument, % of CPU": lambda trial: None if trial.observer_share is None else trial.observer_share * 100,
 }
 
 
-def figure(row: Row, name: str) -> float | None:
-    """The median over the rounds; None where no round measured it."""
+def figure(row: CaseRow, name: str) -> float | None:
+    """The median over the rounds; None when no round measured it."""
     known = [value for trial in row.ok.values() if (value := COLUMNS[name](trial)) is not None]
     return median(known) if known else None
 
@@ -48,8 +48,8 @@ def heads(panel: Panel) -> list[str]:
     return [name for name in COLUMNS if any(figure(row, name) is not None for row in rows)]
 
 
-def cells(panel: Panel, row: Row) -> list[str]:
-    """A row's figures for those columns."""
+def cells(panel: Panel, row: CaseRow) -> list[str]:
+    """The figures of a row in those columns."""
     return [text(figure(row, name)) for name in heads(panel)]
 
 

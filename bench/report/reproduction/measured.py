@@ -1,18 +1,18 @@
-"""What the runs of a reproduction measured, found by name: a published row or claim says where, this gives the figures.
+"""Find the figures that the runs of a reproduction measured for a published row or claim. Pure.
 
 A place is a mapping as in published.toml: `stack` (or `stacks`, for their median), `layer`, `workload`, `size`, and
-`level` (default: the highest that was planned) or `pick` ("min" or "max": that level's figure in each round).
+`level` (default: the highest one planned) or `pick` ("min" or "max": the lowest or highest level of each round).
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bench.figures.stats import Spread, paired, spread, unpaired
-from bench.report.model import MEASURED, Report, Row, per_thousand, total
+from bench.report.model import MEASURED, CaseRow, Report, per_thousand, total
 from bench.results import stability
 from bench.results.trials import Trial
 
@@ -23,29 +23,29 @@ Rounds = dict[int, float]
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure by round, and the run it comes from; empty where nothing was measured, then `why` says why not."""
+class FigureByRound:
+    """A figure by round and the run it comes from. When nothing was measured it is empty and `why` has the reason."""
 
     rounds: Rounds = field(default_factory=dict)
     run: int | None = None
     why: str = ""
-    of: str = ""  # of several stacks: how many of them it is the median of
+    of: str = ""  # for a median of several stacks: how many of them were measured
 
     @property
     def spread(self) -> Spread | None:
-        """Median and range."""
+        """Median and confidence interval."""
         return spread(self.rounds.values())
 
 
-class Reading:
-    """The reports of a reproduction's runs, asked for figures."""
+class MeasuredFigures:
+    """The figures of a reproduction's runs, found by place."""
 
     def __init__(self, reports: Sequence[Report], left_out: Sequence[tuple[Mapping[str, Any], str]] = ()):
         self.reports = reports
-        self.left_out = left_out  # parts, as in published.toml, that could not run, and why not
+        self.left_out = left_out  # parts of published.toml that could not run, with the reason
 
-    def rows(self, place: Place) -> tuple[int | None, list[Row]]:
-        """The run that has this case, and its rows, one a level, the highest first."""
+    def rows(self, place: Place) -> tuple[int | None, list[CaseRow]]:
+        """The run that has this case, and its rows by level, highest first."""
         wanted = {**DEFAULTS, **place}
         for index, report in enumerate(self.reports):
             rows = [
@@ -58,44 +58,37 @@ class Reading:
                 return index, sorted(rows, key=lambda row: -row.setting.level)
         return None, []
 
-    def figure(self, place: Place, metric: str) -> Figure:
+    def figure(self, place: Place, metric: str) -> FigureByRound:
         """The figure of a place, round by round."""
         if "stacks" in place:
             return self._median_of(place, metric)
         run, rows = self.rows(place)
         if not rows:
-            return Figure(why=self._why_absent(place))
+            return FigureByRound(why=self._why_absent(place))
         pick = None if "level" in place else place.get("pick")
         if not pick:
             level = place.get("level", rows[0].setting.level)
             rows = [row for row in rows if row.setting.level == level]
             if not rows:
-                return Figure(run=run, why=f"level {level} is not part of these runs")
+                return FigureByRound(run=run, why=f"level {level} is not part of these runs")
         if any(row.wrong for row in rows):
-            return Figure(run=run, why="it gave wrong answers")
-        levels = [by_round(row, metric) for row in rows]
-        # A level that failed served less than those that stood: the highest is among these, the lowest would be the
-        # failed one, which has no figure.
-        has = any if pick == "max" else all
-        numbers = {number: None for figures in levels for number in figures}
-        numbers = [number for number in numbers if has(number in figures for figures in levels)]
-        choose = min if pick == "min" else max
-        found = {number: choose(figures[number] for figures in levels if number in figures) for number in numbers}
-        return Figure(found, run, "" if found else _why_not(rows))
+            return FigureByRound(run=run, why="it gave wrong answers")
+        found = _extreme([by_round(row, metric) for row in rows], pick or "max")
+        return FigureByRound(found, run, "" if found else _why_not(rows))
 
-    def _median_of(self, place: Place, metric: str) -> Figure:
+    def _median_of(self, place: Place, metric: str) -> FigureByRound:
         alone = {key: value for key, value in place.items() if key not in ("stacks", "name")}
         each = [self.figure({**alone, "stack": stack}, metric) for stack in place["stacks"]]
         known = [figure for figure in each if figure.rounds]
         if not known:
-            return Figure(why=each[0].why)
+            return FigureByRound(why=each[0].why)
         numbers = [number for number in known[0].rounds if all(number in figure.rounds for figure in known)]
         found = {number: statistics.median(figure.rounds[number] for figure in known) for number in numbers}
         of = f"{len(known)} of {len(each)}" if len(known) < len(each) else f"all {len(each)}"
-        return Figure(found, known[0].run, of=of)
+        return FigureByRound(found, known[0].run, of=of)
 
     def _why_absent(self, place: Place) -> str:
-        """Why no run has this case: its part could not run, or the stack cannot run here."""
+        """Why no run has this case: its part, or its stack, cannot run here."""
         stack, layer = place["stack"], place.get("layer", DEFAULTS["layer"])
         for report in self.reports:
             for skip in report.run.info.skips:
@@ -115,14 +108,14 @@ class Reading:
         return (found, "") if found.rating else (None, _why_not(rows))
 
     def most_requests(self, place: Place) -> int:
-        """How many requests the trial of a place with most of them made."""
+        """Requests of the longest trial of a place."""
         _, rows = self.rows(place)
         return max((trial.requests_total or 0 for row in rows for trial in row.trials), default=0)
 
     def ratio(self, left: Place, right: Place, metric: str) -> tuple[Spread | None, str]:
         """Left divided by right, and why there is none.
 
-        Rounds of one run are pairs, those of two runs are not.
+        The ratio is paired by round within one run, unpaired between two runs.
         """
         first, second = self.figure(left, metric), self.figure(right, metric)
         for place, figure in ((left, first), (right, second)):
@@ -132,13 +125,13 @@ class Reading:
 
 
 def _added(trial: Trial) -> float | None:
-    """Memory that the load took beyond idle, in bytes; None where that is not above zero."""
+    """Memory that the load added to idle memory, in bytes; None when it added none."""
     peak, idle = total(trial.memory_peak_bytes), total(trial.memory_idle_bytes)
     return None if peak is None or idle is None or peak <= idle else peak - idle
 
 
-# Metric that is no field of a trial -> how it is computed from one.
-COMPUTED = {
+# Metric that is not a field of a trial -> how to compute it.
+COMPUTED: dict[str, Callable[[Trial], float | None]] = {
     "memory_total": lambda trial: total(trial.memory_peak_bytes),
     "memory_idle": lambda trial: total(trial.memory_idle_bytes),
     "memory_added": _added,
@@ -146,8 +139,8 @@ COMPUTED = {
 }
 
 
-def quotient(first: Figure, second: Figure) -> Spread | None:
-    """The ratio of two figures with its 95 % interval, paired by round within one run; None with nothing to divide."""
+def quotient(first: FigureByRound, second: FigureByRound) -> Spread | None:
+    """The ratio of two figures with its 95 % confidence interval; None without a shared round above zero."""
     if first.run == second.run:
         found = paired(second.rounds, first.rounds)
     else:
@@ -159,16 +152,31 @@ def quotient(first: Figure, second: Figure) -> Spread | None:
     return Spread(found.ratio, found.low, found.high, found.rounds)
 
 
-def by_round(row: Row, metric: str) -> Rounds:
-    """A figure of a row in each round that measured it."""
+def _extreme(levels: Sequence[Rounds], pick: str) -> Rounds:
+    """The lowest or highest level of each round.
+
+    A failed level has no figure. The highest figure is among the other levels, but the lowest would be the failed one:
+    a round with a failed level has no lowest figure.
+    """
+    has, choose = (any, max) if pick == "max" else (all, min)
+    numbers = dict.fromkeys(number for figures in levels for number in figures)
+    return {
+        number: choose(figures[number] for figures in levels if number in figures)
+        for number in numbers
+        if has(number in figures for figures in levels)
+    }
+
+
+def by_round(row: CaseRow, metric: str) -> Rounds:
+    """A figure of a row, for the rounds that measured it."""
     if metric not in COMPUTED:
         return row.by_round(metric)
-    found = {number: COMPUTED[metric](trial) for number, trial in row.ok.items()}
-    return {number: value for number, value in found.items() if value is not None}
+    computed = {number: COMPUTED[metric](trial) for number, trial in row.ok.items()}
+    return {number: value for number, value in computed.items() if value is not None}
 
 
 def _is_in(part: Mapping[str, Any], place: Place) -> bool:
-    """Whether a part, had it run, would have measured the place."""
+    """Whether a part would have measured this place."""
     wanted = {**DEFAULTS, **place}
     lists = {"stack": "stacks", "layer": "layers", "workload": "workloads", "size": "sizes"}
     return all(wanted[key] in part.get(name, [DEFAULTS.get(key)]) for key, name in lists.items())
@@ -192,7 +200,7 @@ def name_of(place: Place) -> str:
     return " ".join(words)
 
 
-def _why_not(rows: Iterable[Row]) -> str:
+def _why_not(rows: Iterable[CaseRow]) -> str:
     outcomes = list(dict.fromkeys(row.outcome for row in rows if row.outcome != MEASURED))
     reasons = list(dict.fromkeys(trial.reason for row in rows for trial in (*row.failed, *row.voided)))
     if not outcomes:

@@ -1,0 +1,181 @@
+"""Under which conditions a run was made, and what limits its figures: sentences and facts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.report import redact
+from bench.report.findings import deployment_name, quoted
+from bench.report.model import FAILED, MEASURED, NOT_RUN, OPEN, SKIPPED, VOIDED, Report
+from bench.report.numbers import TIMES, duration, joined, moment, number, one_line, plural, size, when
+from bench.report.redact import redacted
+
+MAX_NAMES = 4  # of deployments in one sentence
+FEW_ROUNDS = 5  # below it a bootstrap interval of a median is too narrow
+FEW_CORES = 4  # up to this the load tool and the servers compete for cores
+
+
+def summary(report: Report) -> str:
+    """What was compared, in one line."""
+    workloads = dict.fromkeys(panel.setting.workload for panel in report.main_panels)
+    return (
+        f"{plural(len(report.stacks), 'stack')} {TIMES} {plural(len(report.layers), 'layer')} on "
+        f"{plural(len(workloads), 'workload')}"
+    )
+
+
+def measured(report: Report) -> str:
+    """How many cases were measured, failed, voided, skipped and not run."""
+    counts = report.counts()
+    parts = [f"{plural(counts[MEASURED], 'case')} measured"]
+    parts += [f"{counts[outcome]:,} {outcome}" for outcome in (FAILED, VOIDED, SKIPPED, NOT_RUN) if counts[outcome]]
+    return ", ".join(parts)
+
+
+def timespan(report: Report) -> str:
+    """When the run took place and how long it took."""
+    info = report.run.info
+    start, end = moment(info.started_at), moment(info.finished_at)
+    if not (start and end):
+        return f"started {when(info.started_at)}" + ("" if end else ", not finished")
+    return f"{when(info.started_at)}, {duration(max((end - start).total_seconds(), 0))}"
+
+
+# ------------------------------------------------------------------------------------------- caveats
+
+
+def caveats(report: Report) -> list[str]:
+    """What a reader must know before trusting a figure, most important first."""
+    return joint_caveats([report])
+
+
+def joint_caveats(reports: Sequence[Report]) -> list[str]:
+    """The caveats of several runs together: each is listed once, and trials are added up."""
+    limits = [note for report in reports for note in _limits(report)]
+    notes = [note for report in reports for note in _notes(report)]
+    return list(dict.fromkeys([*limits, rounds_note(reports), *_unusable(reports), *notes]))
+
+
+def _limits(report: Report) -> list[str]:
+    """What limits the figures: an unfinished run, a slow load tool, few cores."""
+    run = report.run
+    tool, notes = run.environment.load_tool, []
+    if run.info.finished_at is None:
+        notes.append("This run did not finish. The report shows the trials made so far.")
+    if tool.fallback and not any(tool.name in note for note in run.info.notes):
+        notes.append(
+            f"The load came from {quoted(tool.name)}, the fallback when no faster load tool is installed. It "
+            "needs more CPU time per request and so limits fast cases: read their figures as lower bounds."
+        )
+    if run.environment.cores <= FEW_CORES and not any("cores" in note for note in run.info.notes):
+        notes.append(
+            f"Load tool, servers and services share {plural(run.environment.cores, 'core')}. "
+            "Compare figures within this report, not with other machines."
+        )
+    return notes
+
+
+def _unusable(reports: Sequence[Report]) -> list[str]:
+    """Wrong answers, failed, voided and repeated trials of all runs together."""
+    notes = []
+    wrong = [key for report in reports for key, checks in report.checks.items() if not all(c.ok for c in checks)]
+    if names := [deployment_name(*key) for key in dict.fromkeys(wrong)]:
+        who = joined(names) if len(names) <= MAX_NAMES else f"{len(names)} stacks with layers"
+        notes.append(f"Wrong answers from {who}: not ranked; see Safety.")
+    if failed := sum(len(failure.rounds) for report in reports for failure in report.failures):
+        notes.append(f"{plural(failed, 'trial')} failed: a failed trial has a reason and no figures.")
+    if voided := sum(len(failure.rounds) for report in reports for failure in report.voided):
+        notes.append(f"Guards voided {plural(voided, 'trial')}: the figures are recorded but not used.")
+    if again := sum(len(report.run.trials) - len({t.trial_id for t in report.run.trials}) for report in reports):
+        notes.append(f"Repeated because of interference of other processes: {plural(again, 'trial')}.")
+    return notes
+
+
+def _notes(report: Report) -> list[str]:
+    """The notes that the run recorded, as sentences."""
+    notes = [one_line(note) for note in report.run.info.notes]
+    return [note if note.endswith((".", "!", "?")) else f"{note}." for note in notes]
+
+
+def rounds_note(reports: Sequence[Report]) -> str:
+    """The number of rounds behind the figures, and how far their intervals can be trusted."""
+    margin = max(report.run.info.plan.margin for report in reports)
+    counts = [
+        max((row.rate.count for row in report.rows if row.rate), default=report.run.info.plan.rounds)
+        for report in reports
+    ]
+    fewest, most = min(counts), max(counts)
+    if most == 1:
+        return "One round only: each figure is a single reading and proves no difference."
+    rounds = f"{most}" if fewest == most else f"{fewest} to {most}"
+    few = ""
+    if 1 < fewest < FEW_ROUNDS:
+        percent = 100 * (1 - 2 ** (1 - fewest))
+        few = f" With {fewest} rounds that is their range; it contains the true median {percent:.0f} % of the time."
+    return (
+        f"Figures are medians of {rounds} rounds with a bootstrap 95 % confidence interval.{few} A case counts as "
+        "faster only if the whole 95 % confidence interval of the ratio, paired by round, lies more than "
+        f"{margin * 100:g} % from 1. Otherwise it is a tie."
+    )
+
+
+# --------------------------------------------------------------------------------------------- facts
+
+
+def facts(report: Report) -> list[str]:
+    """How the instrument itself influenced the run, as far as it was measured."""
+    trials = [trial for trial in report.run.trials if trial.status != "failed"]
+    ceilings = [trial.tool_ceiling_per_second for trial in trials if trial.tool_ceiling_per_second]
+    observers = [trial.observer_share for trial in trials if trial.observer_share is not None]
+    others = [trial.other_cpu_share for trial in trials if trial.other_cpu_share is not None]
+    bodies = sum(trial.bodies_checked or 0 for trial in trials)
+    found = []
+    if ceilings:
+        found.append(
+            f"The load tool could make at most {number(max(ceilings))} requests/s, "
+            "estimated from its CPU time per request for a plain file."
+        )
+    if observers:
+        found.append(f"The instrument itself used at most {number(max(observers) * 100)} % of the machine's CPU time.")
+    if others:
+        found.append(f"Other processes used at most {number(max(others) * 100)} % of the machine's CPU time.")
+    if bodies:
+        found.append(f"{bodies:,} pages were fetched during the load and compared with the right answer.")
+    if guards := report.run.info.plan.guards:
+        bounds = ", ".join(f"{name} {value:g}" for name, value in guards.items())
+        found.append(f"Guards void a trial beyond these bounds: {bounds}.")
+    if affinity := report.run.environment.affinity:
+        pinned = ", ".join(f"{name} on {', '.join(map(str, cores))}" for name, cores in affinity.items())
+        found.append(f"CPU cores: {pinned}.")
+    return found
+
+
+def command(report: Report) -> str:
+    """The command line that made the run."""
+    return redact.command(report.run.info.command)
+
+
+def machine(report: Report) -> list[tuple[str, str]]:
+    """Facts about the machine and the run: name and value."""
+    environment, plan = report.run.environment, report.run.info.plan
+    tool = environment.load_tool
+    levels = joined([f"{level:,}" for level in plan.levels])
+    unit = "requests/s, open loop" if plan.mode == OPEN else "connections"
+    cpu = environment.cpu_model or "CPU not known"
+    rows = f", {plan.rows_total:,} rows" if plan.rows_total is not None else ""
+    found = [
+        ("Machine", f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)} of memory"),
+        ("System", f"{environment.os or 'not known'}, {environment.kernel}"),
+        ("Load tool", f"{tool.name} {tool.version or ''}".strip() + (" (fallback)" if tool.fallback else "")),
+        ("Load", f"{levels} {unit}, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
+        ("Database", f"{plan.database}{rows}"),
+    ]
+    for name, changes in (("Changed values", plan.changes), ("Project environment", plan.env)):
+        if changes:
+            found.append((name, ", ".join(one_line(redacted(text)) for text in changes)))
+    if environment.commit:
+        dirty = ", with uncommitted changes" if environment.dirty else ""
+        found.append(("Commit", environment.commit[:12] + dirty))
+    programs = [environment.python, *(f"{name} {version}" for name, version in environment.programs.items())]
+    found.append(("Programs", ", ".join(programs)))
+    return found

@@ -1,0 +1,204 @@
+"""Which deployment to pick over all workloads of a run: how sure that is, what it costs, whether it is safe. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bench.report import ratings, safety
+from bench.report.findings import deployment_name, interval, quoted, ratio_of, setting_title, tied
+from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report, rate_of
+from bench.report.numbers import MIB, joined, number
+
+MAX_NAMES = 4  # of deployments in one sentence
+
+Deployment = tuple[str, str]  # stack, layer
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One sentence of the answer, and what it is about."""
+
+    topic: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The deployment to pick, the ones that tie with it, and the workloads they win."""
+
+    report: Report
+    panels: list[Panel]  # those with a ranked row
+    chosen: Deployment
+    ties: list[Deployment]
+    wins: list[Panel]
+
+    @property
+    def who(self) -> str:
+        """How sentences after the first name it."""
+        return deployment_name(*self.chosen) if self.ties else "It"
+
+    @property
+    def rows(self) -> list[CaseRow]:
+        """Its ranked rows, one a workload."""
+        return [row for panel in self.panels if (row := _ranked(panel, self.chosen)) is not None]
+
+    @property
+    def one_round(self) -> bool:
+        """Whether a figure comes from a single round, which proves nothing."""
+        return any(row.rate is None or row.rate.count < 2 for panel in self.panels for row in panel.ranked)
+
+
+def pick(report: Report, *, short: bool = False) -> list[Advice]:
+    """The answer, most important first.
+
+    `short` leaves out safety, stability and what to pick without caching.
+    """
+    choice = _choose(report)
+    if choice is None:
+        return [Advice("Pick", "Nothing was measured, so there is nothing to pick. The reasons are under Left out.")]
+    found = [("Pick", _headline(choice)), ("Confidence", _confidence(choice)), ("Cost", _cost(choice))]
+    if not short:
+        verified = safety.verdict(report, *choice.chosen)
+        found += [
+            ("Safety", f"{choice.who} {verified}" if verified else ""),
+            ("Stability", _stability(choice)),
+            ("Without caching", _without_caching(choice)),
+        ]
+    found.append(("Not ranked", _not_ranked(choice)))
+    return [Advice(topic, sentence) for topic, sentence in found if sentence]
+
+
+def _choose(report: Report) -> Choice | None:
+    """The deployment that is fastest, or ties with the fastest, on most workloads; of ties that with least memory."""
+    panels = [panel for panel in report.main_panels if panel.ranked]
+    if not panels:
+        return None
+    wins: dict[Deployment, list[Panel]] = {}
+    for panel in panels:
+        best = panel.ranked[0]
+        for row in panel.ranked:
+            if row is best or tied(report, row, best):
+                wins.setdefault((row.stack, row.layer), []).append(panel)
+    most = max(map(len, wins.values()))
+    first = [key for key, won in wins.items() if len(won) == most]
+    first.sort(key=lambda key: -_weight(panels, key))
+    needs = {key: memory for key in first if (memory := _peak_memory(panels, key)) is not None}
+    chosen = min(needs, key=lambda key: needs[key]) if len(needs) > 1 else first[0]
+    return Choice(report, panels, chosen, [key for key in first if key != chosen], wins[chosen])
+
+
+def _weight(panels: list[Panel], key: Deployment) -> float:
+    """Its share of the fastest rate, multiplied over all panels; 0 when it is not ranked in each."""
+    rows = [_ranked(panel, key) for panel in panels]
+    shares = [rate_of(row) / rate_of(panel.ranked[0]) for row, panel in zip(rows, panels, strict=True) if row]
+    return math.prod(shares) if len(shares) == len(panels) else 0.0
+
+
+def _peak_memory(panels: list[Panel], key: Deployment) -> float | None:
+    """Its largest peak memory over all panels in bytes; None when one of them did not measure it."""
+    totals = [row.memory_total for panel in panels if (row := _ranked(panel, key))]
+    known = [total.median for total in totals if total]
+    return max(known) if known and len(known) == len(totals) else None
+
+
+def _ranked(panel: Panel, key: Deployment) -> CaseRow | None:
+    return next((row for row in panel.ranked if (row.stack, row.layer) == key), None)
+
+
+def _headline(choice: Choice) -> str:
+    name, count = deployment_name(*choice.chosen), len(choice.panels)
+    if count == 1:
+        where = f"on {setting_title(choice.report, choice.panels[0])}"
+    else:
+        where = "on every workload" if len(choice.wins) == count else f"on {len(choice.wins)} of {count} workloads"
+    if choice.one_round:
+        return f"Pick {name}: it has the highest figure {where}, but one round proves no difference."
+    if not choice.ties:
+        return f"Pick {name}: it is fastest {where}."
+    names = [name, *(deployment_name(*key) for key in choice.ties)]
+    return f"Pick {_some(names, 'or')}: they tie {where}, so choose by cost and safety."
+
+
+def _some(names: list[str], last: str = "and") -> str:
+    """Some of the names and how many more."""
+    more = [f"{len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
+    return joined(names[:MAX_NAMES] + more, last)
+
+
+def _confidence(choice: Choice) -> str:
+    """How certain the first place is: the smallest lead over a runner-up."""
+    if choice.one_round:
+        return ""
+    margin = choice.report.run.info.plan.margin
+    if choice.ties:
+        return f"No difference between them exceeds both chance and the margin of {margin * 100:g} %."
+    leads = [
+        (found, panel)
+        for panel in choice.wins
+        if len(panel.ranked) > 1 and (found := ratio_of(choice.report, panel.ranked[0], panel.ranked[1]))
+    ]
+    if not leads:
+        return ""
+    lead, panel = min(leads, key=lambda item: item[0].low)
+    other = panel.ranked[1]
+    where = f" on {setting_title(choice.report, panel)}" if len(choice.panels) > 1 else ""
+    smallest = "Its smallest lead" if len(leads) > 1 else "Its lead"
+    name = deployment_name(other.stack, other.layer)
+    return (
+        f"{smallest}{where} is {number(lead.ratio)} times the requests/s of {name} "
+        f"(95 % confidence interval {interval(lead)}, {lead.rounds} rounds)."
+    )
+
+
+def _cost(choice: Choice) -> str:
+    memory = [row.memory_total.median / MIB for row in choice.rows if row.memory_total]
+    cpu = [row.cpu_total.median for row in choice.rows if row.cpu_total]
+    parts = [f"{_between(memory)} MiB of peak memory"] if memory else []
+    parts += [f"{_between(cpu)} CPU seconds per 1,000 requests"] if cpu else []
+    if not parts:
+        return "Memory and CPU time were not measured."
+    needs = [_peak_memory(choice.panels, key) for key in (choice.chosen, *choice.ties)]
+    cheapest = " It needs the least memory of these." if len([need for need in needs if need is not None]) > 1 else ""
+    return f"{choice.who} uses {joined(parts)}.{cheapest}"
+
+
+def _between(values: list[float]) -> str:
+    low, high = number(min(values)), number(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _stability(choice: Choice) -> str:
+    found = ratings.worst(choice.report, *choice.chosen)
+    if found is None:
+        return ""
+    reasons = f": {'; '.join(found.reasons)}" if found.reasons else ""
+    whose = f"The stability of {choice.who}" if choice.ties else "Its stability"
+    return f"{whose} is {found.rating}{reasons}."
+
+
+def _without_caching(choice: Choice) -> str:
+    """The stack to pick where nothing may be cached."""
+    if choice.chosen[1] == BASELINE:
+        return ""
+    leaders: dict[str, list[str]] = {}
+    for panel in choice.panels:
+        bare = [row for row in panel.ranked if row.layer == BASELINE]
+        if len(bare) > 1:
+            names = [quoted(row.stack) for row in bare if row is bare[0] or tied(choice.report, row, bare[0])]
+            leaders.setdefault(_some(names, "or"), []).append(setting_title(choice.report, panel))
+    if not leaders:
+        return ""
+    if len(leaders) == 1:
+        return f"If nothing may be cached, pick {next(iter(leaders))}."
+    return f"If nothing may be cached, pick {joined([f'{who} on {joined(on)}' for who, on in leaders.items()])}."
+
+
+def _not_ranked(choice: Choice) -> str:
+    """Deployments that were tried and lack a valid figure, so that nobody takes them for slow."""
+    found = []
+    for outcome in (VOIDED, FAILED):
+        rows = [row for panel in choice.panels for row in panel.rows if row.outcome == outcome]
+        if names := list(dict.fromkeys(deployment_name(row.stack, row.layer) for row in rows)):
+            found.append(f"{_some(names)} ({outcome})")
+    return f"Not ranked on every workload: {'; '.join(found)}." if found else ""

@@ -1,0 +1,89 @@
+"""Charts of published beside measured figures, all on one scale. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.figures.stats import Spread
+from bench.report import row_charts
+from bench.report.axis import LOG, scale_for
+from bench.report.charts import Drawing, drawing, exactly, layer_colour, scaled
+from bench.report.model import BASELINE, Report
+from bench.report.numbers import DASH, MIB, NOT_MEASURED, TIMES, as_published, median, one_line, times
+from bench.report.reproduction.caching import PublishedCaching
+from bench.report.reproduction.side_by_side import PublishedColumn, PublishedRow, Reproduced
+from bench.report.row_charts import ChartEntry, RowChart
+
+Name = Callable[[PublishedRow], str]
+
+
+def caching(report: Report, published: PublishedCaching) -> Drawing:
+    """Published and measured ratios to the baseline."""
+    entries = [
+        ChartEntry(
+            label=row.layer,
+            colour=layer_colour(report, row.layer),
+            figures=(exactly(row.times_none), row.ratio),
+            columns=(as_published(row.times_none) + TIMES, median(row.ratio, times) if row.ratio else DASH),
+            title=f"{row.title}: published {as_published(row.times_none)}, measured {median(row.ratio, times)}",
+        )
+        for row in published.layers
+        if row.layer != BASELINE
+    ]
+    chart = RowChart(
+        [(one_line(published.stack or ""), entries)],
+        ("published", "measured"),
+        "Published and measured ratios to none",
+        f"times {BASELINE}",
+        LOG,
+    )
+    return drawing(row_charts.pairs, chart)
+
+
+def column(found: Reproduced, shown: PublishedColumn, name: Name, against: Name) -> Drawing:
+    """One column of a reproduction: published and measured ratios, or figures where none was published."""
+    if shown.is_published:
+        return drawing(row_charts.pairs, _ratios(found, shown, name, against))
+    return drawing(row_charts.bars, _figures(found, shown, name))
+
+
+def _ratios(found: Reproduced, shown: PublishedColumn, name: Name, against: Name) -> RowChart:
+    index = found.columns.index(shown)
+    groups: dict[str, list[ChartEntry]] = {}
+    values: list[float | None] = []
+    for row in found.rows:
+        figure = row.figures[index]
+        values += [figure.ratio.median if figure.ratio else None, figure.published_ratio]
+        if row.baseline or not (figure.ratio or figure.published_ratio):
+            continue
+        published = exactly(figure.published_ratio) if figure.published_ratio else None
+        texts = (
+            times(figure.published_ratio) if published else DASH,
+            median(figure.ratio, times) if figure.ratio else DASH,
+        )
+        title = f"{name(row)}: published {texts[0]}, measured {texts[1]}"
+        entry = ChartEntry(name(row), 1, (published, figure.ratio), texts, title=title)
+        groups.setdefault(f"against {against(row)}", []).append(entry)
+    title = f"Published and measured ratios, {shown.title}"
+    return RowChart(list(groups.items()), ("published", "measured"), title, "ratio", scale_for(values))
+
+
+def _figures(found: Reproduced, shown: PublishedColumn, name: Name) -> RowChart:
+    index = found.columns.index(shown)
+    unit = MIB if shown.metric == "memory_total" else 1
+
+    def entry(row: PublishedRow, measured: Spread | None) -> ChartEntry:
+        return ChartEntry(
+            name(row),
+            1,
+            (scaled(measured, unit),),
+            (median(measured, shown.show),) if measured else (),
+            note="" if measured else NOT_MEASURED,
+            title=f"{name(row)}: {median(measured, shown.show)}",
+        )
+
+    measured = [(row, row.figures[index].measured) for row in found.rows]
+    spreads = [(row, figure if isinstance(figure, Spread) else None) for row, figure in measured]
+    entries = [entry(row, figure) for row, figure in spreads]
+    scale = scale_for(figure.median for _, figure in spreads if figure)
+    return RowChart([("measured", entries)], ("median",), f"Measured, {shown.title}", shown.title, scale)

@@ -1,0 +1,70 @@
+"""Write the report of a run or a reproduction beside its files.
+
+The HTML report is one file that needs no network. Beside it lies throughput.svg: the throughput chart alone, for a
+README.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.report import csv, html, markdown, redact, rendered_configs
+from bench.report.arrange import arrange
+from bench.report.reproduction import forms, side_by_side
+from bench.results import reproduction
+from bench.results.folder import Run, read_run
+
+FORMATS = ("html", "md", "csv")
+PICTURE = "throughput.svg"
+
+
+def write_report(directory: Path, form: str = "html") -> Path:
+    """Write the report of the run or reproduction in `directory` and return its path. Raises BenchError.
+
+    Each run of a reproduction gets a report of its own in its folder, too.
+    """
+    if reproduction.is_reproduction(directory):
+        return _write_reproduction(directory, form)
+    report = arrange(read_measured(directory))
+    path = directory / f"report.{form}"
+    files = rendered_configs.read_configs(directory)
+    places = redact.places(directory, (file.text for rendered in files.values() for file in rendered))
+    if form == "html":
+        _write(path, html.render(report, files), places)
+        if (picture := html.picture(report)) is not None:
+            _write(directory / PICTURE, picture, places)
+    else:
+        _write(path, markdown.render(report) if form == "md" else csv.render(report), places)
+    return path
+
+
+def _write_reproduction(directory: Path, form: str) -> Path:
+    found = side_by_side.read(directory)
+    for part in found.parts:
+        if part.report:
+            write_report(directory / part.name, form)
+    path = directory / f"report.{form}"
+    _write(path, forms.FORMS[form](found), redact.places(directory))
+    return path
+
+
+def read_measured(directory: Path) -> Run:
+    """The run in `directory`, which must hold at least one trial. Raises BenchError."""
+    run = read_run(directory)
+    if not run.trials:
+        raise BenchError(
+            f"{directory}: the run has no trials; finish it with `python -m bench run --resume {directory}`"
+        )
+    return run
+
+
+def _write(path: Path, text: str, places: Mapping[str, str]) -> None:
+    """Write a temporary file and rename it, so that nobody opens half a report; paths of this machine are replaced."""
+    temporary = path.with_name(path.name + ".new")
+    try:
+        temporary.write_text(redact.placed(text, places), encoding="utf-8", newline="")
+        temporary.replace(path)
+    except OSError as error:
+        raise BenchError(f"{path}: cannot be written: {error.strerror}") from None
