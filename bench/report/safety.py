@@ -20,16 +20,16 @@ SIGNS = {PASS: "\N{CHECK MARK}", DECLARED: "!", FAIL: "\N{BALLOT X}", NOT_TRIED:
 
 # Group of checks -> what passing it proves. A test keeps them equal to the groups of bench.verify.
 GROUPS = {
-    "behaviour": "the site gives the right answers",
-    "caching": "the layer caches what is cacheable, and nothing else",
+    "behaviour": "the site gives its right answers",
+    "caching": "the layer caches cacheable pages and nothing else",
     "privacy": "no visitor sees another visitor's page",
-    "web": "cookies, query strings and hosts that clients invent can neither split nor flood the cache",
+    "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
     "freshness": "a write shows soon, and stale pages do not come back",
-    "stampede": "many requests at once cause few renderings",
-    "bytes": "a cached answer equals the rendered one, byte for byte and header by header",
-    "names": "unusual URLs break nothing, read no other file and share no cache entry",
-    "files": "no reader sees half a page, even when a process dies",
-    "service": "pages stay available when the caching service stops, and cache hits return with it",
+    "stampede": "many requests at once cost few renderings",
+    "bytes": "a cached answer equals the rendered one in every byte and header",
+    "names": "odd URLs break nothing, read no other file and share no cache entry",
+    "files": "no client reads a partial page, whichever process dies meanwhile",
+    "service": "pages keep coming while the caching service is down, and hits return with it",
     "advisories": "published faults of cache middleware and Vary stay fixed",
 }
 

@@ -35,7 +35,7 @@ def test_a_real_difference_is_named_and_the_same_again_is_inconclusive(tmp_path,
     assert (status, err) == (0, "")
     assert line_of(out, "nginx-uwsgi~none~home")[-1] == "faster"
     # Of the 27 measured cases two give wrong answers and are left out.
-    assert "B is faster in 25, slower in 0, inconclusive in 0 (chance may explain it, or it is within 5%)" in out
+    assert "B is faster in 25, slower in 0, inconclusive in 0 (within chance or the margin of 5%)" in out
     assert line_of(run(after, before, capsys)[1], "nginx-uwsgi~none~home")[-1] == "slower"
     assert line_of(run(before, same, capsys)[1], "nginx-uwsgi~none~home")[-1] == "inconclusive"
 
@@ -51,7 +51,7 @@ def test_it_ends_with_the_differences_that_are_real_the_largest_first(tmp_path, 
     assert lines[-2] == "Real differences:"
     assert lines[-1].startswith("  uwsgi~none~home: B is slower, 0.250\N{MULTIPLICATION SIGN} (0.2")
     last = run(before, before, capsys)[1].splitlines()[-1]
-    assert last == "No difference is real: none exceeds both chance and the margin of 5%."
+    assert last == "No real difference: none exceeds both chance and the margin of 5%."
 
 
 def test_other_configurations_limits_and_modes_are_unlike_too(tmp_path):
@@ -135,8 +135,10 @@ def test_unlike_machines_are_warned_about_one_line_each(tmp_path, capsys):
     after = report_folder.make(tmp_path / "b", machine=other)
     with pytest.raises(BenchError) as refusal:
         run(before, after, capsys)
-    assert str(refusal.value).startswith(f"{before} and {after} were not measured alike: CPUs differ: Example 3000")
-    assert str(refusal.value).endswith("Django 5.2.19 / 6.1; --unlike compares them all the same")
+    assert str(refusal.value).startswith(
+        f"{before} and {after} come from different environments: CPUs differ: Example 3000"
+    )
+    assert str(refusal.value).endswith("Django 5.2.19 / 6.1; --unlike compares them anyway")
     _, _, err = run(before, after, capsys, "--unlike")
     assert err.splitlines() == [
         "warning: CPUs differ: Example 3000 (test data) in A, Example 4000 in B",

@@ -195,10 +195,10 @@ def test_questions_left_open_are_no_published_conclusions():
     ]
     assert claims.summary(found) == (
         "1 of 2 published conclusions holds here and 1 does not. "
-        "Of 2 questions left open there, put as conclusions here, 1 holds and 1 was not measured."
+        "The publication left 2 questions open; of the answers tested here 1 holds and 1 was not measured."
     )
     assert claims.summary([*found[:2], found[3]]).endswith(
-        " The question left open there, put as a conclusion here, was not measured."
+        " The publication left one question open; the answer tested here was not measured."
     )
 
 
@@ -348,10 +348,10 @@ def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
     assert one and two
     notes = ReproductionTexts(found).caveats
     assert [note for note in notes if "failed" in note] == [
-        f"{one + two} trials failed; a failed trial has a reason and no figures."
+        f"{one + two} trials failed: a failed trial has a reason and no figures."
     ]
     (rounds,) = [note for note in notes if note.startswith("Figures are medians of 2 rounds")]
-    assert "holds the true median 50 times in 100" in rounds
+    assert "contains the true median 50 % of the time" in rounds
 
 
 def test_too_few_requests_do_not_disprove_what_began_later(folder, monkeypatch):
@@ -369,7 +369,7 @@ def test_too_few_requests_do_not_disprove_what_began_later(folder, monkeypatch):
     (enough,) = claims.verdicts({"claims": [{**claim, "began_at_request": most}]}, asked)
     (few,) = claims.verdicts({"claims": [{**claim, "began_at_request": most + 1}]}, asked)
     assert (enough.verdict, few.verdict) == (claims.NOT, claims.INCONCLUSIVE)
-    assert few.sentence.endswith(f"there the trouble began at about request {most + 1:,}.")
+    assert few.sentence.endswith(f"the published trouble began at about {most + 1:,}.")
 
 
 def test_a_column_of_ratings_has_reasons_and_no_ratios(folder, monkeypatch):
@@ -395,7 +395,7 @@ def test_the_first_screen_names_what_was_not_compared(folder):
     whole = [advice.sentence for advice in pick.pick(found.reports[0])]
     assert said[0] == whole[0]
     assert said[-1] == whole[-1]
-    assert said[-1] == ("Not compared, for want of a sound figure on every workload: `gunicorn` with `none` (voided).")
+    assert said[-1] == ("Not ranked on every workload: `gunicorn` with `none` (voided).")
     assert len(said) < len(whole)
 
 
@@ -415,7 +415,7 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     assert len(page.texts("li", "holds")) == 4
     assert page.texts("h3")[:2] == ["requests/s", "memory MiB less is better; no figure is published"]
     assert "Part second is left out: two is not installed." in page.texts("li")
-    assert {"part second", "could not run here", "two is not installed"} <= set(page.texts("td"))
+    assert {"part second", "cannot run here", "two is not installed"} <= set(page.texts("td"))
     assert (folder / "first" / "report.html").exists()
     assert "first/report.html" in [attributes.get("href") for _, attributes, _ in page.elements]
     assert str(folder.parent) not in text
@@ -423,7 +423,7 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     shown = page.texts("td")
     assert "2.50\N{MULTIPLICATION SIGN}" in shown
     rows = cells_of(write_report(folder, "md").read_text("utf-8"))
-    assert ["part second", "could not run here", "`two is not installed`"] in rows
+    assert ["part second", "cannot run here", "`two is not installed`"] in rows
     (row,) = [row for row in rows if row[0] == "Nginx" and row[2] == "25"]
     assert row[4] in shown
     lines = list(csv.DictReader((write_report(folder, "csv")).read_text("utf-8").splitlines()))
@@ -462,7 +462,7 @@ def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):
     ("content", "says"),
     [
         ("{", "cannot be read as JSON"),
-        ("[]", "this program reads format 1"),
+        ("[]", "not a JSON object"),
         (json.dumps({"format": 7}), "this program reads format 1"),
         (json.dumps({"format": 1}), "benchmark is missing"),
     ],

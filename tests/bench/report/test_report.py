@@ -290,7 +290,9 @@ def table_row(text: str, stack: str, layer: str, columns: int) -> list[str]:
 
 def test_the_first_screen_says_what_where_when_and_by_which_tool(plain):
     page = Page(shown(plain))
-    assert page.texts("h1") == ["4 stacks \N{MULTIPLICATION SIGN} 4 layers on 2 workloads"]
+    assert page.texts("h1")[0].startswith(
+        "Pick nginx-uwsgi with staticgenerator or nginx-gunicorn with staticgenerator: "
+    )
     facts = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
     assert facts["Machine"] == "Example 3000 (test data), 2 cores, 8.00 GiB of memory"
     assert facts["System"] == "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-example"
@@ -299,30 +301,32 @@ def test_the_first_screen_says_what_where_when_and_by_which_tool(plain):
     assert facts["Database"] == "sqlite, 1,020,000 rows"
     assert facts["Programs"] == "CPython 3.11.7, nginx 1.22.1, gunicorn 27.0.1, uwsgi 2.0.30"
     assert "21 November 2026, 08:07 UTC, 12 min 30 s" in page.texts("p", "eyebrow")[0]
-    assert "27 cases measured, 1 failed, 4 skipped." in page.texts("p", "lead")[0]
+    counts = "4 stacks \N{MULTIPLICATION SIGN} 4 layers on 2 workloads: 27 cases measured, 1 failed, 4 skipped."
+    assert page.texts("p", "lead")[0] == counts
 
 
 def test_a_fallback_load_tool_is_marked(hostile):
     page = Page(shown(hostile))
     assert page.texts("span", "badge") == ["fallback"]
-    assert any("the fallback where no faster load tool is installed" in item for item in page.texts("li"))
+    assert any("the fallback when no faster load tool is installed" in item for item in page.texts("li"))
 
 
 def test_few_cores_few_rounds_and_an_unfinished_run_are_said(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=1, finished=False)
     notes = conditions.caveats(arrange(read_run(folder)))
-    assert notes[0] == "This run did not finish: the report shows the trials that were made until then."
+    assert notes[0] == "This run did not finish. The report shows the trials made so far."
     assert any(
-        note.startswith("Load tool, servers and services share 2 cores: figures are relative.") for note in notes
+        note.startswith("Load tool, servers and services share 2 cores. Compare figures within this report")
+        for note in notes
     )
-    assert any(note.startswith("One round only: every figure is a single reading") for note in notes)
+    assert any(note.startswith("One round only: each figure is a single reading") for note in notes)
 
 
 def test_many_cores_are_not_warned_about(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=5, machine=report_folder.environment(cores=16))
     notes = conditions.caveats(arrange(read_run(folder)))
-    assert not [note for note in notes if "figures are relative" in note]
-    assert any("medians of 5 rounds with their bootstrap 95 % interval" in note for note in notes)
+    assert not [note for note in notes if "Compare figures within" in note]
+    assert any("medians of 5 rounds with a bootstrap 95 % confidence interval" in note for note in notes)
 
 
 def fixed(rates: dict[tuple[str, str], list[float]]):
@@ -354,10 +358,13 @@ def test_the_answer_is_computed_from_the_figures(tmp_path):
         },
     )
     assert said[0] == (
-        "`nginx-uwsgi` with `staticgenerator` was fastest: median 1,230 requests/s (1,200 to 1,260 over 3 rounds), "
-        "12.3 times `none` on the same stack (100)."
+        "`nginx-uwsgi` with `staticgenerator` was fastest: median 1,230 requests/s "
+        "(95 % confidence interval 1,200 to 1,260, 3 rounds), 12.3 times `none` on the same stack (100)."
     )
-    assert said[1] == "Next: `nginx-uwsgi` with `none`, 100 requests/s."
+    assert re.fullmatch(
+        r"Next: `nginx-uwsgi` with `none`, 100 requests/s; the fastest serves 12\.3 times that \(12\.\d to 12\.\d\)\.",
+        said[1],
+    )
     assert said[-1] == "Without a layer (`none`), `nginx-uwsgi` leads with 100 requests/s, 1.25 times `uwsgi`."
 
 
@@ -371,20 +378,19 @@ def test_overlapping_ranges_have_no_winner(tmp_path):
     )
     assert "was fastest" not in " ".join(said)
     assert said[0] == (
-        "`nginx-uwsgi` with `staticgenerator` has the highest median: 1,230 requests/s (1,200 to 1,260 over 3 rounds)"
-        "; `none` was not measured on that stack, so there is no ratio."
+        "`nginx-uwsgi` with `staticgenerator` has the highest median: 1,230 requests/s "
+        "(95 % confidence interval 1,200 to 1,260, 3 rounds); `none` was not measured on this stack, "
+        "so there is no ratio."
     )
-    assert said[1] == (
-        "`nginx-gunicorn` with `staticgenerator` (1,210) is not told apart from it: which is faster is inconclusive."
-    )
+    assert said[1] == "It ties with `nginx-gunicorn` with `staticgenerator` (1,210)."
 
 
 def test_stacks_without_layers_are_compared_in_one_sentence(tmp_path):
     fast, slow = ("uwsgi", "none"), ("gunicorn", "none")
     said = sentences(tmp_path, {fast: [200.0, 202.0, 204.0], slow: [100.0, 101.0, 102.0]})
-    assert said[-1] == "The slowest is `gunicorn`, 101 requests/s: round by round, the fastest serves 2.00 times that."
+    assert said[-1] == "The slowest is `gunicorn` with 101 requests/s; the fastest serves 2.00 times that."
     said = sentences(tmp_path / "near", {fast: [100.0, 150.0, 90.0], slow: [110.0, 95.0, 108.0]})
-    assert [sentence for sentence in said if sentence.startswith("Not even the slowest, ")]
+    assert [sentence for sentence in said if sentence.startswith("Even the slowest, ")]
     assert not [sentence for sentence in said if "leads with" in sentence]
 
 
@@ -397,12 +403,12 @@ def test_wrong_answers_are_never_called_fastest(tmp_path):
     said = sentences(
         tmp_path, {("gunicorn", "site-middleware"): [9e4, 9e4, 9e4], ("gunicorn", "none"): [70.0, 71.0, 72.0]}
     )
-    assert said[0].startswith("`gunicorn` with `none`, the only one with a figure here, served 71.0 requests/s")
+    assert said[0].startswith("`gunicorn` with `none` is the only case with figures here: 71.0 requests/s")
 
 
 def test_errors_under_load_are_said(tmp_path):
     said = sentences(tmp_path, {("gunicorn", "none"): [70.0, 71.0, 72.0]})
-    assert re.fullmatch(r"It gave 3 errors in [\d,]+ answers: see the table\.", said[-1])
+    assert re.fullmatch(r"It had 3 errors besides [\d,]+ answers\.", said[-1])
 
 
 def test_failed_and_skipped_cases_show_no_number(plain):
@@ -501,7 +507,7 @@ def test_several_levels_are_drawn_as_they_grow_and_answered_at_the_highest(tmp_p
     arranged = arrange(read_run(folder))
     assert [(panel.setting.level, panel.main) for panel in arranged.panels] == [(50, True), (10, False)]
     text = write_report(folder).read_text(encoding="utf-8")
-    assert "requests/s as the level grows" in text
+    assert "requests/s by level" in text
     assert arranged.counts()["measured"] == 14  # a case is one case at however many levels
 
 
@@ -513,7 +519,7 @@ def test_a_run_of_failures_only_still_reports_them(tmp_path):
     cases = read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
     folder = report_folder.make(tmp_path / "run", rounds=1, change=fail)
     text = write_report(folder).read_text(encoding="utf-8")
-    assert "Nothing was measured here: see what was skipped and what failed." in text
+    assert "Nothing was measured here. The reasons are below, under Left out." in text
     assert not (folder / "throughput.svg").exists()
     write_report(folder, "md")
     write_report(folder, "csv")
@@ -552,7 +558,7 @@ def test_another_stack_stands_in_where_the_published_one_was_not_measured(tmp_pa
 def test_without_the_published_workload_nothing_is_set_beside_it(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("session",))
     text = write_report(folder).read_text(encoding="utf-8")
-    assert "is not part of this run, so nothing can be set beside it" in text
+    assert "so there is nothing to compare" in text
     assert caching.beside(arrange(read_run(folder))).comparable == []
 
 

@@ -56,15 +56,15 @@ def test_what_has_no_fault_is_high_without_a_reason():
 @pytest.mark.parametrize(
     "changes, rating, words",
     [
-        ({"responses_not_2xx": 10}, MEDIUM, "1 % of the requests of a trial failed"),
-        ({"responses_not_2xx": 11}, LOW, "1.1 % of the requests of a trial failed"),
-        ({"errors_timeout": 1}, MEDIUM, "0.0999 % of the requests of a trial failed"),
-        ({"requests_per_second": 130.0}, MEDIUM, "rounds lay 30 % of their median apart"),
-        ({"requests_per_second": 160.0}, LOW, "rounds lay 60 % of their median apart"),
-        ({"oom_kills": 1}, LOW, "1 process killed for want of memory"),
-        ({"restarts": 3}, MEDIUM, "3 worker processes replaced in a trial"),
-        ({"restarts": 4}, LOW, "4 worker processes replaced in a trial"),
-        ({"came_back": False}, LOW, "did not come back by itself after 1 trial"),
+        ({"responses_not_2xx": 10}, MEDIUM, "1 % of the requests of one trial failed"),
+        ({"responses_not_2xx": 11}, LOW, "1.1 % of the requests of one trial failed"),
+        ({"errors_timeout": 1}, MEDIUM, "0.0999 % of the requests of one trial failed"),
+        ({"requests_per_second": 130.0}, MEDIUM, "requests/s varied by 30 % between rounds"),
+        ({"requests_per_second": 160.0}, LOW, "requests/s varied by 60 % between rounds"),
+        ({"oom_kills": 1}, LOW, "1 process killed for lack of memory"),
+        ({"restarts": 3}, MEDIUM, "3 worker processes replaced during one trial"),
+        ({"restarts": 4}, LOW, "4 worker processes replaced during one trial"),
+        ({"came_back": False}, LOW, "the site did not recover by itself after 1 trial"),
     ],
 )
 def test_one_fault_rates_the_whole_case(changes, rating, words):
@@ -83,9 +83,9 @@ def test_benchmark_b_spawns_until_it_is_killed_and_stays_dead():
     rated = rate([trial(1), died])
     assert rated.rating == LOW
     assert set(rated.reasons) == {
-        "95 % of the requests of a trial failed",
-        "1 process killed for want of memory",
-        "did not come back by itself after 1 trial",
+        "95 % of the requests of one trial failed",
+        "1 process killed for lack of memory",
+        "the site did not recover by itself after 1 trial",
     }
 
 
