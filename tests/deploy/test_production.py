@@ -308,7 +308,7 @@ def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, c
     env = dict(line.split("=", 1) for line in (out / "site.env").read_text().splitlines() if line[0] != "#")
     assert env.get("CACHE_URL", "") == cache_url
     note = (out / "INSTALL.md").read_text()
-    assert ("What the layer keeps is kept by a unit of its own" in note) == bool(unit)
+    assert ("The layer's cache is a unit of its own" in note) == bool(unit)
     if unit:
         assert f" {unit}.service" in note
         (start,) = [line.partition("=")[2] for line in units[unit].splitlines() if line.startswith("ExecStart=")]

@@ -1,5 +1,5 @@
 # Varnish in front of the chain. Language: https://varnish-cache.org/docs/7.1/reference/vcl.html
-# What is not said in a subroutine is done by the built-in one of that name; each below returns, so that it says all.
+# Where a subroutine does not return, the built-in one of that name follows; each below returns.
 vcl 4.1;
 
 import std;
@@ -13,11 +13,11 @@ backend chain {
 }
 
 sub vcl_recv {
-    # The names by which a proxy speaks of the client are overwritten, so that a client cannot forge them.
+    # The headers that name the client are overwritten, so that a client cannot forge them.
     set req.http.X-Real-IP = client.ip;
     set req.http.X-Forwarded-For = client.ip;
     set req.http.X-Forwarded-Proto = "http";
-    # Who ends TLS before Varnish speaks to a socket of its own, with the client's address (PROXY protocol).
+    # A server that ends TLS before Varnish uses a socket of its own, with the client's address (PROXY protocol).
     if (local.socket == "tls") {
         set req.http.X-Forwarded-Proto = "https";
     }
@@ -30,8 +30,8 @@ sub vcl_recv {
     unset req.http.Forwarded;
     unset req.http.X-Token-Cookie;
 
-    # One page (PURGE), or all whose path begins so (BAN). Only the site may say so, over a socket of its own: by address,
-    # whatever another server on this machine passes on would look like the site.
+    # Invalidate one page (PURGE), or all whose path begins so (BAN). Only the site may, over a socket of its own: by its
+    # address, a request that another server on this machine passes on would look like the site's.
     if (req.method == "PURGE" || req.method == "BAN") {
         if (local.socket != "purge") {
             return (synth(403, "Forbidden"));
@@ -51,9 +51,9 @@ sub vcl_recv {
         return (synth(400, "Bad Request"));
     }
 
-    # Only pages are kept: a plain path in its one spelling, without a query string. Static files come from behind.
+    # Only pages are cached: a plain path in its one spelling, without a query string. The chain serves static files.
     if (req.method != "GET" && req.method != "HEAD") {
-        # The whole body is taken before the chain is bothered, and sent on with its length.
+        # The whole body is taken before the chain is asked, and sent on with its length.
         if (!std.cache_req_body({{ max_body_mb }}MB)) {
             return (synth(413, "Content Too Large"));
         }
@@ -62,17 +62,17 @@ sub vcl_recv {
     if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/(static|login)/") {
         return (pass);
     }
-    # Only for the hosts that are ours; the chain refuses others.
+    # Only for our own hosts; the chain refuses others.
     if (req.http.Host !~ "(?i)^({{ server_names_re }})(:[0-9]+)?$") {
         return (pass);
     }
-    # Who has a session is passed by, whatever the cookie looks like.
+    # A request with a session cookie bypasses the cache, whatever else the Cookie header holds.
     if (req.http.Authorization || req.http.Cookie ~ "sessionid") {
         return (pass);
     }
 
     # Other cookies do not matter to a page. That of a CSRF token does not either, but the application is given it: a page
-    # that holds the token sets the cookie anew and so is not kept (vcl_backend_response).
+    # that holds the token sets the cookie anew and so is not cached (vcl_backend_response).
     if (req.http.Cookie ~ "csrftoken") {
         set req.http.X-Token-Cookie = req.http.Cookie;
     }
@@ -91,7 +91,7 @@ sub vcl_backend_fetch {
         set bereq.http.Cookie = bereq.http.X-Token-Cookie;
         unset bereq.http.X-Token-Cookie;
     }
-    # Varnish would ask for gzip in every visitor's name; the pages are not compressed, which keeps the work equal.
+    # Varnish would ask for gzip whatever the visitor takes; the pages are not compressed, so that all layers do equal work.
     if (!bereq.uncacheable) {
         unset bereq.http.Accept-Encoding;
     }
@@ -102,10 +102,11 @@ sub vcl_backend_response {
     if (bereq.uncacheable) {
         return (deliver);
     }
-    # Kept: a whole page that nothing speaks against. What is not, is not waited for by others for some seconds.
+    # Cached: a whole page without a reason against it. For ten seconds no request waits for another that gets an
+    # uncacheable page (hit-for-miss).
     if (beresp.status != 200
         || beresp.http.Content-Type !~ "(?i)^text/html; *charset=utf-8$"
-        || !beresp.http.Content-Length     // sent in pieces: nobody could tell half of it from the whole
+        || !beresp.http.Content-Length     // sent in chunks: a part could not be told from the whole
         || beresp.http.Set-Cookie
         || beresp.http.Content-Encoding
         || beresp.http.X-Outdated
@@ -117,12 +118,12 @@ sub vcl_backend_response {
         unset beresp.http.X-Outdated;
         return (deliver);
     }
-    # One time to live for all layers, {{ cache_seconds }} s: for its first half a page is fresh; in the second, whoever asks gets it at once
-    # while one request in the background renders it anew.
+    # One time to live for all layers, {{ cache_seconds }} s: for its first half a page is fresh; in the second, a request gets the
+    # stale page at once while one request in the background renders it anew.
     set beresp.ttl = {{ (cache_seconds + 1) // 2 }}s;
     set beresp.grace = {{ cache_seconds // 2 }}s;
     set beresp.keep = 0s;
-    # For visitors the page still varies with the cookie (their browsers keep it), for Varnish it does not (see vcl_recv).
+    # For visitors the page still varies with the cookie (their browsers cache it), for Varnish it does not (see vcl_recv).
     set beresp.http.X-Vary = beresp.http.Vary;
     unset beresp.http.Vary;
     set beresp.http.X-Path = bereq.url;
