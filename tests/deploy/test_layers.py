@@ -36,7 +36,7 @@ def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says)
 
 
 @pytest.mark.parametrize("words", [["up", "nginx-uwsgi"], ["render", "nginx-uwsgi", "--to", "/nowhere/x"]])
-def test_a_command_says_why_two_layers_do_not_go_together(words):
+def test_commands_say_why_two_layers_do_not_fit_together(words):
     done = command("-m", "bench", *words, "--layer", "staticgenerator+nginx-microcache")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "staticgenerator and nginx-microcache both bring nginx.http.conf" in done.stderr
@@ -157,7 +157,7 @@ def test_every_name_below_a_domain_gets_cached_pages_and_no_other_gets_any(stack
 
 
 @pytest.mark.servers
-def test_the_service_of_a_cache_is_a_value_and_the_environment_has_the_last_word(site_url, tmp_path):
+def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_path):
     if isinstance(composed := compose.compose("uwsgi@cache=redis", "fragments"), Skip):
         pytest.skip(composed.reason)
     assert [service.name for service in composed.services] == ["redis"]
@@ -175,7 +175,7 @@ def test_the_service_of_a_cache_is_a_value_and_the_environment_has_the_last_word
         assert database.execute("SELECT count(*) FROM parts").fetchone()[0] >= 10
 
 
-def test_a_service_that_does_not_exist_is_told_in_one_line():
+def test_an_unknown_service_is_reported_in_one_line():
     done = command("-m", "bench", "up", "uwsgi", "--layer", "fragments", "--set", "cache=radis")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "no service called 'radis'; did you mean redis?" in done.stderr
@@ -185,7 +185,7 @@ def test_a_service_that_does_not_exist_is_told_in_one_line():
 @pytest.mark.parametrize(
     "stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"]
 )
-def test_behind_varnish_the_site_sees_the_client_and_nobody_else_tells_what_is_stale(stack, site_url):
+def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, site_url):
     if isinstance(composed := compose.compose(stack, "varnish"), Skip):
         pytest.skip(composed.reason)
     with deployment.deployed(composed, database=site_url) as running:

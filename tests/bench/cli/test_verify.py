@@ -20,7 +20,8 @@ from bench.measure.progress import Printer
 from bench.results.records import Outcome
 from bench.serve import deployment
 from bench.verify import Selection, Verifier, all_checks, table, verifier
-from tests.bench.verify.fake_site import Stub, serving
+from tests.bench.verify.fake_http import serving
+from tests.bench.verify.fake_site import FakeSite
 
 
 @dataclass
@@ -38,7 +39,7 @@ class FakeRunning:
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
-    return Stub(tmp_path_factory.mktemp("stub"))
+    return FakeSite(tmp_path_factory.mktemp("stub"))
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_a_right_deployment_passes_and_exits_with_0(capsys, deployments):
     assert err.startswith("gunicorn with layer none: 2 checks passed (")
 
 
-def test_a_wrong_deployment_is_told_in_detail_and_exits_with_1(capsys, deployments):
+def test_a_wrong_deployment_is_reported_and_exits_with_1(capsys, deployments):
     deployments["uwsgi"] = "plain-404"
     status, out, _ = run(capsys, "gunicorn", "uwsgi", "--layer", "none", *QUICK)
     assert status == 1
@@ -109,7 +110,7 @@ def test_json_has_every_outcome_and_skip(capsys, deployments):
     assert "snippet" in document["skips"][0]["reason"]
 
 
-def test_a_deployment_that_does_not_come_up_fails_and_the_others_go_on(capsys, deployments):
+def test_a_deployment_that_does_not_come_up_stops_no_other(capsys, deployments):
     deployments["gunicorn"] = DeploymentError("gunicorn exited with status 1: no such module")
     status, out, _ = run(capsys, "gunicorn", "uwsgi", "--layer", "none", *QUICK)
     assert status == 1
@@ -125,7 +126,7 @@ def test_a_server_that_dies_while_it_is_verified_is_a_failure(capsys, deployment
     assert "got       gunicorn was killed by SIGKILL" in out
 
 
-def test_without_names_everything_that_can_run_here_is_verified(capsys, deployments):
+def test_without_names_all_that_can_run_here_is_verified(capsys, deployments):
     status, _, _ = run(capsys, "--check", "not-found", "--group", "behaviour")
     pairs = [(stack, layer) for stack, layer, _ in deployments["asked"]]
     expected = [
@@ -138,7 +139,7 @@ def test_without_names_everything_that_can_run_here_is_verified(capsys, deployme
     assert pairs == expected
 
 
-def test_what_is_declared_is_printed_with_its_reason():
+def test_a_declaration_is_printed_with_its_reason():
     outcomes = [
         Outcome("s", "none", "status", True),
         Outcome("s", "none", "upload", True, declared="its parser stops at 64 kB"),
@@ -190,7 +191,7 @@ def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch):
     assert "FAIL target with layer none, not-found" in out
 
 
-def test_of_a_running_site_whose_database_is_not_named_the_rest_is_verified(capsys, stub):
+def test_a_target_without_a_database_is_verified_as_far_as_possible(capsys, stub):
     stub.reset("keeps", "port-lost")
     with serving(stub) as url:
         words = (
@@ -298,7 +299,7 @@ def test_layers_by_groups_are_a_table(capsys, deployments):
     assert document["layers"]["fragments"]["web"]["result"] == "not tried"
 
 
-def test_a_terminal_is_told_how_far_it_is():
+def test_progress_shows_on_a_terminal_only():
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -330,7 +331,7 @@ def test_the_site_is_asked_for_its_answers_once(deployments, monkeypatch, stub):
     assert len(asked) == 1
 
 
-def test_errors_of_the_site_are_not_taken_for_wrong_answers(deployments, monkeypatch):
+def test_a_failing_command_of_the_site_is_an_error_not_a_mismatch(deployments, monkeypatch):
     def fails(*words, **more):
         raise BenchError("manage.py siteurls exited with status 1: no such table")
 

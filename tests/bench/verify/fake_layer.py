@@ -1,6 +1,6 @@
-"""The stub with probe pages and a cache in front that keeps rightly, or wrongly in one named way.
+"""The fake site with probe pages and a cache in front, which is right or makes a named mistake.
 
-`Stub.wrong` holds the names of what it gets wrong; tests/bench/test_verify_layers.py says which check must notice.
+`FakeLayer.wrong` holds the names of its mistakes; test_layers.py says which check must notice which.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from probes.response_variants import CONTROLS, VARIES
-from tests.bench.verify.fake_site import Handler, Stub
+from tests.bench.verify.fake_http import HttpHandler
+from tests.bench.verify.fake_site import FakeSite, SiteHandler
 
 SAYING = {
     "own-policy": {"Content-Security-Policy": "default-src 'none'"},
@@ -25,22 +26,26 @@ HTML = "text/html; charset=utf-8"
 LARGE = 1_200_000
 
 
-class LayerStub(Stub):
+class FakeLayer(FakeSite):
     """A site under a layer."""
 
     def __init__(self, folder: Path):
         super().__init__(folder)
         self.store: dict[str, tuple] = {}
 
+    @property
+    def handler(self) -> type[HttpHandler]:
+        return LayerHandler
+
     def reset(self, *wrong: str) -> None:
         super().reset(*wrong)
         self.store = {}
 
 
-class LayerHandler(Handler):
-    """One connection to it. A page is looked up before it is rendered, and kept when it is sent."""
+class LayerHandler(SiteHandler):
+    """One connection to it. It looks a page up before it renders it, and stores it when it sends it."""
 
-    stub: LayerStub
+    stub: FakeLayer
 
     def html(self, status: int, text: str, headers: list = (), **more: object) -> None:
         super().html(status, text if text.endswith("</html>") else f"{text}</html>", headers, **more)
@@ -147,7 +152,7 @@ class LayerHandler(Handler):
         return status, body, kind, headers
 
     def answer_kept(self, status: int, body: bytes, kind: str, headers: list) -> None:
-        """What was kept, or as much of it as is asked for."""
+        """The cached page, or the part of it that is requested."""
         asked, tag = self.headers.get("Range"), self.headers.get("If-None-Match")
         if asked and status == 200:
             self.part(body[1:] + b" " if "other-parts" in self.stub.wrong else body, asked, kind, headers)

@@ -1,31 +1,29 @@
-"""A small site in one file that answers rightly, or wrongly in one named way, for the tests of verify.
+"""A small site that answers rightly, or with a named mistake, for the tests of verify.
 
-`Stub.wrong` holds the names of what it gets wrong; tests/bench/test_verify_checks.py says which check must notice.
+`FakeSite.wrong` holds the names of its mistakes; test_checks.py says which check must notice which.
 """
 
 from __future__ import annotations
 
 import contextlib
 import email.utils
-import gzip
 import hashlib
 import html
 import json
 import secrets
 import socket
 import sys
-import threading
-import time
 import uuid
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs
 
 from bench.results.records import Outcome
 from bench.verify import Selection, Subject, run_suite
 from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH, Expected, Site
 from bench.verify.wire import Target
+from tests.bench.verify.fake_http import HttpHandler
 
 PASSWORD = "right"
 CSS, SCRIPT, IMAGE = "app.0123456789ab.css", "app.123456789abc.js", "logo.23456789abcd.svg"
@@ -45,7 +43,6 @@ TITLES = {
     "/posts/page/2/": "Posts, page 2",
     "/posts/1/": "The first post",
 }
-HOSTS = ("127.0.0.1", "localhost")
 
 # Stands in for the site's commands: it makes accounts and logs each command.
 MANAGE = """
@@ -60,7 +57,7 @@ if sys.argv[1:3] == ["verifyaccount", "create"]:
 
 
 def sources(folder: Path) -> Path:
-    """The static files of the stub and its commands, written under `folder`; returns the static directory."""
+    """Write the static files and the commands of the site to `folder`; returns the static directory."""
     static = folder / "static"
     static.mkdir()
     (static / "small.txt").write_bytes(b"s" * 98 + b"\n")
@@ -72,8 +69,8 @@ def sources(folder: Path) -> Path:
     return static
 
 
-class Stub:
-    """The site: what it knows, and what it gets wrong."""
+class FakeSite:
+    """The site: its pages, sessions and comments, and its mistakes."""
 
     def __init__(self, folder: Path):
         self.static = sources(folder)
@@ -88,13 +85,18 @@ class Stub:
         self.requests = 0
         self.fixed_token = self.token("same")
 
+    @property
+    def handler(self) -> type[HttpHandler]:
+        """The class that answers its requests."""
+        return SiteHandler
+
     def reset(self, *wrong: str) -> None:
         """Start anew with these mistakes."""
         self.wrong = set(wrong)
         self.sessions, self.comments, self.kept, self.leak, self.requests = {}, [], {}, "", 0
 
     def site(self) -> Site:
-        """What `prepare` would have been told: the pages as they are without mistakes."""
+        """The site as `prepare` describes it: the pages without mistakes."""
         wrong, self.wrong = self.wrong, set()
         pages = {path: Expected(200, "text/html;charset=utf-8", self.page(path, "")) for path in TITLES}
         pages["/login/"] = Expected(200, "text/html;charset=utf-8", self.login_page("a-token", ""))
@@ -147,139 +149,43 @@ class Stub:
         )
 
 
-class Handler(BaseHTTPRequestHandler):
-    """One connection to the stub."""
+class SiteHandler(HttpHandler):
+    """One connection to the fake site."""
 
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    stub: Stub
-
-    def setup(self) -> None:
-        if "impatient" in self.stub.wrong:
-            self.timeout = 0.02
-        super().setup()
-        self.number = 0
-
-    def log_message(self, *words: object) -> None:
-        pass
-
-    def __getattr__(self, name: str):
-        if name.startswith("do_"):
-            return self.answer
-        raise AttributeError(name)
-
-    def handle_one_request(self) -> None:
-        with contextlib.suppress(ConnectionError):
-            super().handle_one_request()
-            return
-        self.close_connection = True
-
-    # ------------------------------------------------------------------ the request
-
-    def answer(self) -> None:
-        stub, wrong = self.stub, self.stub.wrong
-        stub.requests += 1
-        self.number += 1
-        # requestline, because the handler collapses the slashes at the beginning of its path.
-        self.target = self.requestline.split(" ")[1]
-        parts = urlsplit(self.target if not self.target.startswith("//") else "/" + self.target)
-        self.raw, self.query = parts.path.removeprefix("/") if self.target.startswith("//") else parts.path, parts.query
-        self.cookies = dict(
-            item.strip().partition("=")[::2] for item in self.headers.get("Cookie", "").split(";") if "=" in item
-        )
-        if "reset-upload" in wrong and int(self.headers.get("Content-Length") or 0) > 500_000:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            self.close_connection = True
-            self.connection.close()
-            return
-        if not self.host_right():
-            self.close_connection = True
-            self.send(400, "bad host", "text/plain")
-            return
-        if "refuses-chunks" in wrong and self.headers.get("Transfer-Encoding"):
-            self.close_connection = True
-            self.send(411, "length required", "text/plain")
-            return
-        self.body = self.read_body()
-        self.user = stub.sessions.get(self.cookies.get("sessionid", ""), "")
-        if "busy" in wrong and stub.requests % 40 == 0:
-            self.send(503, "busy", "text/plain")
-        elif "forgets-after-first" in wrong and self.number == 2:
-            self.html(404, stub.not_found())
-        else:
-            self.route(unquote(self.raw, "latin-1"))
-        if "closes" in wrong or "closes-silently" in wrong:
-            self.close_connection = True
-        if "drops-pipelined" in wrong:
-            self.rfile = self.connection.makefile("rb")
-
-    def host_right(self) -> bool:
-        host = self.headers.get("Host")
-        if "any-host" in self.stub.wrong:
-            return True
-        if host is None:
-            return self.request_version == "HTTP/1.0"
-        return host.rpartition(":")[0] in HOSTS
-
-    def read_body(self) -> bytes:
-        wrong, length = self.stub.wrong, self.headers.get("Content-Length")
-        coded = "chunked" in self.headers.get("Transfer-Encoding", "")
-        if "body-left" in wrong and not coded:
-            return b""
-        if coded and "chunks-ignored" in wrong:
-            return b""
-        if coded and not (length and "length-wins" in wrong):
-            body = b""
-            while size := int(self.rfile.readline().split(b";")[0], 16):
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return b"" if "chunks-dropped" in wrong else body
-        return self.rfile.read(int(length or 0))
-
-    # ------------------------------------------------------------------ the site
+    stub: FakeSite
 
     def route(self, path: str) -> None:
-        stub, wrong = self.stub, self.stub.wrong
-        post = self.command == "POST"
-        if "error-page" in wrong and path == "/posts/":
-            self.html(500, stub.not_found())
-        elif self.target.startswith("//") and "open-redirect" in wrong:
-            self.redirect(self.target, 301)
-        elif ("odd-breaks" in wrong and not path.isascii()) or ("percent-breaks" in wrong and self.raw == "/%"):
-            self.html(500, stub.not_found())
-        elif "percent-dropped" in wrong and self.raw == "/%":
-            self.known_page("/")
-        elif "odd-injects" in wrong and "\r\n" in path:
-            self.send(404, "", "text/plain", [("X-Injected", "yes")])
-        elif "escapes" in wrong and path.startswith("/static/") and ".." in path and path.endswith("manage.py"):
-            self.send(200, "execute_from_command_line", "text/plain")
-        elif path == "/healthz":
-            self.send(200, "ok\n", "text/plain")
-        elif path == "/probe/inside" and "no-probe" not in wrong:
-            self.inside()
-        elif path == "/probe/failure":
-            self.failure()
-        elif post:
+        for mistake, (concerns, answer) in WRONG_ANSWERS.items():
+            if mistake in self.stub.wrong and concerns(self, path):
+                answer(self)
+                return
+        if path == "/probe/inside" and "no-probe" in self.stub.wrong:
+            self.missing(path)
+        elif path in VIEWS:
+            VIEWS[path](self)
+        elif self.command == "POST":
             self.post(path)
         elif path.startswith("/static/"):
             self.file(path.removeprefix("/static/"))
+        elif path in GET_VIEWS:
+            GET_VIEWS[path](self)
         elif path in TITLES:
             self.known_page(path)
-        elif path == "/login/":
-            self.login_form("", 200)
-        elif path == "/posts" or path == "/posts/page/1/":
-            self.redirect(self.prefix() + "/posts/", 301)
-        elif path == "/posts/jump/":
-            self.redirect(f"/posts/page/{parse_qs(self.query)['page'][0]}/", 302)
-        elif path in BEYOND_PATHS and "last-page-for-any" in wrong:
-            self.html(200, stub.page("/posts/", ""))
+        else:
+            self.missing(path)
+
+    def missing(self, path: str) -> None:
+        """Answer to a path that the site does not have."""
+        wrong = self.stub.wrong
+        if path in BEYOND_PATHS and "last-page-for-any" in wrong:
+            self.html(200, self.stub.page("/posts/", ""))
         elif "plain-404" in wrong:
             self.send(404, "not here", "text/plain")
-        elif "soft-404" in wrong:
-            self.html(200, stub.not_found())
         else:
-            self.html(404, stub.not_found())
+            self.html(200 if "soft-404" in wrong else 404, self.stub.not_found())
+
+    def jump(self) -> None:
+        self.redirect(f"/posts/page/{parse_qs(self.query)['page'][0]}/", 302)
 
     def failure(self) -> None:
         wrong = self.stub.wrong
@@ -290,7 +196,7 @@ class Handler(BaseHTTPRequestHandler):
             self.html(200 if "soft-500" in wrong else 500, self.stub.frame(text))
 
     def inside(self) -> None:
-        """What a worker says of itself."""
+        """What a worker reports of itself."""
         wrong, host = self.stub.wrong, self.headers["Host"]
         client = "" if "no-address" in wrong else "127.0.0.1"
         if "believes-address" in wrong:
@@ -320,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
         stub, wrong = self.stub, self.stub.wrong
         user = self.user
         if "leaks" in wrong:
-            # Whoever came last is greeted by all.
+            # All visitors are greeted as the last logged-in one.
             stub.leak = user or stub.leak
             user = user or stub.leak
         if "anonymous-for-all" in wrong:
@@ -375,7 +281,7 @@ class Handler(BaseHTTPRequestHandler):
             self.html(405, stub.frame("<h1>Not allowed</h1>"))
 
     def origin_right(self) -> bool:
-        """Whether the form comes from where the site believes to be."""
+        """Whether the form comes from the site's own origin, as the site sees it."""
         wrong, origin = self.stub.wrong, self.headers.get("Origin")
         scheme, host = "http", self.headers.get("Host")
         if "believes-proto" in wrong:
@@ -446,102 +352,47 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send(200, content, kind, headers)
 
-    def part(self, content: bytes, asked: str, kind: str, headers: list[tuple[str, str]]) -> None:
-        first, _, last = asked.removeprefix("bytes=").partition("-")
-        start = int(first) if first else len(content) - int(last)
-        end = min(int(last) + 1 if first and last else len(content), len(content))
-        if start >= len(content):
-            self.send(416, b"", kind, [("Content-Range", f"bytes */{len(content)}")])
-            return
-        total = len(content) if "wrong-total" not in self.stub.wrong else 1
-        self.send(206, content[start:end], kind, [*headers, ("Content-Range", f"bytes {start}-{end - 1}/{total}")])
-
     def cut(self, content: bytes) -> None:
-        """Give up on a client that does not read fast enough."""
+        """Give up on a slow client."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         self.connection.settimeout(0.05)
         self.close_connection = True
         with contextlib.suppress(OSError):
             self.send(200, content, "text/plain")
 
-    # ------------------------------------------------------------------ the answer
 
-    def redirect(self, location: str, status: int, headers: list[tuple[str, str]] = ()) -> None:
-        if "port-lost" in self.stub.wrong:
-            location = f"http://127.0.0.1{location}"
-        if "absolute" in self.stub.wrong:
-            location = f"http://{self.headers.get('Host')}{location}"
-        self.send(status, b"", "text/html; charset=utf-8", [*headers, ("Location", location)])
-
-    def html(self, status: int, text: str, headers: list = (), *, render_id: str = "", etag: bool = False) -> None:
-        wrong = self.stub.wrong
-        headers = list(headers)
-        if "no-render-id" not in wrong:
-            headers.append(("X-Render-Id", "same" if "same-render-id" in wrong else render_id or uuid.uuid4().hex))
-        if etag and not self.user:
-            tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
-            headers.append(("ETag", tag))
-            given = self.headers.get("If-None-Match")
-            if (given == tag and "never-304" not in wrong) or (given and "always-304" in wrong):
-                self.send(304, b"", "text/html; charset=utf-8", headers)
-                return
-        kind = "text/html; charset=latin-1" if "other-charset" in wrong else "text/html; charset=utf-8"
-        self.send(status, text, kind, headers)
-
-    def send(self, status: int, body: str | bytes, kind: str, headers: list = ()) -> None:
-        wrong = self.stub.wrong
-        body = body.encode() if isinstance(body, str) else body
-        headers = [("Content-Type", kind), *headers]
-        head = self.command == "HEAD"
-        coded = "gzip" in self.headers.get("Accept-Encoding", "") and not (kind == "text/css" and "plain-css" in wrong)
-        if coded and status == 200 and len(body) > 50:
-            headers.append(("Content-Encoding", "gzip"))
-            body = gzip.compress(body) if "gzip-not" not in wrong else body
-            if "gzip-varies-not" not in wrong:
-                headers.append(("Vary", "Accept-Encoding"))
-        if head and "head-without-type" in wrong:
-            headers = headers[1:]
-        chunks = "chunks-for-1.0" in wrong
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        length = 1 if head and "head-other-length" in wrong else len(body)
-        self.send_header(*(("Transfer-Encoding", "chunked") if chunks else ("Content-Length", str(length))))
-        if self.close_connection or "closes" in wrong:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        if head and "head-with-body" not in wrong:
-            return
-        if status == 304:
-            return
-        self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunks else body)
-        if self.request_version == "HTTP/1.0" and "open-after-1.0" in wrong:
-            time.sleep(0.8)
-
-
-class Server(ThreadingHTTPServer):
-    """Takes 100 clients at once and is quiet about those who leave."""
-
-    request_queue_size = 256
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        pass
-
-
-@contextlib.contextmanager
-def serving(stub: Stub, handler: type[Handler] = Handler):
-    """The stub on a free port; yields its URL."""
-    handler = type("StubHandler", (handler,), {"stub": stub})
-    with Server(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+View = Callable[[SiteHandler], None]
+# Path -> the view for any method.
+VIEWS: dict[str, View] = {
+    "/healthz": lambda site: site.send(200, "ok\n", "text/plain"),
+    "/probe/inside": SiteHandler.inside,
+    "/probe/failure": SiteHandler.failure,
+}
+GET_VIEWS: dict[str, View] = {
+    "/login/": lambda site: site.login_form("", 200),
+    "/posts": lambda site: site.redirect(site.prefix() + "/posts/", 301),
+    "/posts/page/1/": lambda site: site.redirect(site.prefix() + "/posts/", 301),
+    "/posts/jump/": SiteHandler.jump,
+}
+# Mistake -> the requests it concerns, and the wrong answer.
+WRONG_ANSWERS: dict[str, tuple[Callable[[SiteHandler, str], bool], View]] = {
+    "error-page": (lambda site, path: path == "/posts/", lambda site: site.html(500, site.stub.not_found())),
+    "open-redirect": (
+        lambda site, path: site.target.startswith("//"),
+        lambda site: site.redirect(site.target, 301),
+    ),
+    "odd-breaks": (lambda site, path: not path.isascii(), lambda site: site.html(500, site.stub.not_found())),
+    "percent-breaks": (lambda site, path: site.raw == "/%", lambda site: site.html(500, site.stub.not_found())),
+    "percent-dropped": (lambda site, path: site.raw == "/%", lambda site: site.known_page("/")),
+    "odd-injects": (
+        lambda site, path: "\r\n" in path,
+        lambda site: site.send(404, "", "text/plain", [("X-Injected", "yes")]),
+    ),
+    "escapes": (
+        lambda site, path: path.startswith("/static/") and ".." in path and path.endswith("manage.py"),
+        lambda site: site.send(200, "execute_from_command_line", "text/plain"),
+    ),
+}
 
 
 def verified(
@@ -559,6 +410,6 @@ def verified(
 
 
 def commands(folder: Path) -> list[list[str]]:
-    """The site's commands that were run, with their arguments."""
+    """The commands that the site ran, with their arguments."""
     log = folder / "commands.log"
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []

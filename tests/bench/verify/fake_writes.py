@@ -1,6 +1,6 @@
-"""The stub with rows that a probe writes, slow pages and ill-headed answers, under a layer right or wrong in one way.
+"""The fake site and layer with rows that a probe writes, slow pages, and the answers of the advisories' probes.
 
-`Stub.wrong` holds the names of what it gets wrong; tests/bench/test_verify_writes.py says which check must notice.
+`FakeWrites.wrong` holds the names of its mistakes; test_writes.py says which check must notice which.
 """
 
 from __future__ import annotations
@@ -15,16 +15,21 @@ import time
 import uuid
 from pathlib import Path
 
-from tests.bench.verify.fake_layer import HTML, LayerHandler, LayerStub
+from tests.bench.verify.fake_http import HttpHandler
+from tests.bench.verify.fake_layer import HTML, FakeLayer, LayerHandler
 
 LARGE = 40_000
 GATE_S = 2.0
-# How long a page takes that waits for a service that hangs.
+# How long a page takes while the service hangs.
 LONG_S = 2.2
 
 
-class WrittenStub(LayerStub):
+class FakeWrites(FakeLayer):
     """A site that is written to, and its layer."""
+
+    @property
+    def handler(self) -> type[HttpHandler]:
+        return WritesHandler
 
     def reset(self, *wrong: str) -> None:
         self.rows: dict[int, dict] = {}
@@ -93,7 +98,7 @@ class WrittenStub(LayerStub):
             self.purge(what)
 
     def roll_back(self, pk: int) -> str:
-        """What was written and came to nothing, once the gate is open."""
+        """The words of a write that is rolled back, once the gate is open."""
         written = words()
         if "shows-uncommitted" in self.wrong:
             self.store, self.uncommitted = {}, written
@@ -115,7 +120,7 @@ class WrittenStub(LayerStub):
         self.store = {path: kept for path, kept in self.store.items() if self.forgets(path, what)}
 
     def forgets(self, path: str, what: str) -> bool:
-        """Whether a page that a write made stale is forgotten to be removed."""
+        """Whether the layer forgets to purge a page that a write made stale."""
         return (
             ("forgets-home" in self.wrong and path == "/")
             or ("forgets-names" in self.wrong and what == "rename" and path.startswith("/posts/"))
@@ -127,10 +132,10 @@ def words() -> str:
     return f"probe-{secrets.token_hex(8)}"
 
 
-class WrittenHandler(LayerHandler):
+class WritesHandler(LayerHandler):
     """One connection to it."""
 
-    stub: WrittenStub
+    stub: FakeWrites
     generation = 0
 
     def route(self, path: str) -> None:
@@ -145,7 +150,7 @@ class WrittenHandler(LayerHandler):
             time.sleep(LONG_S)
         self.generation = stub.generation
         if self.command == "GET" and self.may_be_answered() and "each-renders" not in wrong and "/slow/" in path:
-            # Of many at once one renders, the others find what it kept.
+            # One of many requests at once renders; the others find its page in the cache.
             with stub.lock:
                 super().route(path)
         elif not (self.command == "GET" and self.key() not in self.stub.store and self.row_page(path)):
@@ -183,7 +188,7 @@ class WrittenHandler(LayerHandler):
         super().send(status, body, kind, headers, whole=whole)
 
     def keep_file(self, key: str, body: bytes) -> None:
-        """As a layer that keeps pages in files does."""
+        """Store a page as a layer with files does."""
         wrong, name = self.stub.wrong, key.strip("/").replace("/", "-")[-100:] or "home"
         if "hoards" in wrong:
             name += secrets.token_hex(4)
@@ -300,7 +305,7 @@ class WrittenHandler(LayerHandler):
         self.send(200, self.text(path, f'<p id="x-probe">{shown}</p>'), HTML, [("Vary", "X-Probe")])
 
     def row_page(self, path: str) -> bool:
-        """Answer with the page about a row that the probe has made; False when it is none."""
+        """Answer with the page of a probe's row; False when there is no such row."""
         found = re.fullmatch(r"/(authors)/(\d+)/", path) or re.fullmatch(r"/(posts)/(\d+)00/", path)
         row = self.stub.rows.get(int(found[2])) if found else None
         if not row:
@@ -315,9 +320,9 @@ class WrittenHandler(LayerHandler):
 
 
 class FakeRunning:
-    """What the checks need of a deployment."""
+    """The parts of a deployment that the checks use."""
 
-    def __init__(self, stub: WrittenStub, url: str, composition: object, pids: dict[str, int]):
+    def __init__(self, stub: FakeWrites, url: str, composition: object, pids: dict[str, int]):
         self.stub, self.url, self.composition, self.pids = stub, url, composition, pids
         self.env: dict[str, str] = {}
         self.store: Path = stub.files

@@ -1,4 +1,4 @@
-"""Every check of verify is silent on a site that answers rightly and speaks up on one that does not."""
+"""Each check passes on a right site and fails on a site with the mistakes that it must notice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from bench.errors import BenchError
 from bench.host.ports import free_port
 from bench.verify import all_checks, suite, wire
 from bench.verify.check import BEHAVIOUR
-from tests.bench.verify.fake_site import Stub, commands, serving, verified
+from tests.bench.verify.fake_http import serving
+from tests.bench.verify.fake_site import FakeSite, commands, verified
 
-# Check -> what a site may get wrong that it must notice. Each is a mistake of the stub.
+# Check -> the mistakes of the fake site that it must notice.
 MISTAKES = {
     "status": ["error-page", "soft-404"],
     "content": ["other-content", "other-charset", "token-on-pages"],
@@ -70,7 +71,7 @@ RIGHT = ["", "closes", "closes-silently", "refuses-chunks", "absolute"]
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
-    return Stub(tmp_path_factory.mktemp("stub"))
+    return FakeSite(tmp_path_factory.mktemp("stub"))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_a_right_site_passes_every_check(stub, url, manner):
     assert failed(stub, url) == []
 
 
-def test_a_right_site_with_a_layer_that_keeps_pages_passes_every_check(stub, url):
+def test_a_right_site_with_cached_pages_passes_every_check(stub, url):
     stub.reset("keeps")
     assert failed(stub, url, layer="kept") == []
 
@@ -104,7 +105,7 @@ def test_a_right_site_with_a_layer_that_keeps_pages_passes_every_check(stub, url
 @pytest.mark.parametrize(("name", "mistake"), [(name, mistake) for name in MISTAKES for mistake in MISTAKES[name]])
 def test_a_wrong_site_fails_the_check(stub, url, name, mistake):
     stub.reset(*mistake.split())
-    # Logging in is a check of its own that the other ones with an account stand on.
+    # The checks with an account need the `login` check.
     (stage,) = (item.stage for item in all_checks() if item.name == name)
     only = ["login", name] if stage == "account" else [name]
     found = {item.check: item for item in failed(stub, url, only)}
@@ -117,13 +118,13 @@ def test_every_check_has_a_mistake_that_it_notices():
     assert list(MISTAKES) == [item.name for item in all_checks() if item.group == BEHAVIOUR]
 
 
-def test_a_layer_that_keeps_nothing_fails_the_hit_check(stub, url):
+def test_a_layer_that_caches_nothing_fails_the_hit_check(stub, url):
     stub.reset()
     (outcome,) = failed(stub, url, ["hit"], layer="kept")
     assert outcome.got.startswith("33 renderings for 33 requests")
 
 
-def test_kept_pages_without_their_security_headers_fail(stub, url):
+def test_cached_pages_without_their_security_headers_fail(stub, url):
     stub.reset("keeps", "kept-bare")
     outcomes = {item.check: item for item in failed(stub, url, ["hit", "kept-headers"], layer="kept")}
     assert list(outcomes) == ["kept-headers"]
@@ -135,13 +136,13 @@ def test_a_layer_of_fragments_alone_need_not_hit(stub, url):
     assert failed(stub, url, ["hit"], layer="fragments") == []
 
 
-def test_kept_bytes_that_change_fail_the_repeat_check_under_a_layer(stub, url):
+def test_a_hit_with_other_bytes_fails_the_repeat_check(stub, url):
     stub.reset("keeps", "kept-other-bytes")
     (outcome,) = failed(stub, url, ["repeat"], layer="kept")
     assert "a hit: the same bytes" in outcome.expected
 
 
-def test_a_stale_anonymous_page_is_right_only_under_a_layer_that_kept_it(stub, url):
+def test_a_stale_anonymous_page_is_right_only_with_a_layer(stub, url):
     stub.reset("keeps")
     assert failed(stub, url, ["status", "login", "comment"], layer="kept") == []
     stub.reset("keeps")
@@ -149,7 +150,7 @@ def test_a_stale_anonymous_page_is_right_only_under_a_layer_that_kept_it(stub, u
     assert outcome.check == "comment"
 
 
-def test_the_account_is_removed_with_its_comment_also_after_a_failure(stub, url):
+def test_the_account_and_its_comment_are_removed_after_a_failure_too(stub, url):
     for mistake, posts in (("", ["--post", "1"]), ("login-fails", [])):
         stub.reset(*mistake.split())
         verified(url, stub.site(), checks=["login", "comment"])
@@ -165,25 +166,25 @@ def test_no_account_is_made_when_no_check_needs_one(stub, url):
     assert commands(stub.folder) == before
 
 
-def test_a_declared_check_is_not_run_and_its_reason_is_kept(stub, url):
+def test_a_declared_check_is_not_run_and_has_its_reason(stub, url):
     stub.reset("never-304")
     outcomes = verified(url, stub.site(), declared={"conditional": "no validators"}, checks=["conditional"])
     assert [(item.ok, item.declared, item.got) for item in outcomes] == [(True, "no validators", None)]
 
 
-def test_a_check_that_does_not_exist_is_named_with_those_that_do(stub, url):
+def test_an_unknown_check_is_reported_with_the_known_ones(stub, url):
     with pytest.raises(BenchError, match=r"^no check is called 'heads'; the checks are: status, content, "):
         verified(url, stub.site(), checks=["heads"])
 
 
-def test_a_server_that_is_not_there_fails_every_check_and_breaks_none(stub):
+def test_a_missing_server_fails_every_check(stub):
     stub.reset()
     outcomes = verified(f"http://127.0.0.1:{free_port()}", stub.site())
     assert [item.check for item in outcomes if item.ok] == ["hit", "kept-headers"]
     assert {item.expected for item in outcomes if not item.ok and item.check == "status"} == {"a complete answer"}
 
 
-def test_a_silent_server_is_given_up_after_the_suite_has_taken_too_long(stub, monkeypatch):
+def test_the_suite_gives_up_a_silent_server(stub, monkeypatch):
     stub.reset()
     monkeypatch.setattr(suite, "SUITE_LIMIT_S", 0.5)
     monkeypatch.setattr(wire, "TIMEOUT_S", 0.2)

@@ -1,4 +1,4 @@
-"""Every check of a layer is silent on a layer that keeps rightly and speaks up on one that does not."""
+"""Each check of a layer passes on a right layer and fails on one with the mistakes that it must notice."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from bench.verify import all_checks, wire
 from bench.verify.checks import privacy, web
 from bench.verify.suite import LEFT_OUT
 from tests.bench.verify import fake_site
-from tests.bench.verify.fake_site import serving
-from tests.bench.verify.fake_writes import WrittenHandler, WrittenStub
+from tests.bench.verify.fake_http import serving
+from tests.bench.verify.fake_writes import FakeWrites
 
 GROUPS = ("caching", "privacy", "web", "bytes", "names")
-# Check -> what a layer may get wrong that it must notice. Each is a mistake of the stub.
+# Check -> the mistakes of the fake layer that it must notice.
 MISTAKES = {
     "keeps-pages": ["keeps-nothing", "kept-cut"],
     "keeps-site": ["keeps-nothing", "kept-cut"],
@@ -48,12 +48,12 @@ MISTAKES = {
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
-    return WrittenStub(tmp_path_factory.mktemp("stub"))
+    return FakeWrites(tmp_path_factory.mktemp("stub"))
 
 
 @pytest.fixture(scope="module")
 def url(stub):
-    with serving(stub, WrittenHandler) as url:
+    with serving(stub) as url:
         yield url
 
 
@@ -94,7 +94,7 @@ def test_without_a_layer_none_of_them_is_made(stub, url):
     assert verified(stub, url, layer="none") == {}
 
 
-def test_thorough_checks_are_left_out_on_request_and_not_called_passed(stub, url):
+def test_left_out_thorough_checks_do_not_count_as_passed(stub, url):
     stub.reset()
     found = verified(stub, url, groups=["web"], thorough=False)
     assert {name: item.not_tried for name, item in found.items()} == {

@@ -49,7 +49,7 @@ def asked(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
     return tuple(json.loads((manage_py.parent / f"{command}.json").read_text()))
 
 
-def test_pages_of_every_kind_and_those_not_found_are_rendered_by_two_commands(manage_py):
+def test_two_commands_render_pages_of_every_kind(manage_py):
     site = prepare("sqlite:////tmp/x.sqlite3", {"LAYER": "no"}, sys.executable, manage_py)
     words, environment = asked(manage_py, "renderpages")
     assert words == ["renderpages", "/", "/posts/", UNKNOWN_PATH, *BEYOND_PATHS]
@@ -74,7 +74,7 @@ def test_commands_run_in_front_of_their_prefix(manage_py):
     assert asked(manage_py, "verifyaccount")[1]["PREFIXED"] == "1"
 
 
-def test_accounts_are_made_and_removed_in_the_environment_of_the_deployment(manage_py):
+def test_account_commands_have_the_environment_of_the_deployment(manage_py):
     site = prepare(None, {"CACHE": "none"}, sys.executable, manage_py)
     (account,) = site.create_accounts(1, {"CACHE": "files"})
     assert (account.username, account.password) == ("verify-1", "secret")
@@ -99,7 +99,7 @@ def test_accounts_are_made_and_removed_in_the_environment_of_the_deployment(mana
         ("page", "manage.py renderpages /: no status, content_type and body in its answer"),
     ],
 )
-def test_a_command_that_goes_wrong_is_told_in_one_line(manage_py, broken, message):
+def test_a_failing_command_is_reported_in_one_line(manage_py, broken, message):
     with pytest.raises(BenchError) as caught:
         prepare(None, {"BROKEN": broken}, sys.executable, manage_py)
     assert str(caught.value) == message
@@ -110,7 +110,7 @@ def test_an_interpreter_that_is_not_there_is_named(manage_py):
         prepare(None, {}, "/no/python", manage_py)
 
 
-def test_a_kind_that_the_site_does_not_have_is_named_with_those_it_has(manage_py):
+def test_an_unknown_kind_of_url_is_reported_with_the_known_ones(manage_py):
     site = prepare(None, {}, sys.executable, manage_py)
     assert site.url("posts_page", "posts") == "/posts/"
     with pytest.raises(BenchError, match=r"names no URL of the kind login; it names home, posts, css$"):

@@ -52,7 +52,7 @@ def content(path: Path) -> dict[str, list]:
 
 
 @pytest.mark.servers
-def test_the_database_is_left_as_it_was_and_a_second_deployment_is_verified_by_the_same_answers(database):
+def test_verify_leaves_the_database_unchanged(database):
     before, verifier = content(database), Verifier(Selection(thorough=False))
     for _ in range(2):
         with deployment.deployed(compose.must_compose("gunicorn"), database=f"sqlite:///{database}") as running:

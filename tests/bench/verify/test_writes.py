@@ -1,4 +1,4 @@
-"""Every check of writes, crowds, deaths and advisories is silent on a right layer and speaks up on a wrong one."""
+"""The checks of writes, stampedes, files, services and advisories: right layers pass, wrong ones fail."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bench.catalog.manifest import Layer
 from bench.verify import all_checks, wire
 from bench.verify.checks import files, freshness, service
 from tests.bench.verify import fake_site
-from tests.bench.verify.fake_site import serving
-from tests.bench.verify.fake_writes import FakeRunning, WrittenHandler, WrittenStub
+from tests.bench.verify.fake_http import serving
+from tests.bench.verify.fake_writes import FakeRunning, FakeWrites
 
 GROUPS = ("freshness", "stampede", "files", "service", "advisories")
-# Check -> what a layer may get wrong that it must notice. Each is a mistake of the stub.
+# Check -> the mistakes of the fake layer that it must notice.
 MISTAKES = {
     "told-of-writes": [
         "not-told",
@@ -53,12 +53,12 @@ MISTAKES = {
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
-    return WrittenStub(tmp_path_factory.mktemp("stub"))
+    return FakeWrites(tmp_path_factory.mktemp("stub"))
 
 
 @pytest.fixture(scope="module")
 def url(stub):
-    with serving(stub, WrittenHandler) as url:
+    with serving(stub) as url:
         yield url
 
 
@@ -120,28 +120,28 @@ def test_every_check_has_a_mistake_that_it_notices():
     assert list(MISTAKES) == [item.name for item in all_checks() if item.group in GROUPS]
 
 
-def test_the_table_of_advisories_has_a_row_for_each_check_and_no_other():
+def test_the_table_of_advisories_matches_the_checks():
     rows = re.findall(r"^\| \[(CVE-[0-9-]+)\]", (paths.PROJECT / "docs" / "advisories.md").read_text("utf-8"), re.M)
     assert sorted(row.lower() for row in rows) == sorted(name for name in MISTAKES if name.startswith("cve-"))
 
 
-def test_a_layer_that_cannot_be_told_is_right_when_the_time_to_live_is_up(stub, url):
+def test_a_layer_without_invalidation_is_right_after_its_ttl(stub, url):
     stub.reset("not-told")
     found = verified(stub, url, ["told-of-writes", "time-to-live"], deployment(stub, url, invalidation=""))
     assert found["told-of-writes"].not_tried == "no write invalidates kept: see time-to-live"
     assert found["time-to-live"].ok
-    # How old the pages got is a matter of how soon they were asked for: nothing to rely on here.
+    # How old the pages got depends on the time of the requests.
     assert {"old_p50_ms", "old_max_ms"} <= found["time-to-live"].figures.keys()
 
 
-def test_what_cannot_be_asked_of_a_running_site_is_not_tried(stub, url):
+def test_checks_that_need_a_deployment_are_not_tried_on_a_target(stub, url):
     stub.reset("no-rows")
     names = ["told-of-writes", "time-to-live", "whole-pages", "service-stops", "service-hangs", "cve-2020-24584"]
     found = fake_site.verified(url, stub.site(), "varnish", checks=names)
     assert all(item.ok and item.not_tried for item in found)
 
 
-def test_a_deployment_without_a_service_is_not_tried_without_one(stub, url):
+def test_service_checks_need_a_service(stub, url):
     stub.reset()
     for name in ("service-stops", "service-hangs"):
         found = verified(stub, url, [name], deployment(stub, url, services=()))[name]
