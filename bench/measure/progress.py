@@ -24,11 +24,7 @@ from bench.results.trials import Trial
 class Printer:
     """Writes to `stream`, stdout by default. As a context manager it removes the live line at the end.
 
-<<<<<<< HEAD
-    prefix  begins every live line: `Printer(sys.stderr, "STACK, layer none: ").show("3 of 40")`
-=======
     prefix  begins every live line: `with Printer(sys.stderr, "STACK: ") as printer: printer.show("3 of 40")`
->>>>>>> 65b57cb (Add a page for contributors)
     """
 
     def __init__(self, stream: TextIO | None = None, prefix: str = ""):
