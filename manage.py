@@ -11,12 +11,12 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run a management command; settings that cannot be used end in one line, not in a traceback."""
+    """Run a management command. Settings that cannot be used end in one line, without a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
         _run()
     except KeyboardInterrupt:
-        # A command that has something to undo says so itself; this one was still being read.
+        # A command that has to undo something handles this itself; here the settings were still being read.
         print("manage.py: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
 
