@@ -10,7 +10,8 @@ from functools import wraps
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-GetResponse = Callable[..., HttpResponse]
+GetResponse = Callable[[HttpRequest], HttpResponse]
+View = Callable[..., HttpResponse]
 
 # Everything from this site itself, nothing inline, no frames around it.
 CONTENT_SECURITY_POLICY = (
@@ -67,17 +68,26 @@ def security_headers(get_response: GetResponse) -> GetResponse:
 
 
 def render_id(get_response: GetResponse) -> GetResponse:
-    """Give each rendering an id of its own, X-Render-Id; also a decorator for a view.
+    """Give each rendering an id of its own, X-Render-Id.
 
     Innermost of all middleware, so that a cached response keeps its id: two responses with the same one came from a
     cache.
     """
 
-    @wraps(get_response)
-    def middleware(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        return name_rendering(get_response(request, *args, **kwargs))
+    def middleware(request: HttpRequest) -> HttpResponse:
+        return name_rendering(get_response(request))
 
     return middleware
+
+
+def with_render_id(view: View) -> View:
+    """The same around one view, for a cached view: it stores the response inside of all middleware."""
+
+    @wraps(view)
+    def named(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        return name_rendering(view(request, *args, **kwargs))
+
+    return named
 
 
 def name_rendering(response: HttpResponse) -> HttpResponse:

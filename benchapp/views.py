@@ -21,7 +21,7 @@ from benchapp import pagination
 from benchapp.caching.django_cache import cache_public_page
 from benchapp.forms import CommentForm
 from benchapp.home import Home
-from benchapp.middleware import name_rendering, render_id
+from benchapp.middleware import name_rendering, with_render_id
 from benchapp.models import Author, Comment, Post
 from benchapp.pager import Pager, page_url
 
@@ -31,8 +31,7 @@ PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 def page(view: View) -> View:
     """A public page. It shows the name of the visitor who is logged in, so it varies with the cookie."""
-    # A cached view is inside of the middleware that sets X-Render-Id: here the id is stored with the page.
-    return require_safe(cache_public_page(render_id(vary_on_cookie(view))))
+    return require_safe(cache_public_page(with_render_id(vary_on_cookie(view))))
 
 
 def numbered_page(view: View) -> View:

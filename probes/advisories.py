@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
 from benchapp.caching.django_cache import cache_public_page
-from benchapp.middleware import render_id
+from benchapp.middleware import with_render_id
 from probes.rendered import probe_page
 
 COOKIE = "probe"
@@ -24,7 +24,7 @@ COOKIE = "probe"
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @cache_public_page
-@render_id
+@with_render_id
 def advisory(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """The response of a kind; the page of a new `name` is not cached yet."""
     try:

@@ -13,7 +13,7 @@ from django.middleware.csrf import get_token
 from django.test import RequestFactory
 
 from benchapp.caching.django_cache import cache_public_page
-from benchapp.middleware import render_id
+from benchapp.middleware import with_render_id
 
 HTML = "text/html; charset=utf-8"
 
@@ -33,7 +33,7 @@ def begin_session(request: HttpRequest) -> None:
 def ask(view: Callable[[HttpRequest], HttpResponse], path: str) -> HttpResponse:
     request = RequestFactory().get(path)
     request.session = SessionStore()
-    return cache_public_page(render_id(view))(request)
+    return cache_public_page(with_render_id(view))(request)
 
 
 @pytest.mark.parametrize(("does", "cached"), [(get_token, False), (begin_session, False), (lambda request: None, True)])
