@@ -18,10 +18,10 @@ BEGIN
 END;
 CREATE TRIGGER benchapp_author_delete AFTER DELETE ON benchapp_author
 BEGIN
-  UPDATE benchapp_pageblock SET rows = rows - 1
-  WHERE list = 'benchapp_author' AND (bits, block) IN (VALUES (8, OLD.id >> 8), (16, OLD.id >> 16));
-  DELETE FROM benchapp_pageblock
-  WHERE list = 'benchapp_author' AND (bits, block) IN (VALUES (8, OLD.id >> 8), (16, OLD.id >> 16)) AND rows = 0;
+  UPDATE benchapp_pageblock SET rows = rows - 1 WHERE list = 'benchapp_author' AND bits = 8 AND block = OLD.id >> 8;
+  UPDATE benchapp_pageblock SET rows = rows - 1 WHERE list = 'benchapp_author' AND bits = 16 AND block = OLD.id >> 16;
+  DELETE FROM benchapp_pageblock WHERE list = 'benchapp_author' AND bits = 8 AND block = OLD.id >> 8 AND rows = 0;
+  DELETE FROM benchapp_pageblock WHERE list = 'benchapp_author' AND bits = 16 AND block = OLD.id >> 16 AND rows = 0;
 END;
 
 CREATE TRIGGER benchapp_post_insert AFTER INSERT ON benchapp_post
@@ -31,10 +31,10 @@ BEGIN
 END;
 CREATE TRIGGER benchapp_post_delete AFTER DELETE ON benchapp_post
 BEGIN
-  UPDATE benchapp_pageblock SET rows = rows - 1
-  WHERE list = 'benchapp_post' AND (bits, block) IN (VALUES (8, OLD.id >> 8), (16, OLD.id >> 16));
-  DELETE FROM benchapp_pageblock
-  WHERE list = 'benchapp_post' AND (bits, block) IN (VALUES (8, OLD.id >> 8), (16, OLD.id >> 16)) AND rows = 0;
+  UPDATE benchapp_pageblock SET rows = rows - 1 WHERE list = 'benchapp_post' AND bits = 8 AND block = OLD.id >> 8;
+  UPDATE benchapp_pageblock SET rows = rows - 1 WHERE list = 'benchapp_post' AND bits = 16 AND block = OLD.id >> 16;
+  DELETE FROM benchapp_pageblock WHERE list = 'benchapp_post' AND bits = 8 AND block = OLD.id >> 8 AND rows = 0;
+  DELETE FROM benchapp_pageblock WHERE list = 'benchapp_post' AND bits = 16 AND block = OLD.id >> 16 AND rows = 0;
 END;
 
 CREATE TRIGGER benchapp_comment_insert AFTER INSERT ON benchapp_comment
@@ -44,10 +44,10 @@ BEGIN
 END;
 CREATE TRIGGER benchapp_comment_delete AFTER DELETE ON benchapp_comment
 BEGIN
-  UPDATE benchapp_pageblock SET rows = rows - 1
-  WHERE list = 'benchapp_comment' AND (bits, block) IN (VALUES (8, OLD.id >> 8), (16, OLD.id >> 16));
-  DELETE FROM benchapp_pageblock
-  WHERE list = 'benchapp_comment' AND (bits, block) IN (VALUES (8, OLD.id >> 8), (16, OLD.id >> 16)) AND rows = 0;
+  UPDATE benchapp_pageblock SET rows = rows - 1 WHERE list = 'benchapp_comment' AND bits = 8 AND block = OLD.id >> 8;
+  UPDATE benchapp_pageblock SET rows = rows - 1 WHERE list = 'benchapp_comment' AND bits = 16 AND block = OLD.id >> 16;
+  DELETE FROM benchapp_pageblock WHERE list = 'benchapp_comment' AND bits = 8 AND block = OLD.id >> 8 AND rows = 0;
+  DELETE FROM benchapp_pageblock WHERE list = 'benchapp_comment' AND bits = 16 AND block = OLD.id >> 16 AND rows = 0;
 END;
 
 -- Ids do not change: the counts of a parent would have to follow its children from one id to the other.

@@ -227,6 +227,14 @@ def test_a_page_costs_little_at_any_depth(busy_site, steps, settings):
     assert cost(page_of, last) > most
 
 
+def test_a_delete_looks_for_its_own_blocks_alone(busy_site, steps):
+    if connection.vendor == "postgresql":
+        pytest.skip("PostgreSQL appends to a log")
+    with steps() as count:
+        Post.objects.filter(pk=3 * 40_000)._raw_delete("default")
+    assert count[0] < 1_000
+
+
 def test_pages_of_a_busy_site_are_those_of_offset(busy_site, settings):
     last = BUSY // pagination.PER_PAGE
     Post.objects.filter(id__range=(3 * 1000, 3 * 1002)).delete()
