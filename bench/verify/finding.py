@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Why a check is not tried on a site of which only the address is known.
+# Why a check is not tried on a --target without --database, and on one without the probe views.
 NEEDS_DATABASE = "it needs the site's database: give --database as the URL that the running site uses"
+NEEDS_PROBES = "it needs the probe views: start the site with BENCHAPP_PROBES=1"
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,13 @@ from collections.abc import Iterable
 
 from bench.verify import wire
 from bench.verify.context import Context
-from bench.verify.finding import NotTried
+from bench.verify.finding import NEEDS_PROBES, NotTried
 from bench.verify.wire import Answer, BadAnswer
 
 # With up to 32 processes that each have a cache of their own, the 33rd request must be a hit (pigeonhole principle).
 MAX_TRIES = 33
 # A session cookie of nobody: every layer passes such a request to the application.
 BYPASS = {"Cookie": "sessionid=nobody"}
-PROBES_OFF = "the site runs without its probe views: start it with BENCHAPP_PROBES=1"
 _PARAGRAPH = re.compile(rb'<p id="([a-z-]+)">([^<]*)</p>')
 # The paragraphs of a probe page stand in its first bytes.
 _HEAD_BYTES = 2000
@@ -34,7 +33,7 @@ def new_path(view: str = "page") -> str:
 def require_probes(context: Context) -> None:
     """Raise NotTried when the --target has no probe views, BadAnswer when a deployment of ours has none."""
     if context.first("/probe/inside").status != 200:
-        raise NotTried(PROBES_OFF) if context.running is None else BadAnswer("no probe views")
+        raise NotTried(NEEDS_PROBES) if context.running is None else BadAnswer("no probe views")
 
 
 def paragraphs(answer: Answer) -> dict[str, str]:
@@ -42,6 +41,14 @@ def paragraphs(answer: Answer) -> dict[str, str]:
     return {
         name.decode(): html.unescape(text.decode()) for name, text in _PARAGRAPH.findall(answer.content[:_HEAD_BYTES])
     }
+
+
+def paragraph(answer: Answer, name: str) -> str:
+    """The text of a probe page's paragraph; raises ValueError when the page has none of that name."""
+    found = re.search(rf'<p id="{name}">([^<]*)</p>', answer.text)
+    if not found:
+        raise ValueError(f"a probe page without its paragraph {name}")
+    return html.unescape(found[1])
 
 
 def render_id(answer: Answer) -> str | None:

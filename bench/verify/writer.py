@@ -10,11 +10,10 @@ from typing import Any
 
 from bench.verify.browser import Browser
 from bench.verify.context import Context
-from bench.verify.finding import NotTried
+from bench.verify.finding import NEEDS_PROBES, NotTried
 from bench.verify.wire import Answer, BadAnswer
 
 ROWS = "/probe/rows/"
-PROBES_OFF = "it needs the probes: start the site with BENCHAPP_PROBES=1"
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Writer:
         """A new author with one post and one comment; raises NotTried where the site has no probes."""
         answer = self._post(ROWS)
         if answer.status == 404:
-            raise NotTried(PROBES_OFF)
+            raise NotTried(NEEDS_PROBES)
         return _row(ROWS, answer)
 
     def write(self, row: Row, what: str) -> Row:

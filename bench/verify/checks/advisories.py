@@ -6,8 +6,6 @@ probes' answers, docs/advisories.md the table of the advisories.
 
 from __future__ import annotations
 
-import html
-import re
 import secrets
 import stat
 import time
@@ -20,9 +18,9 @@ from bench.verify import page_parser
 from bench.verify.browser import Browser
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
-from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.finding import NEEDS_PROBES, Finding, Mismatch, NotTried
+from bench.verify.hits import paragraph
 from bench.verify.wire import Answer
-from bench.verify.writer import PROBES_OFF
 
 OLD_BROWSER = {"User-Agent": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)"}
 CSRF_COOKIE, SESSION_COOKIE = "csrftoken", "sessionid"
@@ -59,7 +57,7 @@ def old_browsers(context: Context) -> Iterator[Finding]:
     for visitor in ("alpha", "beta", "nobody"):
         cookie = {} if visitor == "nobody" else {"Cookie": f"{SESSION_COOKIE}={visitor}"}
         answer = _get(context, path, {**OLD_BROWSER, **cookie})
-        if (got := _paragraph(answer, "session")) != visitor:
+        if (got := paragraph(answer, "session")) != visitor:
             yield Mismatch(f"GET {path} as {visitor}: a page for {visitor}", f"a page for {got}")
         for name, word in (("Vary", "cookie"), ("Cache-Control", "private")):
             if word not in (answer.header(name) or "").lower():
@@ -98,7 +96,7 @@ def separators(context: Context) -> Iterator[Finding]:
     """A `;` in a query string could poison a cache: no two query strings share an answer."""
     path = _path("query")
     for query in ("?a=1;q=poison", "?a=1", "", "?a=1&q=other", "?a=1;q=poison", "?a=1", ""):
-        got = _paragraph(_get(context, path + query), "query")
+        got = paragraph(_get(context, path + query), "query")
         if got != query.removeprefix("?"):
             yield Mismatch(f"GET {path}{query}: the answer to that query string", f"the answer to {got!r}")
 
@@ -135,7 +133,7 @@ def authorization(context: Context) -> Iterator[Finding]:
         path = _path("authorized")
         for who in order:
             headers = {"Authorization": f"Basic {who}"} if who else {}
-            got = _paragraph(_get(context, path, headers), "authorization")
+            got = paragraph(_get(context, path, headers), "authorization")
             if got != headers.get("Authorization", "nobody"):
                 yield Mismatch(f"GET {path} authorized as {who or 'nobody'}: a page for them", f"a page for {got}")
 
@@ -158,9 +156,9 @@ def absent_and_empty(context: Context) -> Iterator[Finding]:
     """An absent header and an empty one shared a cached answer: each gets the site's answer to it."""
     path = _path("varies")
     for headers in ({}, {"X-Probe": ""}, {}, {"X-Probe": "a"}, {"X-Probe": ""}, {"X-Probe": "a"}):
-        got = _paragraph(_get(context, path, headers), "x-probe")
+        got = paragraph(_get(context, path, headers), "x-probe")
         # Servers differ in how they pass an empty header on; with a query string every cache is bypassed.
-        expected = _paragraph(_get(context, f"{path}?{secrets.token_hex(4)}", headers), "x-probe")
+        expected = paragraph(_get(context, f"{path}?{secrets.token_hex(4)}", headers), "x-probe")
         if got != expected:
             yield Mismatch(f"GET {path} with X-Probe {headers or 'absent'}: {expected}", got)
 
@@ -177,27 +175,20 @@ def _name_path(kind: str) -> str:
 def _get(context: Context, path: str, headers: dict[str, str] | None = None) -> Answer:
     answer = context.get(path, headers or {})
     if answer.status == 404:
-        raise NotTried(PROBES_OFF)
+        raise NotTried(NEEDS_PROBES)
     if answer.status != 200:
         raise ValueError(f"GET {path}: status {answer.status}, not 200")
     return answer
 
 
-def _paragraph(answer: Answer, name: str) -> str:
-    found = re.search(rf'<p id="{name}">([^<]*)</p>', answer.text)
-    if not found:
-        raise ValueError(f"a probe page without its paragraph {name}")
-    return html.unescape(found[1])
-
-
 def _shown(answer: Answer) -> str:
-    return f"the page of {_paragraph(answer, 'path')}" if answer.status == 200 else f"status {answer.status}"
+    return f"the page of {paragraph(answer, 'path')}" if answer.status == 200 else f"status {answer.status}"
 
 
 def _token(visitor: Browser, path: str) -> str | None:
     answer = visitor.get(path)
     if answer.status == 404:
-        raise NotTried(PROBES_OFF)
+        raise NotTried(NEEDS_PROBES)
     form = page_parser.parse(answer.text, path).form_with("csrfmiddlewaretoken")
     return form.values["csrfmiddlewaretoken"] if form else None
 
@@ -205,7 +196,7 @@ def _token(visitor: Browser, path: str) -> str | None:
 def _uncached(context: Context, kind: str) -> Iterator[Mismatch]:
     """What is wrong unless each request gets its own rendering."""
     path = _path(kind)
-    renderings = {_paragraph(_get(context, path), "render-id") for _ in range(REQUESTS)}
+    renderings = {paragraph(_get(context, path), "render-id") for _ in range(REQUESTS)}
     if len(renderings) != REQUESTS:
         yield Mismatch(f"GET {path} {REQUESTS} times: {REQUESTS} renderings", f"{len(renderings)}: it was cached")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import threading
 from collections.abc import Iterator
@@ -11,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench.verify.check import check
 from bench.verify.context import Context
-from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.finding import NEEDS_PROBES, Figure, Finding, Mismatch, NotTried
+from bench.verify.hits import paragraph
 from bench.verify.layer_facts import PAGES, PARTS, layers_of
 from bench.verify.wire import Answer, Connection
-from bench.verify.writer import PROBES_OFF
 
 CLIENTS = 50
 # How long the page takes to render: long enough for all clients to request it meanwhile.
@@ -28,13 +27,13 @@ def stampede(context: Context) -> Iterator[Finding]:
     path = f"/probe/slow/{SLOW_MS}/{secrets.token_hex(8)}/"
     answers = _at_once(context, path, CLIENTS)
     if all(answer.status == 404 for answer in answers):
-        raise NotTried(PROBES_OFF)
+        raise NotTried(NEEDS_PROBES)
     wrong = [answer.status for answer in answers if answer.status != 200]
     if wrong:
         yield Mismatch(f"GET {path} by {CLIENTS} clients at once: status 200", f"status {wrong[0]} for {len(wrong)}")
         return
-    renderings = len({_paragraph(answer, "render-id") for answer in answers})
-    parts = len({_paragraph(answer, "part-id") for answer in answers})
+    renderings = len({paragraph(answer, "render-id") for answer in answers})
+    parts = len({paragraph(answer, "part-id") for answer in answers})
     yield Figure(f"renderings_of_{CLIENTS}", renderings)
     for caches, what, made in ((PAGES, "rendering", renderings), (PARTS, "rendering of its slow part", parts)):
         by = [layer for layer in layers_of(context) if layer.caches == caches and layer.coalesces]
@@ -62,10 +61,3 @@ def _at_once(context: Context, path: str, clients: int) -> list[Answer]:
 
     with ThreadPoolExecutor(clients) as pool:
         return list(pool.map(ask, range(clients)))
-
-
-def _paragraph(answer: Answer, name: str) -> str:
-    found = re.search(rf'<p id="{name}">([^<]*)</p>', answer.text)
-    if not found:
-        raise ValueError(f"a probe page without its paragraph {name}")
-    return found[1]

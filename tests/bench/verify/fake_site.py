@@ -16,13 +16,9 @@ import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
-from bench.results.records import Outcome
-from bench.verify import Selection, Subject, run_suite
 from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH, Expected, Site
-from bench.verify.wire import Target
 from tests.bench.verify.fake_http import HttpHandler
 
 PASSWORD = "right"
@@ -393,20 +389,6 @@ WRONG_ANSWERS: dict[str, tuple[Callable[[SiteHandler, str], bool], View]] = {
         lambda site: site.send(200, "execute_from_command_line", "text/plain"),
     ),
 }
-
-
-def verified(
-    url: str,
-    site: Site,
-    layer: str = "none",
-    *,
-    declared: dict[str, str] | None = None,
-    running: Any = None,
-    **selection: Any,
-) -> list[Outcome]:
-    """The outcomes of the suite against the fake site."""
-    chosen = Selection(**{name: tuple(value) if name != "thorough" else value for name, value in selection.items()})
-    return run_suite(Subject(Target.parse(url), site, "stub", layer, {}, declared or {}, running), chosen)
 
 
 def commands(folder: Path) -> list[list[str]]:

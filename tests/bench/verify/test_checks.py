@@ -10,8 +10,9 @@ from bench.errors import BenchError
 from bench.host.ports import free_port
 from bench.verify import all_checks, suite, wire
 from bench.verify.check import BEHAVIOUR
+from tests.bench.verify.conftest import verified
 from tests.bench.verify.fake_http import serving
-from tests.bench.verify.fake_site import FakeSite, commands, verified
+from tests.bench.verify.fake_site import FakeSite, commands
 
 # Check -> the mistakes of the fake site that it must notice.
 MISTAKES = {

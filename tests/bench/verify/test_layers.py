@@ -7,7 +7,7 @@ import pytest
 from bench.verify import all_checks, wire
 from bench.verify.checks import privacy, web
 from bench.verify.suite import LEFT_OUT
-from tests.bench.verify import fake_site
+from tests.bench.verify import conftest
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_writes import FakeWrites
 
@@ -67,7 +67,7 @@ def quick(monkeypatch):
 
 def verified(stub, url, only=(), **more):
     how = {"groups": GROUPS, "layer": "varnish"} | more
-    return {item.check: item for item in fake_site.verified(url, stub.site(), checks=only, **how)}
+    return {item.check: item for item in conftest.verified(url, stub.site(), checks=only, **how)}
 
 
 @pytest.mark.parametrize("manner", ["", "closes"])
@@ -122,5 +122,5 @@ def test_a_running_site_without_probe_views_is_not_tried(stub, url):
     found = verified(stub, url, ["cache-control"])["cache-control"]
     assert (found.ok, found.not_tried) == (
         True,
-        "the site runs without its probe views: start it with BENCHAPP_PROBES=1",
+        "it needs the probe views: start the site with BENCHAPP_PROBES=1",
     )

@@ -13,7 +13,7 @@ from bench import paths
 from bench.catalog.manifest import Layer
 from bench.verify import all_checks, wire
 from bench.verify.checks import files, freshness, service
-from tests.bench.verify import fake_site
+from tests.bench.verify import conftest
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_writes import FakeRunning, FakeWrites
 
@@ -95,7 +95,7 @@ def deployment(stub, url, pids=None, invalidation="a signal", services=("memory"
 
 
 def verified(stub, url, only, running):
-    found = fake_site.verified(url, stub.site(), "kept", checks=only, groups=GROUPS, running=running)
+    found = conftest.verified(url, stub.site(), "kept", checks=only, groups=GROUPS, running=running)
     return {item.check: item for item in found}
 
 
@@ -137,7 +137,7 @@ def test_a_layer_without_invalidation_is_right_after_its_ttl(stub, url):
 def test_checks_that_need_a_deployment_are_not_tried_on_a_target(stub, url):
     stub.reset("no-rows")
     names = ["told-of-writes", "time-to-live", "whole-pages", "service-stops", "service-hangs", "cve-2020-24584"]
-    found = fake_site.verified(url, stub.site(), "varnish", checks=names)
+    found = conftest.verified(url, stub.site(), "varnish", checks=names)
     assert all(item.ok and item.not_tried for item in found)
 
 

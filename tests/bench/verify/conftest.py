@@ -1,0 +1,23 @@
+"""The suite against a fake site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.results.records import Outcome
+from bench.verify import Selection, Site, Subject, run_suite
+from bench.verify.wire import Target
+
+
+def verified(
+    url: str,
+    site: Site,
+    layer: str = "none",
+    *,
+    declared: dict[str, str] | None = None,
+    running: Any = None,
+    **selection: Any,
+) -> list[Outcome]:
+    """The outcomes of the suite against the fake site."""
+    chosen = Selection(**{name: tuple(value) if name != "thorough" else value for name, value in selection.items()})
+    return run_suite(Subject(Target.parse(url), site, "stub", layer, {}, declared or {}, running), chosen)
