@@ -11,6 +11,7 @@ import pytest
 
 from bench import paths
 from bench.host.identity import worker
+from bench.verify import Selection, Verifier
 
 ROWS = 3000
 
@@ -28,6 +29,12 @@ def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> 
         stdin=subprocess.DEVNULL,
         **more,
     )
+
+
+@pytest.fixture(scope="session")
+def verifier() -> Verifier:
+    """Verifies deployments of `site_url`, whose expected pages are rendered once for all tests."""
+    return Verifier(Selection(thorough=False))
 
 
 @pytest.fixture(scope="session")
