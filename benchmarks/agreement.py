@@ -1,10 +1,13 @@
-"""Hold the instrument's closed-loop figures against plain runs of wrk and ab on the same live stack.
+"""Compare the instrument's closed-loop figures with plain runs of wrk and ab on the same live stack.
 
     python -m benchmarks.agreement [--stack nginx-uwsgi] [--workload home] [--rounds 5]
 
-In each round, in an order shuffled anew: a trial of the instrument with each tool, and that tool alone as a person
-would type it, read from the text it prints. A plain figure agrees when it is inconclusive against the instrument's,
-paired by round, or its median lies in the interval of the instrument's rounds.
+In each round, in an order shuffled anew: a trial of the instrument with wrk, ab and the load tool of this project, and
+wrk and ab alone as a person would type them, read from the text they print. A plain figure agrees when it is
+inconclusive against the instrument's, paired by round, or its median lies in the interval of the instrument's rounds.
+
+On a workload that the server answers faster than the tools can ask, `static-small` or `static-small-close`, the ratios
+are those of what the tools can do at most: there they differ.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from bench.results.folder import Folder
 from bench.results.records import Case
 from bench.serve import deployment
 
-TOOLS = ("wrk", "ab")
+# A tool of the instrument -> the plain tool that it is compared with.
+TOOLS = {"wrk": "wrk", "ab": "ab", "closedloop": "wrk"}
 RATE = {"wrk": r"^Requests/sec:\s+([\d.]+)", "ab": r"^Requests per second:\s+([\d.]+)"}
 
 
@@ -45,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     composition = compose.must_compose(args.stack, args.layer)
     with tempfile.TemporaryDirectory() as folder, deployment.deployed(composition) as running:
         rates = _rates(args, running, Folder(Path(folder)))
-    agree = [_judge(tool, rates["instrument", tool], rates["plain", tool]) for tool in TOOLS]
+    agree = [_judge(tool, plain, rates["instrument", tool], rates["plain", plain]) for tool, plain in TOOLS.items()]
     return 0 if all(agree) else 1
 
 
@@ -56,14 +60,13 @@ def _rates(
     case = Case("agreement", args.stack, args.layer, args.workload, "unlimited", "default")
     steps = catalog.read().workload(args.workload)
     addresses = workload.resolve(steps, lambda path: get(running.url, path).decode(), commands.static_names())
-    found: dict[tuple[str, str], dict[int, float]] = {
-        (who, tool): {} for who in ("instrument", "plain") for tool in TOOLS
-    }
+    found: dict[tuple[str, str], dict[int, float]] = {("instrument", tool): {} for tool in TOOLS}
+    found |= {("plain", tool): {} for tool in TOOLS.values()}
     for number in range(1, args.rounds + 1):
         for who, name in random.sample(list(found), len(found)):
             tool, program = load.choose([steps.steps], programs.find, name)
             if who == "plain":
-                rate = _plain(name, str(program), args, running.url + addresses[0])
+                rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
             else:
                 how = Load(tool, str(program), args.duration, 1.0, threads=1)
                 trial = measure(Measurement(case, args.level, number), addresses, running, how, folder)
@@ -75,23 +78,25 @@ def _rates(
     return found
 
 
-def _plain(name: str, program: str, args: argparse.Namespace, url: str) -> float:
+def _plain(name: str, program: str, args: argparse.Namespace, url: str, keep_alive: bool) -> float:
     """What the tool prints when a person runs it."""
+    close, keep = ([], ["-k"]) if keep_alive else (["-H", "Connection: close"], [])
     argv = {
-        "wrk": [program, "-t1", f"-c{args.level}", f"-d{args.duration}s", url],
-        "ab": [program, "-q", "-k", "-c", str(args.level), "-t", str(args.duration), "-n", "5000000", url],
+        "wrk": [program, "-t1", f"-c{args.level}", f"-d{args.duration}s", *close, url],
+        "ab": [program, "-q", *keep, "-c", str(args.level), "-t", str(args.duration), "-n", "5000000", url],
     }[name]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
     return float(re.search(RATE[name], done.stdout, re.MULTILINE)[1])
 
 
-def _judge(tool: str, instrument: dict[int, float], plain: dict[int, float]) -> bool:
+def _judge(tool: str, plain_tool: str, instrument: dict[int, float], plain: dict[int, float]) -> bool:
     ours, theirs = stats.spread(instrument.values()), stats.spread(plain.values())
     comparison = stats.paired(instrument, plain)
     inside = ours.low <= theirs.median <= ours.high
     agrees = inside or comparison.verdict == stats.INCONCLUSIVE
     print(
-        f"{tool}: the instrument {ours.median:,.1f} ({ours.low:,.1f} to {ours.high:,.1f}), plain {theirs.median:,.1f} "
+        f"the instrument with {tool} {ours.median:,.1f} ({ours.low:,.1f} to {ours.high:,.1f}), "
+        f"plain {plain_tool} {theirs.median:,.1f} "
         f"({'in' if inside else 'outside'} that interval); plain / instrument {comparison.ratio:.3f} "
         f"({comparison.low:.3f} to {comparison.high:.3f}): {'they agree' if agrees else 'THEY DIFFER'}"
     )
