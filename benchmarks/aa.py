@@ -22,7 +22,7 @@ from bench.results.folder import RUN_FILE, Run, read_run
 
 WORKLOADS = ("home", "login", "static-small")
 ROUNDS = 5
-# How often "no difference" must be said.
+# How often the comparison must find no difference.
 RIGHT = 19 / 20
 
 

@@ -45,23 +45,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--level", type=int, default=16, metavar="N")
     parser.add_argument("--duration", type=int, default=5, metavar="SEC")
     parser.add_argument("--rounds", type=int, default=5, metavar="R")
+    parser.add_argument("--tool", action="append", choices=TOOLS, help="only this tool of the instrument (repeatable)")
     args = parser.parse_args(arguments)
+    tools = {tool: TOOLS[tool] for tool in args.tool or TOOLS}
     composition = compose.must_compose(args.stack, args.layer)
     with tempfile.TemporaryDirectory() as folder, deployment.deployed(composition) as running:
-        rates = _rates(args, running, Folder(Path(folder)))
-    agree = [_judge(tool, plain, rates["instrument", tool], rates["plain", plain]) for tool, plain in TOOLS.items()]
+        rates = _rates(args, tools, running, Folder(Path(folder)))
+    agree = [_judge(tool, plain, rates["instrument", tool], rates["plain", plain]) for tool, plain in tools.items()]
     return 0 if all(agree) else 1
 
 
 def _rates(
-    args: argparse.Namespace, running: deployment.Running, folder: Folder
+    args: argparse.Namespace, tools: dict[str, str], running: deployment.Running, folder: Folder
 ) -> dict[tuple[str, str], dict[int, float]]:
     """(instrument or plain, tool) -> round -> requests/s."""
     case = Case("agreement", args.stack, args.layer, args.workload, "unlimited", "default")
     steps = catalog.read().workload(args.workload)
     addresses = workload.resolve(steps, lambda path: get(running.url, path).decode(), commands.static_names())
-    found: dict[tuple[str, str], dict[int, float]] = {("instrument", tool): {} for tool in TOOLS}
-    found |= {("plain", tool): {} for tool in TOOLS.values()}
+    found: dict[tuple[str, str], dict[int, float]] = {("instrument", tool): {} for tool in tools}
+    found |= {("plain", tool): {} for tool in tools.values()}
     for number in range(1, args.rounds + 1):
         for who, name in random.sample(list(found), len(found)):
             tool, program = load.choose([steps.steps], programs.find, name)

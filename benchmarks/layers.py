@@ -1,9 +1,9 @@
 """How fast each caching layer gives the home page to anonymous clients, beside the limit of one core.
 
 One run on one machine: servers and services of all layers are up at the same time, pinned to one core; the load tool
-(wrk, on kept connections) has the other. The limit is the same bytes as a plain file from the same Nginx. Every round
-asks each layer in an order of its own, so that what disturbs the machine disturbs all alike; the table shows medians
-over the rounds, their ranges, and the ratio to the limit or to `none`. Figures of two runs are not to be compared.
+(wrk, on keep-alive connections) has the other. The limit is the same bytes as a plain file from the same Nginx. Every
+round requests each layer in an order of its own, so that other work disturbs all alike; the table shows medians over
+the rounds, their ranges, and the ratio to the limit or to `none`. Figures of two runs are not to be compared.
 
 On a machine with other work, requests a second say little: beside them stands how many requests a second of the
 servers' processor time is enough for, services included, with the same ratios.
@@ -67,7 +67,7 @@ LAYERS = (
 
 @dataclass
 class Line:
-    """One line of the table: what is asked of whom, and for each round the requests a second and a processor second."""
+    """One line of the table: a layer, its URL, and for each round the requests a second and a processor second."""
 
     name: str
     stack: str
@@ -112,11 +112,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--layer", action="append", choices=LAYERS, metavar="L", help="only this layer, besides none; can be repeated"
     )
     parser.add_argument(
-        "--stack", action="append", type=pair, default=[], metavar="L=S", help="lay that layer over another stack"
+        "--stack", action="append", type=pair, default=[], metavar="L=S", help="use another stack for that layer"
     )
     parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="how often each is asked (default: 5)")
     parser.add_argument("--seconds", type=positive, default=3, metavar="N", help="how long each time (default: 3)")
-    parser.add_argument("--connections", type=positive, default=32, metavar="N", help="kept connections (default: 32)")
+    parser.add_argument(
+        "--connections", type=positive, default=32, metavar="N", help="keep-alive connections (default: 32)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args(arguments)
 
@@ -144,7 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: contextlib.ExitStack) -> Iterator[Line]:
-    """Start every layer that can run here, pinned to its core, its page kept; the limit comes with `none`."""
+    """Start every layer that can run here, pinned to its core, its page cached; the limit comes with `none`."""
     for layer in layers:
         stack = stacks.get(layer, USUAL)
         if isinstance(composed := compose.compose(stack, layer), Skip):
@@ -199,10 +201,10 @@ def load(url: str, connections: int, seconds: int) -> tuple[float, int]:
     """How many seconds it took and how many requests were answered; raises BenchError when an answer was wrong."""
     script = Path(__file__).with_suffix(".lua")
     argv = [str(programs.find(["wrk"])), "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), url]
-    said = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
-    if wrong := re.search(r"Non-2xx.*|Socket errors.*", said):
+    printed = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
+    if wrong := re.search(r"Non-2xx.*|Socket errors.*", printed):
         raise BenchError(f"{url}: {wrong[0].strip()}")
-    found = re.search(r"microseconds (\d+) requests (\d+)", said)
+    found = re.search(r"microseconds (\d+) requests (\d+)", printed)
     return int(found[1]) / 1e6, int(found[2])
 
 

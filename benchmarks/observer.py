@@ -1,7 +1,7 @@
 """What observing costs: a stack with the observer on and off, by turns, and the observer's own share.
 
 In each round the same load is made twice, once observed as a trial of `python -m bench run` is, once not, in an order
-drawn anew. The two of a round are a pair: what disturbs the machine meanwhile disturbs both. Printed are the median of
+drawn anew. The two of a round are a pair: other work on the machine disturbs both. Printed are the median of
 the pairs' ratios with its 95 % interval, of requests/s and of the processor time that the servers take for a request
 (which other work on the machine disturbs less), and the processor time the observer itself took, of one core. The limit
 is 2 % for each.
@@ -13,7 +13,6 @@ import argparse
 import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -23,12 +22,15 @@ from bench import load, programs
 from bench.catalog import compose
 from bench.figures import stats
 from bench.host import processes
-from bench.load import Job, Tool
+from bench.load import Figures, Job, Tool
+from bench.measure import load_process
 from bench.measure.resource_usage import Observer
 from bench.serve import deployment
 from bench.serve.deployment import Running
 
 LIMIT = 0.02
+# How long the load tool may take beyond its time.
+GRACE_S = 10
 
 
 @dataclass
@@ -70,14 +72,11 @@ def measure(running: Running, tool: Tool, program: str, job: Job, rounds: int) -
             before = _cpu_seconds(running)
             if observer:
                 observer.start()
-            said = _load(tool, program, job)
+            figures = _load(tool, program, job)
             if observer:
                 observer.stop()
                 measured.shares.append(observer.condition.observer_cpu_seconds / job.seconds)
             used = _cpu_seconds(running) - before
-            figures = tool.parse(*said)
-            if problem := figures.failure():
-                raise SystemExit(f"{tool.name}: {problem}")
             measured.rates[observed][number] = figures.requests_per_second
             measured.prices[observed][number] = 1000 * used / figures.requests_total
     return measured
@@ -87,15 +86,15 @@ def _cpu_seconds(running: Running) -> float:
     return sum(processes.cpu_seconds(pid) for pid in running.pids.values())
 
 
-def _load(tool: Tool, program: str, job: Job) -> tuple[str, str]:
-    """What the load tool printed."""
-    command = tool.command(program, job)
+def _load(tool: Tool, program: str, job: Job) -> Figures:
+    """The figures of the load tool. Exits when it failed."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in command.files.items():
-            (Path(folder) / name).write_text(content, "utf-8")
-        environment = {"PATH": os.environ["PATH"], "HOME": folder, **command.env}
-        done = subprocess.run(command.argv, env=environment, cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout, done.stderr
+        limit_s = job.seconds + job.timeout_s + GRACE_S
+        printed = load_process.run(tool.command(program, job), job.connections, Path(folder), "load", limit_s)
+    figures = tool.parse(*printed)
+    if problem := figures.failure():
+        raise SystemExit(f"{tool.name}: {problem}")
+    return figures
 
 
 def as_text(measured: Measured) -> str:

@@ -1,8 +1,8 @@
 """ab, Apache's benchmark program: one URL, HTTP/1.0, one core.
 
-What its figures mean: latency in whole milliseconds (an answer under half of one is told as 0, which is no
-figure and becomes None), its mean finer. The body must keep its length: ab compares each with the first, and
-without that check it would count an empty answer as a good one.
+What its figures mean: latency in whole milliseconds (ab prints 0 for an answer under half of one; that becomes None),
+its mean finer. The length of the body must not change: ab compares each with the first, and without that check it would
+count an empty answer as a good one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from bench.load.base import Command, Figures, Job, Tool
 
-# ab stops at a number of requests, 50,000 when only a time is given; this one is out of reach in the time.
+# ab stops at a number of requests, 50,000 when only a time is given; this one is never reached in the time.
 ENDLESS = 5_000_000
 
 
@@ -37,7 +37,7 @@ class Ab(Tool):
         return Command(argv)
 
     def threads(self, job: Job) -> int:
-        """One, whatever it is told."""
+        """Always one."""
         return 1
 
     def parse(self, stdout: str, stderr: str) -> Figures:
@@ -68,7 +68,7 @@ class Ab(Tool):
 
 
 def _problem(lengths: int, received: float | None) -> str | None:
-    # A connection closed without a word is a complete request to ab.
+    # A connection that closes without an answer is a complete request to ab.
     if not received:
         return "nothing but empty answers"
     return f"{lengths} answers of another length than the first" if lengths else None

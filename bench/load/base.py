@@ -28,7 +28,7 @@ class Job:
 
     base_url    http://127.0.0.1:8000, without a path
     paths       requested in this order, over and over, by every connection
-    threads     how many processor cores the tool may keep busy, where it can be told
+    threads     how many processor cores the tool may keep busy, where it has such an option
     timeout_s   seconds after which a request counts as unanswered
     keep_alive  ask for connections to be reused
     rate        requests due a second; None in a closed loop

@@ -67,5 +67,5 @@ def _seconds(pattern: str, text: str) -> float | None:
 
 
 def _ms(pattern: str, text: str) -> float | None:
-    # A time under its step is told as 0, which is no figure.
+    # It prints 0 for a time shorter than its step.
     return (_seconds(pattern, text) or 0) * 1000 or None

@@ -20,7 +20,7 @@ local threads = {}
 local requests = {}
 local position = 0
 local seconds = tonumber(os.getenv("BENCH_SECONDS")) or 1
-local began, told = nil, 0
+local began, reported = nil, 0
 -- Of each thread; wrk lets the end read globals alone.
 sent1, sent2, sent3 = 0, 0, 0
 
@@ -47,8 +47,8 @@ function request()
    local third = since * 3 / seconds
    -- wrk looks every 100 ms whether the time is up: what it sends after the end is in no third.
    if third < 1 then sent1 = sent1 + 1 elseif third < 2 then sent2 = sent2 + 1 elseif third < 3 then sent3 = sent3 + 1 end
-   if since >= told + 1 then
-      told = told + 1
+   if since >= reported + 1 then
+      reported = reported + 1
       io.stderr:write(string.format("progress %.1f %d %d\n", since, sent1 + sent2 + sent3, number))
    end
    position = position % #requests + 1

@@ -1,8 +1,8 @@
-"""What the load tool can do at most, measured once in a run, so that no trial takes the tool for the server.
+"""The ceiling of the load tool, measured once in a run, so that no trial measures the tool instead of the server.
 
-The tool loads a small plain file of the fastest static server there is. On shared cores the two get in each other's
-way, so the rate itself says little; what a request costs the tool does: the ceiling is the rate at which that cost
-would fill one core, and a trial's as many of them as the tool can keep busy with its connections.
+The tool loads a small plain file of the fastest static server there is. On shared cores the two slow each other down,
+so the rate says little. The processor time that the tool takes for a request says more: the ceiling is the rate at
+which it would fill one core. A trial's ceiling is that of as many cores as the tool can keep busy with its connections.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def stacks(path: Path = STACKS) -> list[str]:
 
 
 def ceilings(running: Running, name: str, load: Load, kinds: set[bool], directory: Path) -> dict[bool, float]:
-    """Requests a second at most with all of one core, connections reused (True) or not (False), as far as measured.
+    """Requests a second at most with all of one core, with keep-alive (True) or without (False), where measured.
 
-    `name` is the collected name of the file; what the tool printed is kept in `directory`.
+    `name` is the collected name of the file; the output of the tool goes to `directory`.
     """
     found = {}
     for keep_alive in kinds:
@@ -46,10 +46,10 @@ def ceilings(running: Running, name: str, load: Load, kinds: set[bool], director
 
 
 def write(path: Path, found: dict[bool, float]) -> None:
-    """Keep the ceilings, so that a run that is gone on with has the same."""
+    """Store the ceilings, so that a resumed run has the same."""
     path.write_text(json.dumps([[keep_alive, ceiling] for keep_alive, ceiling in found.items()]) + "\n", "utf-8")
 
 
 def read(path: Path) -> dict[bool, float] | None:
-    """The ceilings kept, None when there are none."""
+    """The stored ceilings, None when there are none."""
     return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else None

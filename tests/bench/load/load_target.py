@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.server.body
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
-        # A client of HTTP/1.0 waits for the end of the connection unless it is told that there will be none.
+        # A client of HTTP/1.0 waits for the end of the connection unless this header says that it stays open.
         self.send_header("Connection", "close" if self.close_connection else "keep-alive")
         if status == 302:
             self.send_header("Location", "/")

@@ -1,4 +1,4 @@
-"""Load tools: what they printed is read rightly, and the real ones tell good answers from bad ones."""
+"""Load tools: their output is parsed rightly, and the real ones tell good answers from bad ones."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ tools_with_lists = tools(lambda tool: tool.url_list)
 tools_with_keep_alive = tools(lambda tool: tool.can_keep_alive)
 
 
-# ------------------------------------------------------------------------------------ what they printed
+# ------------------------------------------------------------------------------------------ their output
 
 
 def printed(name):
     return (OUTPUTS / f"{name}.txt").read_text()
 
 
-def test_wrk_tells_everything():
+def test_wrk_measures_everything():
     figures = Wrk().parse(printed("wrk"), "")
     assert figures.requests_total == 69043
     assert figures.requests_per_second == pytest.approx(69043 / 1.000203)
@@ -58,7 +58,7 @@ def test_wrk_tells_everything():
     assert figures.failure() is None
 
 
-def test_ab_tells_whole_milliseconds():
+def test_ab_measures_whole_milliseconds():
     figures = Ab().parse(printed("ab-slow"), "")
     assert (figures.duration_s, figures.requests_total) == (2.012, 310)
     assert figures.requests_per_second == pytest.approx(154.08, abs=0.01)
@@ -72,14 +72,14 @@ def test_ab_tells_whole_milliseconds():
     )
 
 
-def test_ab_gives_no_figure_for_what_is_faster_than_its_clock():
+def test_ab_has_no_percentile_of_answers_faster_than_its_clock():
     figures = Ab().parse(printed("ab"), "")
     assert (figures.latency_p50_ms, figures.latency_p99_ms, figures.latency_max_ms) == (None, None, 2)
     assert figures.latency_mean_ms == 0.052
     assert figures.failure() is None
 
 
-def test_siege_tells_no_percentiles():
+def test_siege_has_no_percentiles():
     figures = Siege().parse(printed("siege"), "")
     assert figures.requests_total == 20734
     assert figures.requests_per_second == pytest.approx(20734 / 1.65)
@@ -88,7 +88,7 @@ def test_siege_tells_no_percentiles():
     assert figures.failure() is None
 
 
-def test_k6_tells_everything():
+def test_k6_measures_everything():
     figures = K6().parse(printed("k6"), "")
     assert figures.requests_total == 18793
     assert figures.requests_per_second == pytest.approx(18793 / 1.000470433)
@@ -97,7 +97,7 @@ def test_k6_tells_everything():
     assert figures.failure() is None
 
 
-def test_wrk_tells_the_histogram_without_what_it_added():
+def test_samples_that_wrk_added_are_not_in_its_histogram():
     figures = Wrk().parse(printed("wrk-histogram"), "")
     kept = histogram.merged([figures.histogram])
     assert kept.total_count == figures.requests_total == 24546
@@ -131,7 +131,7 @@ def test_wrk_adds_nothing_to_fewer_requests_than_connections():
     assert as_measured(counts, 49, 2_000_000, 200) is None
 
 
-def test_hey_tells_tenths_of_a_millisecond():
+def test_hey_measures_tenths_of_a_millisecond():
     figures = Hey().parse(printed("hey"), "")
     assert (figures.duration_s, figures.requests_total) == (2.0039, 41756)
     assert (figures.latency_p50_ms, figures.latency_p99_ms) == (pytest.approx(0.1), pytest.approx(3.6))
@@ -139,7 +139,7 @@ def test_hey_tells_tenths_of_a_millisecond():
     assert figures.failure() is None
 
 
-def test_hey_tells_what_went_wrong():
+def test_hey_counts_failures_by_kind():
     text = printed("hey").replace("[200]", "[503]") + (
         '\nError distribution:\n  [7]\tGet "http://127.0.0.1:1/": dial tcp 127.0.0.1:1: connect: connection refused\n'
         '  [3]\tGet "http://127.0.0.1:1/": context deadline exceeded (Client.Timeout exceeded)\n'
@@ -160,7 +160,7 @@ def test_the_closed_loop_has_no_schedule_to_tell_of():
     assert figures.failure() is None
 
 
-def test_the_open_loop_tells_everything():
+def test_the_open_loop_measures_everything():
     figures = OpenLoop().parse(printed("openloop"), "")
     assert (figures.requests_total, figures.requests_per_second) == (500, 500)
     assert (figures.statuses, figures.requests_dropped) == ({"200": 500}, 0)
@@ -171,7 +171,7 @@ def test_the_open_loop_tells_everything():
     assert figures.failure() is None
 
 
-def test_percentiles_with_fewer_than_ten_requests_beyond_them_are_not_told():
+def test_percentiles_with_fewer_than_ten_requests_beyond_them_are_left_out():
     figures = Ab().parse(printed("ab-slow"), "")
     assert figures.requests_total == 310
     sound = figures.supported()
@@ -187,7 +187,7 @@ def test_output_without_figures_is_an_error_of_one_line(tool, stdout):
 
 
 @all_tools
-def test_what_a_tool_cannot_tell_is_none(tool):
+def test_a_figure_that_a_tool_does_not_measure_is_none(tool):
     figures = tool.parse(printed(tool.name), "")
     if not tool.percentiles:
         assert (figures.latency_p50_ms, figures.latency_p90_ms, figures.latency_p99_ms) == (None, None, None)
@@ -195,7 +195,7 @@ def test_what_a_tool_cannot_tell_is_none(tool):
     assert all(value > 0 for value in known)
 
 
-# ---------------------------------------------------------------------------------------- what is run
+# --------------------------------------------------------------------------------------- their commands
 
 
 @all_tools
@@ -311,7 +311,7 @@ def test_either_name_of_the_engine_means_the_loop_of_the_run(wanted, mode, expec
         ),
     ],
 )
-def test_what_cannot_be_chosen_is_told_in_one_line(workloads, there, wanted, message):
+def test_a_tool_that_cannot_be_chosen_is_an_error_of_one_line(workloads, there, wanted, message):
     with pytest.raises(BenchError) as error:
         load.choose(workloads, installed(*there), wanted)
     assert str(error.value) == message
@@ -350,7 +350,7 @@ def scenario_paths(tool, scenario):
 
 
 def made(tool, url, paths, directory, **how):
-    """What a real tool says of a second's load, or why it says nothing."""
+    """The figures of a real tool after a second of load, or its error."""
     directory.mkdir()
     job = job_of(tool, base_url=url, paths=paths, connections=3, seconds=1, timeout_s=1, **how)
     try:
@@ -366,8 +366,8 @@ def site():
 
 
 @pytest.fixture(scope="module")
-def said(site, tmp_path_factory):
-    """What every installed tool says of every scenario, all made side by side: nobody times them here."""
+def outcomes(site, tmp_path_factory):
+    """The figures of every installed tool in every scenario, all made side by side: their times do not matter."""
     directory = tmp_path_factory.mktemp("load")
     with socket.socket() as taken, ThreadPoolExecutor(8) as pool:
         # A port that is taken and does not listen refuses every connection.
@@ -388,16 +388,16 @@ def said(site, tmp_path_factory):
         return {key: future.result() for key, future in under_way.items()}
 
 
-def of(said, tool, scenario):
-    if (tool.name, scenario) not in said:
+def of(outcomes, tool, scenario):
+    if (tool.name, scenario) not in outcomes:
         pytest.skip(f"{tool.name} is not installed")
-    return said[tool.name, scenario]
+    return outcomes[tool.name, scenario]
 
 
 @servers
 @all_tools
-def test_good_answers_are_counted(tool, said, site):
-    figures = of(said, tool, GOOD)
+def test_good_answers_are_counted(tool, outcomes, site):
+    figures = of(outcomes, tool, GOOD)
     assert figures.failure() is None
     assert figures.duration_s > 0.8
     # At the end a request of each connection may be under way, served and not counted.
@@ -413,8 +413,8 @@ def test_good_answers_are_counted(tool, said, site):
 
 @servers
 @tools_with_lists
-def test_every_address_of_a_list_is_requested_alike(tool, said, site):
-    figures = of(said, tool, LIST)
+def test_every_address_of_a_list_is_requested_alike(tool, outcomes, site):
+    figures = of(outcomes, tool, LIST)
     counts = [site.requests[path] for path in scenario_paths(tool, LIST)]
     assert figures.failure() is None
     assert min(counts) >= 0.9 * max(counts) - 3
@@ -423,21 +423,21 @@ def test_every_address_of_a_list_is_requested_alike(tool, said, site):
 @servers
 @all_tools
 @pytest.mark.parametrize("scenario", [ERROR, DROP, HANG, REFUSED])
-def test_what_is_no_answer_is_a_failure(tool, scenario, said):
-    figures = of(said, tool, scenario)
+def test_a_missing_or_bad_answer_is_a_failure(tool, scenario, outcomes):
+    figures = of(outcomes, tool, scenario)
     assert figures if isinstance(figures, str) else figures.failure()
 
 
 @servers
 @tools_with_lists
-def test_one_bad_address_in_a_list_is_a_failure(tool, said):
-    assert of(said, tool, BAD_LIST).failure()
+def test_one_bad_address_in_a_list_is_a_failure(tool, outcomes):
+    assert of(outcomes, tool, BAD_LIST).failure()
 
 
 @servers
 @all_tools
-def test_a_redirect_is_never_followed(tool, said, site):
-    figures = of(said, tool, REDIRECT)
+def test_a_redirect_is_never_followed(tool, outcomes, site):
+    figures = of(outcomes, tool, REDIRECT)
     assert site.requests["/"] == 0
     if tool.name in ("ab", "k6"):
         assert figures.responses_not_2xx >= figures.requests_total > 0
