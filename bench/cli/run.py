@@ -279,7 +279,7 @@ def _notes(tool: Load, pinned: pin.Cores | None) -> tuple[str, ...]:
         )
     if tool.tool.fallback:
         notes.append(
-            f"load made by {tool.tool.name}, the load tool of this project; a request costs it about twice the "
+            f"load made by {tool.tool.name}, the load tool of this project; a request costs it two to three times the "
             "processor time that it costs wrk, and on shared cores that is taken from the servers"
         )
     if not tool.tool.can_keep_alive:

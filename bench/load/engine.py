@@ -6,7 +6,7 @@ due, so that what waits behind a stalled server is in it. How late requests of a
 is what could not be sent at all. Requests under way at the end of a closed loop are not counted. Redirects are not
 followed, failed requests are not repeated. docs/methodology.md says why it exists and how it compares with others.
 
-It costs several times the processor time of wrk for a request; its ceiling is calibrated as that of every tool.
+A request costs it two to three times the processor time that it costs wrk; its ceiling is calibrated like every tool's.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import paths
+from bench import paths, programs
 from bench.catalog import compose
 from bench.cli import run
 from bench.errors import BenchError
@@ -249,6 +249,19 @@ def test_an_open_loop_run_has_rates_for_levels(go, capsys):
         # Too few requests for a 99th percentile.
         assert trial.latency_p50_ms is not None and trial.latency_p99_ms is None
     assert "home, 40 requests/s due: " in capsys.readouterr().out
+
+
+@pytest.mark.servers
+def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
+    """Only what pip installs: the load tool of this project makes the closed loop, and the run says so."""
+    monkeypatch.setattr(programs, "find", lambda names, search=(): Path(sys.executable) if "python3" in names else None)
+    status, recorded = go("--stack", "one", "--level", "3")
+    assert status == 0
+    assert (recorded.environment.load_tool.name, recorded.environment.load_tool.fallback) == ("closedloop", True)
+    assert "load made by closedloop, the load tool of this project" in "".join(recorded.info.notes)
+    for trial in recorded.trials:
+        assert (trial.tool, trial.rate_requested) == ("closedloop", None)
+        assert trial.histogram and trial.thirds and trial.statuses == {"200": trial.requests_total}
 
 
 @pytest.mark.servers
