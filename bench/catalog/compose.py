@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths, programs
-from bench.catalog import catalog
+from bench.catalog import catalog, values
 from bench.catalog.manifest import NO_LAYER, Declaration, Layer, Server, Service, Stack
 from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError
@@ -53,6 +53,12 @@ class Composition:
     declares: tuple[Declaration, ...] = ()
     values: Values = field(default_factory=lambda: catalog.read().values[BENCH])
     given_env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The names that templates use: the values of the file, those of the stack, the user's, and what they imply."""
+        names = {**self.values.names, **self.stack.values, **self.values.changes}
+        return {**names, **values.derived(names)}
 
     @property
     def sidecars(self) -> dict[str, tuple[str, ...]]:

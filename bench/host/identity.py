@@ -14,7 +14,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import paths
@@ -39,13 +39,12 @@ class Identity:
     prefix: tuple[str, ...]
     notice: str = ""
 
-    @property
-    def lasting(self) -> tuple[str, ...]:
-        """The words for a program that is to outlive this one."""
+    def ending_by(self, stop_signal: str) -> Identity:
+        """The same, for a program that gets this signal instead of TERM when the instrument is killed."""
         if GUARD[0] not in self.prefix:
-            return self.prefix
-        at = self.prefix.index(GUARD[0])
-        return (*self.prefix[:at], *self.prefix[at + len(GUARD) :])
+            return self
+        at = self.prefix.index(GUARD[0]) + 1
+        return replace(self, prefix=(*self.prefix[:at], stop_signal, *self.prefix[at + 1 :]))
 
     def give(self, path: Path) -> None:
         """Make this user the owner of `path` (nothing to do unless the caller is root)."""

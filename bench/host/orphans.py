@@ -28,6 +28,13 @@ class Register:
         self._record = {"owner": _stamp(os.getpid()), "scratch": str(scratch), "processes": []}
         self._write()
 
+    def __enter__(self) -> Register:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forget the deployment: all of it is stopped."""
+        self._entry.unlink(missing_ok=True)
+
     def add(self, pid: int) -> None:
         """Write down a process just started; it leads a session of its own."""
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -38,10 +45,6 @@ class Register:
         """Write down a control group that is about to be made."""
         self._record["group"] = {"folders": [str(folder) for folder in group.folders], "version": group.version}
         self._write()
-
-    def close(self) -> None:
-        """Forget the deployment: all of it is stopped."""
-        self._entry.unlink(missing_ok=True)
 
     def _write(self) -> None:
         temporary = self._entry.with_suffix(".tmp")

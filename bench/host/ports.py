@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import random
 import socket
@@ -16,6 +17,12 @@ TRIES = 200
 # A port is promised until this many others were given: by then its server has bound it.
 PROMISES = 256
 _promised: collections.deque[socket.socket] = collections.deque()
+
+
+@atexit.register
+def _close() -> None:
+    for promise in _promised:
+        promise.close()
 
 
 def free_port() -> int:

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,20 +83,25 @@ def start(
     log: Path,
     identity: Identity,
     stop_signal: str = "TERM",
+    pass_fds: Sequence[int] = (),
 ) -> Process:
-    """Start `argv` as `identity`, its output appended to `log`; raises DeploymentError when it cannot be executed."""
+    """Start `argv` as `identity`, its output appended to `log`; the kernel stops it when the instrument is killed.
+
+    Raises DeploymentError when it cannot be executed.
+    """
     with log.open("ab") as output:
         # A server that opens its standard error by name must be allowed to.
         identity.give(log)
         try:
             popen = subprocess.Popen(
-                [*identity.prefix, *argv],
+                [*identity.ending_by(stop_signal).prefix, *argv],
                 env=env,
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
         except OSError as error:
             raise DeploymentError(f"{name}: cannot start {argv[0]}: {error.strerror}", log) from None

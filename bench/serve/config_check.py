@@ -16,7 +16,8 @@ from bench.catalog.compose import Composition, Skip
 from bench.catalog.manifest import NO_LAYER, Layer, Stack
 from bench.host import identity, ports
 from bench.project import commands
-from bench.serve import deployment, render
+from bench.serve import render
+from bench.serve.layout import Layout
 
 TIMEOUT_S = 30
 # A server says why it refuses a file in one line or in several; these are the last ones it prints.
@@ -60,17 +61,15 @@ def check(stack: Stack, layer: Layer) -> list[Finding]:
 def _problem(composed: Composition, server: manifest.Server, folder: Path) -> str:
     """What the server's own test says against its rendered files, or an empty string."""
     who = identity.worker(folder)
-    chosen = composed.values
-    (folder / "run").mkdir(exist_ok=True)
-    places = deployment.bench_places(folder, folder / "run", who, ports.free_port())
-    for place in (places.conf, places.logs, places.store):
-        Path(place).mkdir(exist_ok=True)
+    layout = Layout(folder, folder / "run")
+    layout.make(who)
+    places = layout.places(who, ports.free_port())
+    wiring = render.wire(composed, places, ports.free_port)
+    render.write_files(composed, places, wiring, layout.conf)
     who.give_tree(folder)
-    wiring = render.wire(composed.servers, places, render.settings(composed, chosen), ports.free_port)
-    render.write_files(composed, places, wiring, chosen, Path(places.conf))
-    context = render.context_of(server, composed, places, wiring, chosen)
+    context = render.context_of(server, composed, places, wiring)
     argv = render.argv(server.check, context, f"{server.name} check")
-    env = commands.site_environment("sqlite:///:memory:", folder / "run")
+    env = commands.site_environment("sqlite:///:memory:", layout.sockets)
     return _with_templates(run_check([*who.prefix, *argv], env, server), server, composed, places.conf)
 
 

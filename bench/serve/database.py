@@ -12,7 +12,7 @@ from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.host.identity import Identity
-from bench.host.shared_service import only_one
+from bench.host.lock import exclusive
 from bench.project import commands
 
 SQLITE = "sqlite"
@@ -63,10 +63,11 @@ def parse(asked: str | None) -> Database:
     return Database(asked, service=asked, own=True)
 
 
-def try_at_the_door(database: Database, env: dict[str, str], identity: Identity) -> None:
-    """Before anything is started, let the site itself try a database that the user names, and the settings in `env`.
+def check(database: Database, env: dict[str, str], identity: Identity) -> None:
+    """Before anything is started, have the site try the user's database and the user's settings in `env`.
 
-    Nothing is tried where nothing of it is the user's. Raises BenchError in the site's words, which hold no password.
+    There is nothing to try when both are the instrument's own. Raises BenchError in the site's words, which hold no
+    password.
     """
     if not database.own:
         if (path := sqlite_path(database.url)) is not None:
@@ -83,7 +84,7 @@ def prepare(database: Database, url: str, identity: Identity) -> None:
     """
     if database.own:
         paths.VAR.mkdir(exist_ok=True)
-        with only_one(paths.VAR / f"{database.label}.lock", f"{database.label}: another stack is filling it; waiting"):
+        with exclusive(paths.VAR / f"{database.label}.lock", f"the {database.label} database"):
             _fill_once(database, url, identity)
     path = sqlite_path(url)
     if path is not None:

@@ -11,7 +11,7 @@ A server reads, all from one directory:
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from typing import Any
 import jinja2
 
 from bench import paths
-from bench.catalog import catalog, values
+from bench.catalog import catalog
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import NO_LAYER, Layer, Server, Service
-from bench.catalog.values import Values
 from bench.errors import BenchError
 from bench.host.supervise import Address
+from bench.serve.layout import Places
 
 ENGINE = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
@@ -32,28 +32,6 @@ ENGINE = jinja2.Environment(
     keep_trailing_newline=True,
     trim_blocks=True,
 )
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where a deployment's things are when it runs; see `[places]` of deploy/values/production.toml."""
-
-    project: str
-    venv: str
-    static_root: str
-    conf: str
-    run: str
-    logs: str
-    store: str
-    tls: str
-    user: str
-    group: str
-    bind: str
-    port: int
-
-    @property
-    def python(self) -> str:
-        return f"{self.venv}/bin/python"
 
 
 @dataclass(frozen=True)
@@ -68,29 +46,22 @@ def instance_name(server: str, number: int) -> str:
     return server if number == 1 else f"{server}-{number}"
 
 
-def wire(servers: tuple[Server, ...], places: Places, values: dict[str, Any], ports: Any) -> Wiring:
+def wire(composition: Composition, places: Places, ports: Callable[[], int]) -> Wiring:
     """Give each server its addresses: the outermost the front port, the others a Unix socket or a port of `ports()`."""
     listens: dict[str, list[Address]] = {}
-    for server in servers:
-        if server is servers[-1]:
+    for server in composition.servers:
+        if server is composition.servers[-1]:
             listens[server.name] = [Address(host=places.bind, port=places.port)]
             continue
-        count = int(values[server.instances]) if server.instances else 1
+        count = int(composition.settings[server.instances]) if server.instances else 1
         listens[server.name] = [_inner_address(server, places, index, ports) for index in range(count)]
     return Wiring(listens)
 
 
-def _inner_address(server: Server, places: Places, index: int, ports: Any) -> Address:
+def _inner_address(server: Server, places: Places, index: int, ports: Callable[[], int]) -> Address:
     if server.listen == "tcp":
         return Address(host="127.0.0.1", port=ports())
     return Address(path=f"{places.run}/{server.name}{f'-{index + 1}' if server.instances else ''}.sock")
-
-
-def settings(composition: Composition, chosen: Values) -> dict[str, Any]:
-    """The values by name: those of the file, over them the stack's own, over both what the user changed; and what is
-    derived from them."""
-    names = {**chosen.names, **composition.stack.values, **chosen.changes}
-    return {**names, **values.derived(names)}
 
 
 def text(template: str, context: dict[str, Any], where: str) -> str:
@@ -101,14 +72,12 @@ def text(template: str, context: dict[str, Any], where: str) -> str:
         raise BenchError(f"{where}: {error}; docs/adding-a-stack.md lists the names") from None
 
 
-def context_of(
-    server: Server, composition: Composition, places: Places, wiring: Wiring, chosen: Values
-) -> dict[str, Any]:
+def context_of(server: Server, composition: Composition, places: Places, wiring: Wiring) -> dict[str, Any]:
     """The names that the templates of one server can use."""
     chain = [item.name for item in composition.servers]
     index = chain.index(server.name)
     context: dict[str, Any] = {
-        **settings(composition, chosen),
+        **composition.settings,
         **vars(places),
         "python": places.python,
         "modules": composition.modules.get(server.name, {}),
@@ -138,11 +107,11 @@ def _connection(server: Server) -> str:
     return "keepalive" if server.keepalive else "close"
 
 
-def write_files(composition: Composition, places: Places, wiring: Wiring, chosen: Values, conf: Path) -> list[Path]:
+def write_files(composition: Composition, places: Places, wiring: Wiring, conf: Path) -> list[Path]:
     """Render every file that the servers of the chain read into `conf`; returns the files written."""
     written = []
     for server in composition.servers:
-        context = context_of(server, composition, places, wiring, chosen)
+        context = context_of(server, composition, places, wiring)
         for name, source in server_files(server, composition).items():
             target = conf / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -184,12 +153,12 @@ def _homes(server: Server, composition: Composition) -> tuple[Path, ...]:
 
 
 def service_context(
-    service: Service, programs: dict[str, str], places: Places, chosen: Values, data: Path
+    service: Service, programs: dict[str, str], composition: Composition, places: Places, data: Path
 ) -> dict[str, Any]:
     """The names that the templates of a service can use."""
     socket = f"{places.run}/{service.name}.sock"
     return {
-        **chosen.names,
+        **composition.settings,
         **vars(places),
         "programs": programs,
         "data": str(data),
@@ -198,20 +167,24 @@ def service_context(
     }
 
 
+def write_service_file(service: Service, context: dict[str, Any], folder: Path) -> None:
+    """Render the configuration file of a service, if it has one, into `folder`."""
+    if service.config:
+        source = service.folder / service.config
+        (folder / service.config).write_text(text(source.read_text("utf-8"), context, str(source)), "utf-8")
+
+
+def site_env(composition: Composition, places: Places) -> dict[str, str]:
+    """What values, stack and layers add to the application server's environment."""
+    context = {**composition.settings, **vars(places)}
+    templates = {
+        "BENCHAPP_CACHE_SECONDS": str(composition.values.names["cache_seconds"]),
+        **composition.values.env,
+        **composition.env,
+    }
+    return {key: text(template, context, f"environment {key}") for key, template in templates.items()}
+
+
 def argv(items: tuple[str, ...], context: dict[str, Any], where: str) -> list[str]:
     """A command's words, each a template."""
     return [text(item, context, where) for item in items]
-
-
-def fresh_directory(target: Path, force: bool = False) -> None:
-    """Make `target` an empty directory; raises BenchError when it holds something."""
-    if target.exists() and not target.is_dir():
-        raise BenchError(f"{target}: is a file; name a new or empty directory")
-    if target.is_dir() and any(target.iterdir()):
-        if not force:
-            raise BenchError(f"{target}: not empty; name a new or empty directory")
-        shutil.rmtree(target)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BenchError(f"{target}: cannot be made: {error.strerror}") from None

@@ -81,8 +81,8 @@ def test_the_names_of_the_document_are_the_names_of_the_templates():
     chosen = catalog.read().values["production"]
     composition = compose.compose_for_files("nginx-uwsgi", "none", chosen)
     places = export.production_places(chosen)
-    wiring = render.wire(composition.stack.servers, places, chosen.names, None)
-    context = render.context_of(composition.stack.servers[1], composition, places, wiring, chosen)
+    wiring = render.wire(composition, places, iter([8001]).__next__)
+    context = render.context_of(composition.stack.servers[1], composition, places, wiring)
     table = TEXT[TEXT.index("| name | what it is |") :]
     documented = set(re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if "|" in line)))
     assert documented == context.keys() - chosen.names.keys()

@@ -123,12 +123,11 @@ def test_the_servers_accept_the_files(host, stack):
 
 def refused_by_servers(made: Host) -> dict[str, str]:
     """What each server's own test says against its files, by the server's name; empty when all accept them."""
-    settings = render.settings(made.composition, made.values)
-    wiring = render.wire(made.composition.servers, made.places, settings, ports.free_port)
+    wiring = render.wire(made.composition, made.places, ports.free_port)
     problems = {}
     for server in made.composition.servers:
         if server.check:
-            context = render.context_of(server, made.composition, made.places, wiring, made.values)
+            context = render.context_of(server, made.composition, made.places, wiring)
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
             problems[server.name] = config_check.run_check(
                 argv, made.environment(f"benchapp-{server.name}"), server

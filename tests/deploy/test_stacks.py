@@ -356,7 +356,7 @@ def test_kept_connections_behind_nginx_are_not_closed_under_it(stack, inner, sit
     runnable(stack)
     composed = compose.must_compose(stack, changes={"client_keepalive_s": 1})
     with deployment.deployed(composed, database=site_url, run_dir=tmp_path / "run") as running:
-        with idle_connection(running._parts.wiring.listens[inner][0]) as idle, pytest.raises(TimeoutError):
+        with idle_connection(running.chain.wiring.listens[inner][0]) as idle, pytest.raises(TimeoutError):
             # Clients' idle connections are closed after a second.
             idle.settimeout(3)
             assert idle.recv(1) != b"", "closed"

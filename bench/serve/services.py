@@ -1,0 +1,133 @@
+"""The backing services of a deployment: the cluster of its database, caches."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import paths, programs
+from bench.catalog import compose
+from bench.catalog.compose import Composition
+from bench.catalog.manifest import Service
+from bench.errors import BenchError
+from bench.host import supervise
+from bench.host.lock import exclusive
+from bench.host.supervise import Address, Process
+from bench.serve import render
+from bench.serve.launch import Launcher
+from bench.serve.layout import Layout, Places
+
+READY_TIMEOUT_S = 30
+# A database may have much to write before it ends.
+STOP_TIMEOUT_S = 20
+
+
+@dataclass(frozen=True)
+class _Started:
+    """A service that was started, with all that starting it once more needs.
+
+    lock  the file that the service holds locked until it has ended, by its descriptor
+    """
+
+    service: Service
+    context: dict[str, Any]
+    lock: tuple[int, ...]
+    process: Process
+
+
+class Services:
+    """The services of a deployment, in the order in which they were started.
+
+    A persistent service has its data under `var/<name>/`, which one program can serve at a time: the deployment holds a
+    lock there, and so does the service itself, which may outlive a killed instrument for a moment.
+
+    env  what the services give to the application server's environment
+    """
+
+    def __init__(self, composition: Composition, layout: Layout, places: Places, launcher: Launcher):
+        self.env: dict[str, str] = {}
+        self._composition, self._layout, self._places, self._launcher = composition, layout, places, launcher
+        self._started: dict[str, _Started] = {}
+        self._locks = ExitStack()
+
+    @property
+    def processes(self) -> list[Process]:
+        return [started.process for started in self._started.values()]
+
+    def start(self, service: Service) -> None:
+        """Start the service and wait until it serves. Raises BenchError when it cannot or does not."""
+        if missing := compose.missing_programs(service):
+            raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {compose.INSTALL}")
+        found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
+        folder, lock = self._data_folder(service)
+        context = render.service_context(service, found, self._composition, self._places, folder / "data")
+        render.write_service_file(service, context, self._layout.conf)
+        if not (folder / "data").exists():
+            self._run(service, service.prepare, context)
+        self._launch(service, context, lock)
+        if service.created and not (folder / "created").exists():
+            self._run(service, service.created, context)
+            (folder / "created").touch()
+        self.env |= {key: render.text(text, context, f"{service.name} env") for key, text in service.env.items()}
+
+    def restart_caches(self) -> None:
+        """Stop the services that keep their data in memory and start them again, empty, on the same addresses."""
+        for started in list(self._started.values()):
+            if not started.service.persistent:
+                supervise.stop([started.process])
+                self._launch(started.service, started.context, started.lock)
+
+    @contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """Stop a service, and start it again on the same address when the block ends, however it ends."""
+        started = self._started[name]
+        supervise.stop([started.process])
+        try:
+            yield
+        finally:
+            self._launch(started.service, started.context, started.lock)
+
+    @contextmanager
+    def hung(self, name: str) -> Iterator[None]:
+        """Have a service accept connections and answer nothing until the block ends."""
+        process = self._started[name].process
+        os.killpg(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        """Stop all services and release their locks."""
+        supervise.stop(self.processes, STOP_TIMEOUT_S)
+        self._locks.close()
+
+    def _data_folder(self, service: Service) -> tuple[Path, tuple[int, ...]]:
+        """The folder of the service's data, and the lock that protects one that outlives the deployment."""
+        if not service.persistent:
+            return self._layout.sockets, ()
+        folder = paths.VAR / service.name
+        folder.mkdir(parents=True, exist_ok=True)
+        self._launcher.identity.give(folder)
+        lock = self._locks.enter_context(exclusive(folder / "lock", f"{service.name} ({folder})"))
+        return folder, (lock.fileno(),)
+
+    def _launch(self, service: Service, context: dict[str, Any], lock: tuple[int, ...]) -> None:
+        argv = render.argv(service.start, context, f"{service.name} start")
+        env = self._launcher.clean_env
+        process = self._launcher.start(service.name, argv, env, stop_signal=service.stop, pass_fds=lock)
+        self._started[service.name] = _Started(service, context, lock, process)
+        if service.probe:
+            probe = render.argv(service.probe, context, f"{service.name} probe")
+            supervise.wait_command(process, probe, env, READY_TIMEOUT_S)
+        else:
+            supervise.wait_accepting(process, Address(path=context["socket"]), READY_TIMEOUT_S)
+
+    def _run(self, service: Service, words: tuple[str, ...], context: dict[str, Any]) -> None:
+        if words:
+            self._launcher.run(service.name, render.argv(words, context, f"{service.name} manifest"))
