@@ -19,10 +19,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PIP_MODWSGI := $(PIP) 'mod_wsgi>=5,<7'
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test servers modwsgi lint format clean venv
+.PHONY: help bench test test-fast servers modwsgi lint format clean venv
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
 
 bench: venv  ## everything from a fresh clone to a report: environment, a million rows, a quick comparison
 	@$(BIN)/python -m bench run $(QUICK) --to $(RUN_DIR); status=$$?; \
@@ -31,6 +31,9 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 # ARGS goes to pytest: make test ARGS="tests/app -x"
 test: venv  ## everything from a fresh clone to a green test run
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+
+test-fast: venv  ## the tests that start no servers
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not servers" $(ARGS)
 
 servers:  ## install every system server on Debian or Ubuntu (as root or with sudo)
 	@command -v apt-get > /dev/null || { echo "make servers: no apt-get here; install: $(PACKAGES)" >&2; exit 2; }
