@@ -1,5 +1,5 @@
 """Repeat one of the four published benchmarks: make its runs as published (or shortened), then report published beside
-measured and which of its conclusions hold here. A reproduction that is stopped goes on with --resume."""
+measured and which of its conclusions hold here. --resume continues a reproduction that was stopped."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bench import paths
 from bench.catalog import catalog, compose
 from bench.cli import options, run
 from bench.errors import BenchError
-from bench.measure import guards
+from bench.measure import begin, guards
+from bench.measure.instrument import Instrument
 from bench.measure.progress import say
-from bench.measure.session import Host
 from bench.measure.trial import now
 from bench.report.write import write_report
 from bench.results import reproduction
@@ -49,19 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_folder(parser, "reproduction")
 
 
-def main(args: argparse.Namespace, host: Host | None = None) -> int:
+def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Make the runs and the report; returns 0, 1 when a case failed, 130 or 143 when stopped."""
     directory, record = _resumed(args) if args.resume else _begun(args)
     database = _same_database(args, record) if args.resume else args.database
     statuses = []
     for number, part in enumerate(record.parts, 1):
         say(f"{record.benchmark}, part {number} of {len(record.parts)}: {part.name}")
-        done, status = _make(directory, record, part, database, host)
+        done, status = _make(directory, record, part, database, instrument)
         record = _with(record, done)
         reproduction.write(directory, record)
         if status > STOPPED:
             url = " --database URL" if _is_url(record.database) else ""
-            print(f"go on with: python -m bench reproduce --resume {directory}{url}", file=sys.stderr)
+            print(f"resume with: python -m bench reproduce --resume {directory}{url}", file=sys.stderr)
             return status
         statuses.append(status)
     _check_something_ran(directory, record)
@@ -77,9 +77,9 @@ def main(args: argparse.Namespace, host: Host | None = None) -> int:
 def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     if args.benchmark is None:
         raise BenchError(f"name a benchmark: {', '.join(reproduction.benchmarks())}; or --resume DIR")
-    directory = args.to or run.new_folder()
+    directory = args.to or begin.new_folder()
     if (directory / reproduction.FILE).exists():
-        raise BenchError(f"{directory}: already holds a reproduction; go on with it: --resume {directory}")
+        raise BenchError(f"{directory}: already holds a reproduction; resume it with --resume {directory}")
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise BenchError(f"{directory}: not an empty directory; give --to a new one")
     paths.must_be_plain(directory)
@@ -120,10 +120,10 @@ def _resumed(args: argparse.Namespace) -> tuple[Path, Reproduction]:
 
 
 def _same_database(args: argparse.Namespace, record: Reproduction) -> str | None:
-    """The database to go on with. Raises BenchError when it is not the one that the reproduction began with."""
+    """The database of a resumed reproduction. Raises BenchError when it began with another."""
     if _is_url(record.database):
         if args.database is None:
-            hint = "its database was named by URL, which is not kept; give --database"
+            hint = "its database was named by URL, which is not stored; give --database"
             raise BenchError(f"--resume {args.resume}: {hint}")
         return args.database
     if args.database not in (None, record.database):
@@ -153,9 +153,9 @@ def _with(record: Reproduction, done: Part) -> Reproduction:
 
 
 def _make(
-    directory: Path, record: Reproduction, part: Part, database: str | None, host: Host | None
+    directory: Path, record: Reproduction, part: Part, database: str | None, instrument: Instrument | None
 ) -> tuple[Part, int]:
-    """Make the part's run, or go on with it; gives what came of it and the exit status of the run.
+    """Make or resume the part's run; returns what came of it and the exit status of the run.
 
     A part that cannot run here at all is left out with its reason: that is no failure.
     """
@@ -170,7 +170,7 @@ def _make(
         words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
         words += [word for guard in record.guards for word in ("--guard", guard)]
     try:
-        status = run.main(_parsed(words), host)
+        status = run.main(_parsed(words), instrument)
     except BenchError as error:
         if (folder / RUN_FILE).exists():
             raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None

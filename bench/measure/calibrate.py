@@ -7,12 +7,16 @@ which it would fill one core. A trial's ceiling is that of as many cores as the 
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
+import msgspec
+
 from bench import paths
-from bench.measure.trial import Load, Running, TrialError, load_once
+from bench.catalog import catalog
+from bench.measure.load_process import TrialError
+from bench.measure.trial import Load, Running, load_once
+from bench.results.records import Plan
 
 STACKS = paths.DEPLOY / "calibration.toml"
 FILE = "small.txt"
@@ -20,36 +24,55 @@ SECONDS = 2
 # Connections of a closed loop, requests a second of an open one.
 LEVELS = {"closed": 16, "open": 1000}
 
+# With keep-alive (True) or without -> requests a second at most with all of one core.
+Ceilings = dict[bool, float]
+
 
 def stacks(path: Path = STACKS) -> list[str]:
     """Stacks to calibrate on, the fastest static server first."""
     return tomllib.loads(path.read_text("utf-8"))["stacks"]
 
 
-def ceilings(running: Running, name: str, load: Load, kinds: set[bool], directory: Path) -> dict[bool, float]:
-    """Requests a second at most with all of one core, with keep-alive (True) or without (False), where measured.
+class Calibration:
+    """The ceilings of a run's load tool, stored in its folder, so that a resumed run has the same.
 
-    `name` is the collected name of the file; the output of the tool goes to `directory`.
+    directory  for what servers and load tool write meanwhile
     """
-    found = {}
-    for keep_alive in kinds:
-        job = load.job(running.url, (f"/static/{name}",), LEVELS[load.mode], keep_alive, SECONDS)
-        folder = directory / ("reused" if job.keep_alive else "new")
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            figures, seconds = load_once(job, load, folder)
-        except TrialError:
-            continue
-        if seconds > 0 and not figures.failure():
-            found[job.keep_alive] = round(figures.requests_total / seconds, 1)
-    return found
+
+    # What the load tool printed, by keep-alive.
+    OUTPUT = {True: "reused", False: "new"}
+
+    def __init__(self, raw: Path):
+        self.directory = raw / "calibration"
+        self._path = raw / "calibration.json"
+
+    def stored(self) -> Ceilings | None:
+        """The ceilings measured before, None when there are none."""
+        if not self._path.is_file():
+            return None
+        return dict(msgspec.json.decode(self._path.read_bytes(), type=list[tuple[bool, float]]))
+
+    def measure(self, running: Running, file_name: str, load: Load, plan: Plan) -> Ceilings:
+        """Measure and store the ceilings that the workloads of the plan need; `file_name` is the collected file's."""
+        kinds = {catalog.read().workload(name).keep_alive for name in plan.workloads}
+        found = {}
+        for keep_alive in kinds:
+            job = load.job(running.url, (f"/static/{file_name}",), LEVELS[load.mode], keep_alive, SECONDS)
+            folder = self.directory / self.OUTPUT[job.keep_alive]
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                figures, seconds = load_once(job, load, folder)
+            except TrialError:
+                continue
+            if seconds > 0 and not figures.failure():
+                found[job.keep_alive] = round(figures.requests_total / seconds, 1)
+        self._path.write_bytes(msgspec.json.encode(list(found.items())) + b"\n")
+        return found
 
 
-def write(path: Path, found: dict[bool, float]) -> None:
-    """Store the ceilings, so that a resumed run has the same."""
-    path.write_text(json.dumps([[keep_alive, ceiling] for keep_alive, ceiling in found.items()]) + "\n", "utf-8")
-
-
-def read(path: Path) -> dict[bool, float] | None:
-    """The stored ceilings, None when there are none."""
-    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else None
+def summary(ceilings: Ceilings) -> str:
+    """The ceilings in words."""
+    return ", ".join(
+        f"{ceiling:,.0f} requests/s {'with' if keep_alive else 'without'} keep-alive"
+        for keep_alive, ceiling in ceilings.items()
+    )

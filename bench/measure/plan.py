@@ -1,21 +1,32 @@
-"""What a run measures and in what order: cases and skips from what is asked for, deployments shuffled in each round."""
+"""What a run measures and in what order: cases and skips from the plan, batches shuffled in each round."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.catalog.compose import Composition
+from bench.catalog.compose import Skip as Misfit
+from bench.catalog.sizes import UNLIMITED
 from bench.errors import BenchError
-from bench.results.records import Case, Plan, Skip
+from bench.results import records
+from bench.results.records import Plan, Skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case as results name it, and the composition it is served by."""
+
+    record: records.Case
+    composition: Composition
 
 
 @dataclass(frozen=True)
 class Measurement:
     """One trial to be made: a case at a level in a round."""
 
-    case: Case
+    case: records.Case
     level: int
     round: int
 
@@ -26,9 +37,10 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Deployment:
-    """A stack with a layer to be brought up once in a round, and what is then measured on it, in this order."""
+class Batch:
+    """A composition that is brought up once in a round, and what is measured on it, in this order."""
 
+    composition: Composition
     stack: str
     layer: str
     size: str
@@ -37,20 +49,19 @@ class Deployment:
 
     @property
     def name(self) -> str:
-        """What its directories are called."""
-        return f"{self.stack}~{self.layer}" + ("" if self.size == "unlimited" else f"~{self.size}")
+        """The name of its directories."""
+        return f"{self.stack}~{self.layer}" + ("" if self.size == UNLIMITED else f"~{self.size}")
+
+
+Compose = Callable[[str, str], Composition | Misfit]
 
 
 def cases(
-    plan: Plan,
-    compose: Callable[[str, str], Composition | object],
-    size_problem: Callable[[str], str] = lambda size: "",
+    plan: Plan, compose: Compose, size_problem: Callable[[str], str] = lambda size: ""
 ) -> tuple[tuple[Case, ...], tuple[Skip, ...]]:
-    """The cases that can run here, and what cannot with its reason.
+    """The cases that can run here, and the skips with their reasons; each stack and layer is composed once.
 
-    `compose` gives a Composition for the names of a stack and a layer, or something with a `reason`;
-    `size_problem` says why a size cannot be had here, or an empty string. Raises BenchError when nothing at all can run
-    here.
+    `size_problem` says why a size cannot be had here, or an empty string. Raises BenchError when no case can run here.
     """
     found: list[Case] = []
     skips: list[Skip] = []
@@ -58,39 +69,55 @@ def cases(
     for stack in plan.stacks:
         for layer in plan.layers:
             composed = compose(stack, layer)
-            if not isinstance(composed, Composition):
+            if isinstance(composed, Misfit):
                 skips.append(Skip(stack, layer, None, composed.reason))
                 continue
             for size in plan.sizes:
                 if problems[size]:
                     skips.append(Skip(stack, layer, None, f"size {size} cannot be had here: {problems[size]}", size))
                     continue
-                found += [_case(stack, layer, workload, size, plan.database, composed) for workload in plan.workloads]
+                for workload in plan.workloads:
+                    found.append(Case(_record(stack, layer, workload, size, plan.database, composed), composed))
     if not found:
         first = skips[0]
         raise BenchError(f"nothing to measure here: {first.stack} with layer {first.layer}: {first.reason}")
     return tuple(found), tuple(skips)
 
 
-def _case(stack: str, layer: str, workload: str, size: str, database: str, composed: Composition) -> Case:
+def _record(stack: str, layer: str, workload: str, size: str, database: str, composed: Composition) -> records.Case:
     case_id = "~".join((stack, layer, workload, size, database))
-    return Case(case_id, stack, layer, workload, size, database, composed.notes)
+    return records.Case(case_id, stack, layer, workload, size, database, composed.notes)
 
 
-def schedule(cases: Sequence[Case], levels: Sequence[int], rounds: int, seed: int) -> list[Deployment]:
-    """Every deployment of every round in the order in which they are brought up, the same for the same seed.
+def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[Case, ...]:
+    """The cases of a run that is resumed. Raises BenchError for a case that cannot run here any more."""
+    known: dict[tuple[str, str], Composition] = {}
+    found = []
+    for record in recorded:
+        key = (record.stack, record.layer)
+        if key not in known:
+            composed = compose(*key)
+            if isinstance(composed, Misfit):
+                raise BenchError(f"{record.stack} with layer {record.layer} cannot run here now: {composed.reason}")
+            known[key] = composed
+        found.append(Case(record, known[key]))
+    return tuple(found)
 
-    What is measured on a deployment is shuffled too. Machines warm up and drift: in a fixed order the same stack would
+
+def schedule(cases: Sequence[Case], levels: Sequence[int], rounds: int, seed: int) -> list[Batch]:
+    """Every batch of every round in the order in which they are brought up, the same for the same seed.
+
+    The measurements of a batch are shuffled too. Machines warm up and drift: in a fixed order the same stack would
     always be measured first.
     """
     order = []
     for number in range(1, rounds + 1):
         draw = random.Random(f"{seed}/{number}")
-        keys = list(dict.fromkeys((case.stack, case.layer, case.size) for case in cases))
+        keys = list(dict.fromkeys((case.record.stack, case.record.layer, case.record.size) for case in cases))
         draw.shuffle(keys)
-        for key in keys:
-            its = [case for case in cases if (case.stack, case.layer, case.size) == key]
-            measurements = [Measurement(case, level, number) for case in its for level in levels]
+        for stack, layer, size in keys:
+            its = [c for c in cases if (c.record.stack, c.record.layer, c.record.size) == (stack, layer, size)]
+            measurements = [Measurement(case.record, level, number) for case in its for level in levels]
             draw.shuffle(measurements)
-            order.append(Deployment(*key, number, tuple(measurements)))
+            order.append(Batch(its[0].composition, stack, layer, size, number, tuple(measurements)))
     return order

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console
@@ -17,7 +18,9 @@ from rich.live import Live
 from rich.text import Text
 
 from bench.catalog.sizes import UNLIMITED
-from bench.results.records import Case
+from bench.results import stability
+from bench.results.folder import Run
+from bench.results.records import Case, Outcome, RunInfo
 from bench.results.trials import Trial
 
 
@@ -76,10 +79,9 @@ def say(line: str) -> None:
 class RunProgress:
     """Counts a run's trials and estimates the time left from the trials of this invocation."""
 
-    def __init__(self, printer: Printer, cases: int, rounds: int, remaining: int, done: Iterable[Trial] = ()):
+    def __init__(self, printer: Printer, info: RunInfo, remaining: int, done: Iterable[Trial] = ()):
         self._printer = printer
-        self._cases = cases
-        self._rounds = rounds
+        self._info = info
         self._remaining = remaining
         self._finished = 0
         self._numbers: dict[int, dict[str, int]] = {}
@@ -87,6 +89,15 @@ class RunProgress:
         self._current = ""
         for trial in done:
             self._number(trial)
+
+    def announce(self, tool: str, folder: Path) -> None:
+        """Say what will be measured, and what cannot be."""
+        self._printer.say(f"{len(self._info.cases)} cases, {self._remaining} trials to make by {tool}")
+        self._printer.say(f"results go to {folder}")
+        for skip in self._info.skips:
+            self._printer.say(f"skipped: {skip.stack} with layer {skip.layer}: {skip.reason}")
+        for note in self._info.notes:
+            self._printer.say(f"note: {note}")
 
     def start_trial(self, case: Case, level: int, mode: str) -> None:
         """A trial of this case begins."""
@@ -97,14 +108,32 @@ class RunProgress:
         if seconds > 0:
             self._printer.show(f"{self._current}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s")
 
+    def repeated(self, trial: Trial) -> None:
+        """Say that a trial is repeated, and why."""
+        self._printer.say(f"{trial.reason}: the trial is repeated")
+
     def trial(self, trial: Trial) -> None:
         """Say how a trial went."""
         self._finished += 1
         self._remaining -= 1
         self._printer.say(
-            f"round {trial.round} of {self._rounds}, case {self._number(trial)} of {self._cases}: "
+            f"round {trial.round} of {self._info.plan.rounds}, case {self._number(trial)} of {len(self._info.cases)}: "
             f"{case_words(trial)}, {level_words(trial.level, trial.mode)}: {outcome(trial)}; {self._left()}"
         )
+
+    def summarize(self, run: Run, failures: int, voided: int) -> None:
+        """Say how stable each case was, how many trials failed or are void, and what to do next."""
+        for case in run.info.cases:
+            rated = stability.rate(trial for trial in run.trials if trial.case_id == case.case_id)
+            if rated.rating:
+                why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
+                self._printer.say(f"stability of {case_words(case)}: {rated.rating}{why}")
+        trials = len(run.info.cases) * len(run.info.plan.levels) * run.info.plan.rounds
+        if failures:
+            self._printer.say(f"{failures} of {trials} trials failed")
+        if voided:
+            self._printer.say(f"{voided} of {trials} trials voided: guards do not trust them")
+        self._printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
 
     def _number(self, trial: Trial) -> int:
         """Which case of its round it is, in the order in which they are measured."""
@@ -127,6 +156,17 @@ def case_words(case: Case | Trial) -> str:
 def level_words(level: int, mode: str) -> str:
     """A level in words."""
     return f"{level:,} connections" if mode == "closed" else f"{level:,} requests/s due"
+
+
+def verdict(outcomes: Sequence[Outcome]) -> str:
+    """What verifying a deployment found, in words."""
+    wrong = sum(not outcome.ok for outcome in outcomes)
+    declared = sum(outcome.declared is not None for outcome in outcomes)
+    not_tried = sum(outcome.not_tried is not None for outcome in outcomes)
+    passed = f"{len(outcomes) - not_tried - declared} checks passed"
+    words = f"{wrong} of {len(outcomes)} checks FAILED" if wrong else passed
+    words += f", {declared} declared" if declared else ""
+    return words + (f", {not_tried} not tried" if not_tried else "")
 
 
 def outcome(trial: Trial) -> str:

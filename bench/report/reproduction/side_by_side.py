@@ -112,7 +112,8 @@ def read(directory: Path) -> Reproduced:
     parts = tuple(_part(directory, part) for part in record.parts)
     if not any(part.report for part in parts):
         raise BenchError(
-            f"{directory}: no part of it has a trial yet; go on with `python -m bench reproduce --resume {directory}`"
+            f"{directory}: no part of it has a trial yet; "
+            f"resume it with `python -m bench reproduce --resume {directory}`"
         )
     return arranged(directory, record, parts)
 

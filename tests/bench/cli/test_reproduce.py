@@ -24,7 +24,7 @@ from bench.report.write import write_report
 from bench.results import reproduction, stability
 from bench.results.folder import TRIALS_FILE, read_run
 from bench.results.trials import Trial
-from tests.bench.measure.fake_host import FakeHost
+from tests.bench.measure.fake_instrument import FakeInstrument
 from tests.bench.report import report_folder
 from tests.bench.report.test_report import Page, cells_of
 
@@ -454,7 +454,7 @@ def test_the_highest_of_all_levels_stands_where_one_failed_and_the_lowest_does_n
 
 def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):
     reproduction.write(tmp_path, record())
-    with pytest.raises(BenchError, match="no part of it has a trial yet; go on with `python -m bench reproduce"):
+    with pytest.raises(BenchError, match="no part of it has a trial yet; resume it with `python -m bench reproduce"):
         write_report(tmp_path)
 
 
@@ -491,9 +491,9 @@ def asked(tmp_path, *words: str) -> argparse.Namespace:
 
 @pytest.mark.servers
 def test_runs_are_made_reported_and_left_out_with_reasons(tmp_path, tiny, capsys):
-    host = FakeHost()
-    host.misfits["two", "none"] = "program not installed: two"
-    assert reproduce.main(asked(tmp_path), host) == 0
+    instrument = FakeInstrument()
+    instrument.misfits["two", "none"] = "program not installed: two"
+    assert reproduce.main(asked(tmp_path), instrument) == 0
     folder = tmp_path / "again"
     made = reproduction.read(folder)
     assert made.finished_at
@@ -502,36 +502,38 @@ def test_runs_are_made_reported_and_left_out_with_reasons(tmp_path, tiny, capsys
     assert sorted((trial.stack, trial.level, trial.status) for trial in trials) == [("one", 1, "ok"), ("one", 2, "ok")]
     assert capsys.readouterr().out.splitlines()[-1] == str(folder / "report.html")
     with pytest.raises(BenchError, match="it is complete; next: python -m bench report"):
-        reproduce.main(arguments("--resume", str(folder)), host)
+        reproduce.main(arguments("--resume", str(folder)), instrument)
 
 
 @pytest.mark.servers
 def test_a_reproduction_goes_on_where_it_stopped(tmp_path, tiny, monkeypatch, capsys):
-    host, real = FakeHost(), run.main
-    monkeypatch.setattr(run, "main", lambda args, host=None: 130 if args.stack == ["two"] else real(args, host))
-    assert reproduce.main(asked(tmp_path), host) == 130
+    instrument, real = FakeInstrument(), run.main
+    monkeypatch.setattr(
+        run, "main", lambda args, instrument=None: 130 if args.stack == ["two"] else real(args, instrument)
+    )
+    assert reproduce.main(asked(tmp_path), instrument) == 130
     folder = tmp_path / "again"
-    assert capsys.readouterr().err.endswith(f"go on with: python -m bench reproduce --resume {folder}\n")
+    assert capsys.readouterr().err.endswith(f"resume with: python -m bench reproduce --resume {folder}\n")
     assert reproduction.read(folder).finished_at is None
     first = (folder / "first" / "trials.jsonl").read_text()
     monkeypatch.setattr(run, "main", real)
-    assert reproduce.main(arguments("--resume", str(folder)), host) == 0
+    assert reproduce.main(arguments("--resume", str(folder)), instrument) == 0
     assert (folder / "first" / "trials.jsonl").read_text() == first
     assert [trial.stack for trial in read_run(folder / "second").trials] == ["two"]
-    assert [line for line in host.log if line.startswith("up")] == ["up one none", "up two none"]
+    assert [line for line in instrument.log if line.startswith("up")] == ["up one none", "up two none"]
 
 
 @pytest.mark.servers
 def test_a_part_that_was_cut_short_is_gone_on_with(tmp_path, tiny):
-    host = FakeHost()
-    host.misfits["two", "none"] = "gone"
-    reproduce.main(asked(tmp_path), host)
+    instrument = FakeInstrument()
+    instrument.misfits["two", "none"] = "gone"
+    reproduce.main(asked(tmp_path), instrument)
     folder = tmp_path / "again"
     lines = (folder / "first" / "trials.jsonl").read_text().splitlines(keepends=True)
     (folder / "first" / "trials.jsonl").write_text(lines[0])
     for path in (folder / "first" / "run.json", folder / reproduction.FILE):
         path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
-    assert reproduce.main(arguments("--resume", str(folder)), host) == 0
+    assert reproduce.main(arguments("--resume", str(folder)), instrument) == 0
     assert len((folder / "first" / "trials.jsonl").read_text().splitlines()) == 2
     assert (folder / "first" / "trials.jsonl").read_text().startswith(lines[0])
 
@@ -540,62 +542,62 @@ def test_a_part_that_was_cut_short_is_gone_on_with(tmp_path, tiny):
 def test_a_fault_that_stops_a_run_stops_all_and_says_how_to_go_on(tmp_path, tiny, monkeypatch):
     real = run.main
 
-    def stopped(args, host=None):
-        real(args, host)
-        raise BenchError("stopped: the disk is full; mend it and go on with: python -m bench run --resume X")
+    def stopped(args, instrument=None):
+        real(args, instrument)
+        raise BenchError("stopped: the disk is full; fix it and resume with: python -m bench run --resume X")
 
     monkeypatch.setattr(run, "main", stopped)
     with pytest.raises(BenchError, match="or all of it: python -m bench reproduce --resume"):
-        reproduce.main(asked(tmp_path), FakeHost())
+        reproduce.main(asked(tmp_path), FakeInstrument())
     assert reproduction.read(tmp_path / "again").finished_at is None
 
 
 def test_nothing_that_can_run_is_one_line_and_leaves_no_folder(tmp_path, tiny):
-    host = FakeHost()
-    host.misfits |= {("one", "none"): "not installed: one", ("two", "none"): "not installed: two"}
+    instrument = FakeInstrument()
+    instrument.misfits |= {("one", "none"): "not installed: one", ("two", "none"): "not installed: two"}
     with pytest.raises(BenchError, match="nothing of tiny can run here: one with layer none: not installed: one"):
-        reproduce.main(asked(tmp_path), host)
+        reproduce.main(asked(tmp_path), instrument)
     assert not (tmp_path / "again").exists()
 
 
 def test_a_wrong_database_is_one_line_and_leaves_no_folder(tmp_path, tiny):
     with pytest.raises(BenchError, match="--database oracle: use sqlite"):
-        reproduce.main(asked(tmp_path, "--database", "oracle"), FakeHost())
+        reproduce.main(asked(tmp_path, "--database", "oracle"), FakeInstrument())
     assert not (tmp_path / "again").exists()
 
 
 def test_a_wrong_guard_is_told_before_anything_begins(tmp_path, tiny, capsys):
     with pytest.raises(BenchError, match="--guard litle=1: write it as"):
-        reproduce.main(arguments("tiny", "--guard", "litle=1", "--to", str(tmp_path / "again")), FakeHost())
+        reproduce.main(arguments("tiny", "--guard", "litle=1", "--to", str(tmp_path / "again")), FakeInstrument())
     assert capsys.readouterr().out == ""
     assert not (tmp_path / "again").exists()
 
 
 def test_a_folder_in_use_is_refused(folder):
-    with pytest.raises(BenchError, match="already holds a reproduction; go on with it: --resume"):
-        reproduce.main(arguments("tiny", "--to", str(folder)), FakeHost())
+    with pytest.raises(BenchError, match="already holds a reproduction; resume it with --resume"):
+        reproduce.main(arguments("tiny", "--to", str(folder)), FakeInstrument())
     with pytest.raises(BenchError, match="not an empty directory; give --to a new one"):
-        reproduce.main(arguments("tiny", "--to", str(folder / "first")), FakeHost())
+        reproduce.main(arguments("tiny", "--to", str(folder / "first")), FakeInstrument())
 
 
 @pytest.mark.parametrize("words", [["tiny"], ["--to", "x"], ["--quick"], ["--guard", "drift=off"]])
 def test_resume_takes_everything_from_the_folder(folder, words):
     with pytest.raises(BenchError, match=r"--resume takes everything from .*; leave out"):
-        reproduce.main(arguments(*words, "--resume", str(folder)), FakeHost())
+        reproduce.main(arguments(*words, "--resume", str(folder)), FakeInstrument())
 
 
 def test_resume_needs_the_database_that_it_began_with(folder):
     reproduction.write(folder, record(finished_at=None, database="postgresql://...@host/db"))
-    with pytest.raises(BenchError, match="named by URL, which is not kept; give --database"):
-        reproduce.main(arguments("--resume", str(folder)), FakeHost())
+    with pytest.raises(BenchError, match="named by URL, which is not stored; give --database"):
+        reproduce.main(arguments("--resume", str(folder)), FakeInstrument())
     reproduction.write(folder, record(finished_at=None, database="sqlite"))
     with pytest.raises(BenchError, match="it measures another database; leave out --database"):
-        reproduce.main(arguments("--resume", str(folder), "--database", "postgresql"), FakeHost())
+        reproduce.main(arguments("--resume", str(folder), "--database", "postgresql"), FakeInstrument())
 
 
 def test_a_benchmark_must_be_named():
     with pytest.raises(BenchError, match="name a benchmark: deployment-techniques, cherokee-report, caching"):
-        reproduce.main(arguments(), FakeHost())
+        reproduce.main(arguments(), FakeInstrument())
     with pytest.raises(SystemExit):
         main.parser().parse_args(["reproduce", "cachin"])
 

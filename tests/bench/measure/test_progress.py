@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
+from dataclasses import replace
 
 import pytest
 
 from bench.measure import progress
 from bench.measure.progress import Printer, RunProgress
-from bench.results.records import Case
+from bench.results.folder import Run
+from bench.results.records import Case, Outcome
 from tests.bench.report.report_folder import failed
+from tests.bench.results import run_data
 
+INFO = replace(run_data.INFO, cases=run_data.INFO.cases * 2, plan=replace(run_data.INFO.plan, rounds=3))
 CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
 
 
@@ -28,7 +31,7 @@ def terminal(monkeypatch):
 
 
 def run_progress(printer, **changes):
-    made = RunProgress(printer, **{"cases": 2, "rounds": 3, "remaining": 6, **changes})
+    made = RunProgress(printer, INFO, **{"remaining": 6, **changes})
     made.start_trial(CASE, 16, "closed")
     return made
 
@@ -76,7 +79,7 @@ def test_a_trial_is_one_plain_line():
 
 
 def test_a_size_is_named_where_there_is_one():
-    bronze = dataclasses.replace(CASE, size="bronze")
+    bronze = replace(CASE, size="bronze")
     said = [progress.case_words(each) for each in (CASE, bronze)]
     assert said == ["one, layer none, home", "one, layer none, home, bronze"]
 
@@ -84,3 +87,25 @@ def test_a_size_is_named_where_there_is_one():
 @pytest.mark.parametrize(("seconds", "words"), [(40, "40 s"), (170, "3 min"), (4800, "1 h 20 min")])
 def test_durations_in_words(seconds, words):
     assert progress.duration(seconds) == words
+
+
+def test_the_end_names_failures_and_what_to_do_next(tmp_path):
+    stream = io.StringIO()
+    run = Run(tmp_path, INFO, run_data.ENVIRONMENT, (), ())
+    run_progress(Printer(stream)).summarize(run, failures=1, voided=2)
+    assert stream.getvalue().splitlines() == [
+        "1 of 6 trials failed",
+        "2 of 6 trials voided: guards do not trust them",
+        f"results in {tmp_path}; next: python -m bench report {tmp_path}",
+    ]
+
+
+def test_the_verdict_of_verify_in_words():
+    outcomes = [
+        Outcome("one", "none", "status", True),
+        Outcome("one", "none", "upload", True, declared="no bodies"),
+        Outcome("one", "none", "browser", True, not_tried="no browser"),
+    ]
+    assert progress.verdict(outcomes) == "1 checks passed, 1 declared, 1 not tried"
+    outcomes.append(Outcome("one", "none", "content", False, "a page", "another"))
+    assert progress.verdict(outcomes) == "1 of 4 checks FAILED, 1 declared, 1 not tried"

@@ -12,7 +12,7 @@ from bench import paths
 from bench.cli import run
 from bench.results import records, reproduction, schema
 from tests.bench.report import report_folder
-from tests.bench.measure.fake_host import FakeHost, arguments
+from tests.bench.measure.fake_instrument import FakeInstrument, arguments
 
 PUBLISHED = paths.PROJECT / "docs" / schema.NAME
 # File of a run's folder -> the definition of it, or of each of its lines.
@@ -55,10 +55,10 @@ def test_it_is_a_schema_and_carries_the_version_of_the_format():
 @pytest.mark.servers
 def test_a_real_run_keeps_to_it(tmp_path, monkeypatch):
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    host = FakeHost()
-    host.refuses.add("two")
+    instrument = FakeInstrument()
+    instrument.refuses.add("two")
     words = ["--stack", "one", "--stack", "two", "--layer", "none", "--workload", "home", "--rounds", "1"]
-    run.main(arguments([*words, "--guard", "others=off", "--duration", "1", "--warmup", "0", "--to", str(tmp_path / "run")]), host)
+    run.main(arguments([*words, "--guard", "others=off", "--duration", "1", "--warmup", "0", "--to", str(tmp_path / "run")]), instrument)
     assert len(lines_of(tmp_path / "run", "trials.jsonl")) == 2
     assert problems(tmp_path / "run") == []
 

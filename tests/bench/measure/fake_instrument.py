@@ -1,6 +1,6 @@
-"""A host whose deployments are a tiny site in this process, for the tests of runs: quick, and wrong where they ask.
+"""An instrument whose deployments are a tiny site in this process, for the tests of runs: quick, and wrong on request.
 
-As a program it is `python -m bench run` on that host: python -m tests.bench.measure.fake_host ARGUMENTS.
+As a program it is `python -m bench run` on that instrument: python -m tests.bench.measure.fake_instrument ARGUMENTS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from bench import paths
 from bench.catalog.compose import Composition, Skip
 from bench.cli import run
 from bench.errors import BenchError, DeploymentError, GlobalFault
-from bench.measure.session import Host
+from bench.measure import guards
+from bench.measure.instrument import Instrument
 from bench.results.records import Outcome
 from tests.bench.load.load_target import target
 
@@ -27,7 +28,12 @@ PAGE = b"""<a href="/posts/7/">a</a> <a href="/posts/8/">b</a> <a href="/authors
 <a href="/posts/page/40/">Last</a> <a href="/authors/page/9/">Last</a> <a href="/comments/page/99/">Last</a>"""
 
 
-class FakeHost(Host):
+# The machine's other work is not the question in most tests.
+UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
+QUICK = ["--duration", "1", "--warmup", "0", "--rounds", "1", "--workload", "home", "--layer", "none", *UNGUARDED]
+
+
+class FakeInstrument(Instrument):
     """Stacks `one`, `two`, ... on a tiny site. What shall go wrong is said before.
 
     log         what was done, in order: up, verify, empty, down with the names
@@ -63,13 +69,16 @@ class FakeHost(Host):
             with self.file.open("a") as file:
                 file.write(words + "\n")
 
-    def compose(self, stack: str, layer: str) -> Composition | Skip:
+    def compose(self, stack: str, layer: str, changes=None, env=None) -> Composition | Skip:
         if (stack, layer) in self.misfits:
             return Skip(self.misfits[stack, layer])
-        return Composition(SimpleNamespace(name=stack), (), {}, notes=(f"{stack} is small",))
+        return Composition(
+            SimpleNamespace(name=stack), (SimpleNamespace(name=layer),), {}, notes=(f"{stack} is small",)
+        )
 
     @contextmanager
-    def deployed(self, stack: str, layer: str, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
+    def deployed(self, composition: Composition, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
+        stack, layer = composition.stack.name, composition.layer_name
         paths.must_be_plain(run_dir)
         logs = run_dir / "logs"
         logs.mkdir(parents=True)
@@ -137,8 +146,8 @@ class FakeHost(Host):
     def settle(self, pinned: dict | None, running: SimpleNamespace) -> None:
         """The tiny site is in this process, which is to stay where it is."""
 
-    def calibration_stack(self) -> str | None:
-        return self.calibrates_on
+    def calibration(self) -> Composition | None:
+        return self.compose(self.calibrates_on, "none") if self.calibrates_on else None
 
     def check_database(self, asked: str | None) -> None:
         if self.database_gone:
@@ -146,7 +155,7 @@ class FakeHost(Host):
         if self.gone_after_failure and self.log_of_failures:
             raise GlobalFault(self.gone_after_failure)
 
-    def programs(self, cases, database_label: str) -> dict[str, str]:
+    def programs(self, compositions, database_label: str) -> dict[str, str]:
         return {"server": "1.0"}
 
 
@@ -158,5 +167,5 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    log = os.environ.get("FAKE_HOST_LOG")
-    sys.exit(run.main(arguments(sys.argv[1:]), FakeHost(Path(log) if log else None)))
+    log = os.environ.get("FAKE_INSTRUMENT_LOG")
+    sys.exit(run.main(arguments(sys.argv[1:]), FakeInstrument(Path(log) if log else None)))

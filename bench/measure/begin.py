@@ -1,0 +1,252 @@
+"""Begin a run, or resume one: from what is asked for to a session, its folder made or repaired."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from bench import load, paths, programs
+from bench.catalog import catalog, sizes, values
+from bench.catalog import workload as workloads
+from bench.catalog.compose import Composition, Skip
+from bench.errors import BenchError
+from bench.figures import stats
+from bench.host import machine, pin
+from bench.measure import guards
+from bench.measure import plan as planning
+from bench.measure.instrument import Instrument
+from bench.measure.journal import Journal
+from bench.measure.ledger import Ledger
+from bench.measure.plan import Case
+from bench.measure.session import Session
+from bench.measure.trial import Load, now
+from bench.results.folder import Folder, read_run
+from bench.results.records import FORMAT, Environment, LoadTool, Plan, RunInfo
+from bench.serve import database
+
+LEVEL = 16
+# Requests a second that any stack should stand.
+RATE = 50
+ROUNDS = 5
+DURATION_S = 10
+DEFAULT_WARMUP_S = 2.0
+MAX_CONNECTIONS = 10_000
+MAX_RATE = 100_000
+MAX_ROUNDS = 10_000
+MAX_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked to measure; None and empty mean the default.
+
+    rates     requests a second: an open loop with these levels
+    changes   of values, as NAME=VALUE
+    env       of the project, as NAME=VALUE
+    guards    as NAME=BOUND or NAME=off
+    pin       whether load tool, stack and services have cores of their own
+    command   the command line, without passwords
+    """
+
+    stacks: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    mode: str | None = None
+    levels: tuple[int, ...] = ()
+    rates: tuple[int, ...] = ()
+    rounds: int | None = None
+    duration_s: int | None = None
+    warmup_s: float | None = None
+    sizes: tuple[str, ...] = ()
+    database: str | None = None
+    tool: str | None = None
+    env: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    margin: float | None = None
+    guards: tuple[str, ...] = ()
+    pin: bool | None = None
+    to: Path | None = None
+    command: tuple[str, ...] = ()
+
+
+def begin(request: Request, instrument: Instrument) -> Session:
+    """A new run, its folder made. Raises BenchError for what does not exist or cannot be done."""
+    known, plan = catalog.read(), make_plan(request)
+    pinned = pin.cores(machine.affinity(), request.pin)
+    chosen = _load(plan, request.tool, pinned)
+    cases, skips = planning.cases(plan, _composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
+    folder = Folder(request.to or new_folder())
+    paths.must_be_plain(folder.directory)
+    environment = _environment(cases, plan, chosen, instrument, pinned)
+    folder.create()
+    folder.write_environment(environment)
+    notes = _notes(chosen, pinned)
+    info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
+    folder.write_info(info)
+    ledger = Ledger(planning.schedule(cases, plan.levels, plan.rounds, plan.order_seed or 0))
+    return Session(Journal(folder, info, environment), ledger, chosen, instrument, request.database)
+
+
+def resume(directory: Path, asked: str | None, instrument: Instrument) -> Session:
+    """The run in a folder, with what is left of it; `asked` is its database, needed when it was named by URL.
+
+    Raises BenchError when the run cannot be resumed as it began.
+    """
+    run = read_run(directory)
+    plan, pinned = run.info.plan, run.environment.affinity
+    if run.info.finished_at:
+        raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
+    asked = _same_database(directory, asked, plan)
+    if pinned and not set().union(*pinned.values()) <= set(machine.affinity()):
+        raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
+    chosen = _load(plan, run.environment.load_tool.name, pinned)
+    cases = planning.recomposed(run.info.cases, _composer(plan, instrument))
+    paths.must_be_plain(directory)
+    folder = Folder(directory)
+    with folder.locked():
+        folder.repair()
+    here = _environment(cases, plan, chosen, instrument, pinned)
+    info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
+    schedule = planning.schedule(cases, plan.levels, plan.rounds, plan.order_seed or 0)
+    ledger = Ledger(schedule, run.trials, run.checks)
+    return Session(Journal(folder, info, run.environment), ledger, chosen, instrument, asked, run.trials)
+
+
+def make_plan(request: Request) -> Plan:
+    """The plan of a run with its defaults. Raises BenchError for names and values that do not exist, and for limits."""
+    known, asked = catalog.read(), database.parse(request.database)
+    _check_limits(request)
+    duration_s = request.duration_s or DURATION_S
+    mode, levels = _mode(request)
+    for name in request.sizes:
+        known.size(name)
+    values.environment(list(request.env))
+    known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
+    return Plan(
+        stacks=request.stacks or tuple(known.stacks),
+        layers=request.layers or tuple(known.layers),
+        workloads=request.workloads or (workloads.DEFAULT,),
+        levels=levels,
+        rounds=request.rounds or ROUNDS,
+        duration_s=float(duration_s),
+        warmup_s=min(DEFAULT_WARMUP_S, duration_s / 5) if request.warmup_s is None else request.warmup_s,
+        sizes=request.sizes or (sizes.UNLIMITED,),
+        database=asked.label,
+        rows_total=None,
+        order_seed=random.SystemRandom().randrange(2**31),
+        database_given=not asked.own,
+        changes=request.changes,
+        env=request.env,
+        mode=mode,
+        margin=stats.MARGIN if request.margin is None else request.margin,
+        guards=guards.bounds(list(request.guards)),
+    )
+
+
+def _check_limits(request: Request) -> None:
+    for name, value, limit in (
+        ("rounds", request.rounds, MAX_ROUNDS),
+        ("duration", request.duration_s, MAX_SECONDS),
+        ("warmup", request.warmup_s, MAX_SECONDS),
+    ):
+        if (value or 0) > limit:
+            raise BenchError(f"--{name} {value}: too many; use at most {limit}")
+
+
+def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
+    """Closed or open loop, and its levels."""
+    if request.rates and (request.levels or request.mode == "closed"):
+        other = "--level" if request.levels else "--mode closed"
+        raise BenchError(f"--rate is --mode open with a --level; leave out {other}")
+    mode = "open" if request.rates else request.mode or "closed"
+    levels = request.rates or request.levels or (LEVEL if mode == "closed" else RATE,)
+    limit, unit = (MAX_CONNECTIONS, "connections") if mode == "closed" else (MAX_RATE, "requests a second")
+    if max(levels) > limit:
+        raise BenchError(f"--level {max(levels)}: too many {unit}; use at most {limit}")
+    return mode, levels
+
+
+def _composer(plan: Plan, instrument: Instrument) -> planning.Compose:
+    """Composes stacks and layers with the plan's values and environment."""
+    changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
+
+    def compose(stack: str, layer: str) -> Composition | Skip:
+        return instrument.compose(stack, layer, changes, env)
+
+    return compose
+
+
+def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
+    steps = [catalog.read().workload(name).steps for name in plan.workloads]
+    tool, program = load.choose(steps, programs.find, wanted, plan.mode)
+    # Where it has no core of its own, one thread could not keep up with the fastest servers.
+    threads = len(pinned[pin.LOAD]) if pinned else machine.cores()
+    bounds = guards.BOUNDS if plan.guards is None else plan.guards
+    return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, bounds)
+
+
+def _environment(
+    cases: Iterable[Case], plan: Plan, chosen: Load, instrument: Instrument, pinned: pin.Cores | None
+) -> Environment:
+    tool = chosen.tool
+    about_tool = LoadTool(tool.name, programs.version((chosen.program, *tool.version)), tool.fallback)
+    used = {(case.record.stack, case.record.layer): case.composition for case in cases}
+    return machine.environment(instrument.programs(used.values(), plan.database), about_tool, pinned)
+
+
+def _notes(chosen: Load, pinned: pin.Cores | None) -> tuple[str, ...]:
+    notes = []
+    cores = machine.cores()
+    if pinned:
+        shared = ", ".join(f"{part} on {', '.join(map(str, numbers))}" for part, numbers in pinned.items())
+        notes.append(f"processor cores: {shared}")
+    if cores < pin.CORES_FOR_ALL and not pinned:
+        notes.append(
+            f"{cores} cores: the load tool shares them with the servers, so figures hold against each other on this "
+            "machine and not as capacities"
+        )
+    if chosen.tool.fallback:
+        notes.append(
+            f"load made by {chosen.tool.name}, the load tool of this project; a request costs it two to three times the "
+            "processor time that it costs wrk, and on shared cores that is taken from the servers"
+        )
+    if not chosen.tool.can_keep_alive:
+        notes.append(f"{chosen.tool.name} opens a new connection for each request")
+    return tuple(notes)
+
+
+def _same_database(directory: Path, asked: str | None, plan: Plan) -> str:
+    """The database of a resumed run. Raises BenchError when it is not the one that the run began with."""
+    if asked is None:
+        asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
+    if asked is None:
+        raise BenchError(f"--resume {directory}: its database was named by URL, which is not stored; give --database")
+    chosen = database.parse(asked)
+    if chosen.label != plan.database or chosen.own == plan.database_given:
+        hint = "give its URL" if plan.database_given else "leave out --database"
+        raise BenchError(f"--resume {directory}: it measures another database, {plan.database}; {hint}")
+    return asked
+
+
+def _differences(before: Environment, here: Environment) -> list[str]:
+    """A note when a run is resumed in another environment than it began in."""
+    # These are learned on the way.
+    here = replace(here, configs=before.configs, rows_seed=before.rows_seed, rows_total=before.rows_total)
+    now_here = asdict(here)
+    names = [name for name, value in asdict(before).items() if now_here[name] != value]
+    return [f"resumed after a stop, with another {', '.join(names)} than it began with"] if names else []
+
+
+def new_folder() -> Path:
+    """A folder under results/ that is named after the time and does not exist yet."""
+    name = datetime.now().strftime("%Y%m%d-%H%M%S")
+    folder = paths.RESULTS / name
+    number = 1
+    while folder.exists():
+        number += 1
+        folder = paths.RESULTS / f"{name}-{number}"
+    return folder

@@ -1,0 +1,93 @@
+"""The rest of the instrument, as a run uses it: compose, serve, verify, and questions to the project."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from bench.catalog import catalog, compose, survey
+from bench.catalog.compose import Composition
+from bench.errors import BenchError, GlobalFault
+from bench.host import pin
+from bench.host.identity import worker
+from bench.measure import calibrate
+from bench.measure.queries import QueryCounter
+from bench.project import commands
+from bench.results.records import Case, Outcome
+from bench.serve import database, deployment
+from bench.serve.deployment import Running
+from bench.verify import Verifier
+
+
+class Instrument:
+    """What a run needs of the other packages; tests put a quick one in its place.
+
+    thorough  whether deployments are verified with the checks that take seconds too
+    """
+
+    def __init__(self, thorough: bool = False) -> None:
+        self._verifier = Verifier(thorough=thorough)
+        self._queries = QueryCounter()
+
+    def compose(
+        self, stack: str, layer: str, changes: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
+    ) -> Composition | compose.Skip:
+        """The stack with the layer, or why it cannot run here; raises BenchError for a name that does not exist."""
+        return compose.compose(stack, layer, changes, env)
+
+    def deployed(
+        self, composition: Composition, *, database: str | None, size: str, run_dir: Path
+    ) -> AbstractContextManager[Running]:
+        """The composition, up as long as the context lasts."""
+        return deployment.deployed(composition, database=database, size=size, run_dir=run_dir)
+
+    def verify(self, running: Running) -> list[Outcome]:
+        """Every check of the suite; those left out are named as such."""
+        return self._verifier.verify(running)
+
+    def queries_per_request(self, running: Running, case: Case, addresses: tuple[str, ...]) -> float | None:
+        """Database queries of a request to these addresses, on average; None when that cannot be found out."""
+        return self._queries.per_request(running, case.stack, case.layer, addresses)
+
+    def static_names(self) -> dict[str, str]:
+        """Collected names of the static files by their plain ones."""
+        return commands.static_names()
+
+    def rows(self, running: Running) -> tuple[int, int | None]:
+        """How many rows the site has, and from which seed they were made, None when that is not known."""
+        found = json.loads(commands.manage(["siterows", "--json", "--seed"], running.env["DATABASE_URL"], worker()))
+        seed = found.pop("seed")
+        return sum(found.values()), seed
+
+    def settle(self, pinned: pin.Cores | None, running: Running) -> None:
+        """Move the processes to their cores: services to theirs, the others to the stack's."""
+        services = catalog.read().services
+        for name, pid in running.pids.items():
+            pin.move(pinned, pin.SERVICES if name in services else pin.STACK, [pid])
+
+    def calibration(self) -> Composition | None:
+        """The composition on which a load tool shows what it can do, None when none of them can run here."""
+        known = catalog.read().stacks
+        composed = (compose.compose(name) for name in calibrate.stacks() if name in known)
+        return next((item for item in composed if isinstance(item, Composition)), None)
+
+    def check_database(self, asked: str | None) -> None:
+        """Raise GlobalFault when a database that the user named cannot be used; ours are checked as they come up."""
+        chosen = database.parse(asked)
+        if not chosen.own:
+            try:
+                commands.manage(["siterows", "--json"], chosen.url, worker())
+            except BenchError as error:
+                raise GlobalFault(f"the database cannot be used: {error}") from None
+
+    def programs(self, compositions: Iterable[Composition], database_label: str) -> dict[str, str]:
+        """Versions of the servers and services of these compositions, and of the database, by name."""
+        found = survey.versions(compositions, [database_label])
+        if database_label == database.SQLITE:
+            # A part of the very Python that runs the site.
+            found[database.SQLITE] = sqlite3.sqlite_version
+        return found

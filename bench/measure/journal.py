@@ -1,0 +1,78 @@
+"""What a run learns on its way and writes down besides trials: notes, configurations, rows, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from bench import paths
+from bench.errors import GlobalFault
+from bench.host import machine
+from bench.results.folder import Folder
+from bench.results.records import Environment, RunInfo
+
+# Share of the rows that may have come or gone since a run began: a check that was killed leaves a few behind.
+MAX_CHANGED_ROWS = 0.01
+
+
+class Journal:
+    """The run.json, environment.json and workloads.json of a run under way."""
+
+    def __init__(self, folder: Folder, info: RunInfo, environment: Environment):
+        self.folder = folder
+        self.info = info
+        self.environment = environment
+        self.addresses = folder.read_addresses()
+        self._rows_checked = False
+
+    def finish(self, when: str) -> None:
+        """The run is complete."""
+        self._write_info(replace(self.info, finished_at=when))
+
+    def note(self, notes: Iterable[str]) -> None:
+        """Store what a deployment says of this machine; what it says of its stack is with its cases."""
+        known = {*self.info.notes, *(note for case in self.info.cases for note in case.notes)}
+        if new := [note for note in notes if note not in known]:
+            self._write_info(replace(self.info, notes=(*self.info.notes, *new)))
+
+    def configs(self, deployment: str, directory: Path) -> None:
+        """Store the hashes of the files rendered for a deployment into `directory`, once in a run."""
+        known = self.environment.configs or {}
+        if any(name.startswith(f"{deployment}/") for name in known):
+            return
+        own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.PROJECT): "PROJECT"}
+        hashes = machine.config_hashes(directory / "conf", own)
+        found = {**known, **{f"{deployment}/{name}": digest for name, digest in hashes.items()}}
+        self._write_environment(replace(self.environment, configs=found))
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the rows were not counted yet since the run began or was resumed."""
+        return not self._rows_checked
+
+    def rows(self, total: int, seed: int | None) -> None:
+        """Store how many rows the site has. Raises GlobalFault when a run began with others."""
+        self._rows_checked = True
+        before, seed_before = self.info.plan.rows_total, self.environment.rows_seed
+        if before is None:
+            self._write_environment(replace(self.environment, rows_seed=seed, rows_total=total))
+            self._write_info(replace(self.info, plan=replace(self.info.plan, rows_total=total)))
+        elif seed != seed_before or abs(total - before) > MAX_CHANGED_ROWS * before:
+            raise GlobalFault(
+                f"this is another database: {total:,} rows from seed {seed}, and the run began with {before:,} from "
+                f"seed {seed_before}"
+            )
+
+    def workload(self, name: str, addresses: tuple[str, ...]) -> None:
+        """Store the addresses of a workload, the same for every deployment."""
+        self.addresses[name] = addresses
+        self.folder.write_addresses(self.addresses)
+
+    def _write_info(self, info: RunInfo) -> None:
+        self.info = info
+        self.folder.write_info(info)
+
+    def _write_environment(self, environment: Environment) -> None:
+        self.environment = environment
+        self.folder.write_environment(environment)

@@ -1,0 +1,84 @@
+"""What of a run is done and what is left. Pure: no file, no process, no clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from bench.measure import guards
+from bench.measure.plan import Batch
+from bench.results.records import Outcome
+from bench.results.trials import Trial
+
+# How often a trial that other processes disturbed is repeated.
+MAX_REPEATS = 2
+# Failed checks that a reason names.
+MAX_NAMED = 3
+
+
+class Ledger:
+    """Keeps count of the trials and checks of a run.
+
+    left      what is still to be measured, batch by batch
+    failures  trials that failed and stand
+    voided    trials that a guard voided and stand
+    """
+
+    def __init__(self, schedule: Sequence[Batch], trials: Iterable[Trial] = (), outcomes: Iterable[Outcome] = ()):
+        trials = tuple(trials)
+        self._attempts = Counter(trial.trial_id for trial in trials)
+        self._wrong: dict[tuple[str, str], list[Outcome]] = {}
+        latest = {trial.trial_id: trial for trial in trials}
+        done = [trial for trial in latest.values() if not self._is_due_again(trial)]
+        self.failures = sum(trial.status == "failed" for trial in done)
+        self.voided = sum(trial.status == "voided" for trial in done)
+        self.left = _without(schedule, {trial.trial_id for trial in done})
+        for outcome in outcomes:
+            self.add_outcomes(outcome.stack, outcome.layer, [outcome])
+
+    @property
+    def trials_left(self) -> int:
+        """How many trials are still to be made."""
+        return sum(len(batch.measurements) for batch in self.left)
+
+    def add(self, trial: Trial) -> bool:
+        """Count a trial. True when other processes disturbed it and it is to be repeated."""
+        self._attempts[trial.trial_id] += 1
+        if self._is_due_again(trial):
+            return True
+        self.failures += trial.status == "failed"
+        self.voided += trial.status == "voided"
+        return False
+
+    def attempts(self, trial_id: str) -> int:
+        """How often the trial was made."""
+        return self._attempts[trial_id]
+
+    def _is_due_again(self, trial: Trial) -> bool:
+        return guards.disturbed(trial.guards or {}) and self._attempts[trial.trial_id] <= MAX_REPEATS
+
+    def add_outcomes(self, stack: str, layer: str, outcomes: Iterable[Outcome]) -> None:
+        """Note what verifying a stack with a layer found."""
+        wrong = self._wrong.setdefault((stack, layer), [])
+        wrong += [outcome for outcome in outcomes if not outcome.ok]
+
+    def is_verified(self, batch: Batch) -> bool:
+        """Whether the stack with the layer was verified in this run, whatever was found."""
+        return (batch.stack, batch.layer) in self._wrong
+
+    def wrong_answers(self, batch: Batch) -> str | None:
+        """Why the batch must not be measured: the checks that failed; None when none did."""
+        wrong = self._wrong.get((batch.stack, batch.layer))
+        if not wrong:
+            return None
+        names = ", ".join(outcome.check for outcome in wrong[:MAX_NAMED]) + (", ..." if len(wrong) > MAX_NAMED else "")
+        return f"not measured, it gives wrong answers: {len(wrong)} check{'s'[: len(wrong) > 1]} failed: {names}"
+
+
+def _without(schedule: Sequence[Batch], done: set[str]) -> list[Batch]:
+    batches = []
+    for batch in schedule:
+        if left := tuple(item for item in batch.measurements if item.trial_id not in done):
+            batches.append(replace(batch, measurements=left))
+    return batches

@@ -1,0 +1,100 @@
+"""Make and record the trials of one deployment after another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bench.catalog import catalog, workload
+from bench.errors import BenchError
+from bench.host import pin
+from bench.host.http import get
+from bench.measure.instrument import Instrument
+from bench.measure.journal import Journal
+from bench.measure.ledger import Ledger
+from bench.measure.plan import Measurement
+from bench.measure.progress import RunProgress
+from bench.measure.trial import Load, failed, measure, newest_log
+from bench.results.trials import Trial
+from bench.serve.deployment import Running
+
+
+class TrialRunner:
+    """Every trial that it makes is in the folder and in the ledger before the next one begins.
+
+    load  how load is made; its ceilings may be set later
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        ledger: Ledger,
+        progress: RunProgress,
+        load: Load,
+        instrument: Instrument,
+        database: str | None,
+    ):
+        self.load = replace(load, live=progress.live)
+        self._journal = journal
+        self._folder = journal.folder
+        self._ledger = ledger
+        self._progress = progress
+        self._instrument = instrument
+        self._database = database
+
+    def measure(self, left: list[Measurement], running: Running) -> None:
+        """Make the measurements one by one, taking each off the list; returns early when the deployment dies.
+
+        A trial that other processes disturbed is recorded and repeated.
+        """
+        while left:
+            item = left[0]
+            self._progress.start_trial(item.case, item.level, self.load.mode)
+            with pin.on(self._journal.environment.affinity, pin.LOAD):
+                trial = self._trial(item, running)
+            died = None
+            if trial.status == "failed":
+                self._instrument.check_database(self._database)
+                if died := running.died():
+                    log = self._folder.relative(died.log) or trial.log
+                    trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
+            if self._record(trial):
+                continue
+            left.pop(0)
+            if died:
+                return
+
+    def fail(self, left: list[Measurement], reason: str, log: Path | None) -> None:
+        """Record all of the measurements as failed for this reason."""
+        for item in left:
+            self._record(failed(item, self.load, reason, self._folder.relative(log)))
+        left.clear()
+
+    def _record(self, trial: Trial) -> bool:
+        """Store the trial; True when it is to be repeated. The raw output of the disturbed one is stored aside."""
+        self._folder.append_trial(trial)
+        if not self._ledger.add(trial):
+            self._progress.trial(trial)
+            return False
+        self._progress.repeated(trial)
+        raw = self._folder.raw / trial.trial_id
+        raw.rename(raw.with_name(f"{raw.name}~void{self._ledger.attempts(trial.trial_id)}"))
+        return True
+
+    def _trial(self, item: Measurement, running: Running) -> Trial:
+        try:
+            addresses = self._addresses(item.case.workload, running)
+        except BenchError as error:
+            return failed(item, self.load, str(error), self._folder.relative(newest_log(running.logs)))
+        queries = self._instrument.queries_per_request(running, item.case, addresses)
+        made = measure(item, addresses, running, self.load, self._folder)
+        return replace(made, queries_per_request=queries)
+
+    def _addresses(self, name: str, running: Running) -> tuple[str, ...]:
+        """The addresses of a workload, looked up once in a run."""
+        if name not in self._journal.addresses:
+            known = catalog.read().workload(name)
+            names = self._instrument.static_names()
+            found = workload.resolve(known, lambda path: get(running.url, path).decode(), names)
+            self._journal.workload(name, found)
+        return self._journal.addresses[name]

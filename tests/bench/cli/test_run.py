@@ -1,0 +1,51 @@
+"""The arguments of `run`."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from bench.cli import run
+from tests.bench.measure.fake_instrument import arguments
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--to", "x" * 300], "argument --to: " + "x" * 300 + ": File name too long"),
+        (["--resume", "x" * 300], "argument --resume: " + "x" * 300 + ": File name too long"),
+        (["--level", "0"], "argument --level: '0' is not a whole number from 1"),
+        (["--rate", "1.5"], "argument --rate: '1.5' is not a whole number from 1"),
+        (["--mode", "half"], "argument --mode: invalid choice: 'half'"),
+        (["--margin", "5"], "argument --margin: '5' is not a share such as 0.05"),
+        (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
+        (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
+        (["--warmup", "-1"], "argument --warmup: '-1' is not a number of seconds"),
+        (["--warmup", "nan"], "argument --warmup: 'nan' is not a number of seconds"),
+    ],
+)
+def test_numbers_that_are_none_are_told_in_one_line(words, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        arguments(words)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_password_in_the_command_line_is_not_recorded():
+    words = ["--database", "postgresql://me:s3cr3t@db/site", "--to", "/tmp/a@b"]
+    assert [run.without_password(word) for word in words] == [
+        "--database",
+        "postgresql://...@db/site",
+        "--to",
+        "/tmp/a@b",
+    ]
+
+
+def test_the_defaults_are_those_of_the_contract():
+    args = arguments([])
+    assert vars(args) == vars(argparse.Namespace(**dict.fromkeys(run.PLAN_ARGUMENTS), database=None, resume=None)) | {
+        "env": [],
+        "set": [],
+        "verify": "quick",
+    }

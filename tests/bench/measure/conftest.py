@@ -1,0 +1,46 @@
+"""Runs on a fake instrument."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.cli import run
+from bench.results.folder import read_run
+from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
+
+
+@pytest.fixture(autouse=True)
+def no_database_of_the_caller(monkeypatch):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+
+@pytest.fixture
+def instrument():
+    return FakeInstrument()
+
+
+@pytest.fixture
+def go(tmp_path, instrument):
+    """Run with these arguments on the fake instrument; gives the exit status and what was recorded."""
+
+    def went(*words, to="run"):
+        where = [] if "--resume" in words else ["--to", str(tmp_path / to)]
+        status = run.main(arguments([*QUICK, *where, *words] if where else list(words)), instrument)
+        return status, read_run(tmp_path / to)
+
+    return went
+
+
+@pytest.fixture
+def unfinished(tmp_path, go):
+    """A run of these arguments that has not noted its end."""
+
+    def made(*words):
+        go("--stack", "one", *words)
+        path = tmp_path / "run" / "run.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
+        return tmp_path / "run"
+
+    return made

@@ -1,0 +1,87 @@
+"""What a run is asked for: what does not exist is refused in one line and leaves no folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.catalog import compose
+from bench.errors import BenchError
+from bench.measure import begin
+from bench.results.folder import Folder
+from bench.serve import deployment
+from tests.bench.measure.fake_instrument import FakeInstrument
+
+
+def test_nothing_that_can_run_here_is_an_error(go, instrument):
+    instrument.misfits["one", "none"] = "program not installed: server"
+    with pytest.raises(BenchError, match="nothing to measure here: one with layer none: program not installed: server"):
+        go("--stack", "one")
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
+        (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
+        (["--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
+        (["--tool", "jmeter"], "no load tool called 'jmeter'; there are: wrk, ab, closedloop, openloop, siege, hey"),
+        (["--set", "processes"], "--set processes: write it as NAME=VALUE"),
+        (["--set", "proceses=5"], "--set proceses: no such value"),
+        (["--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE"),
+        (["--level", "100000"], "--level 100000: too many connections; use at most 10000"),
+        (["--rate", "200000"], "--level 200000: too many requests a second; use at most 100000"),
+        (["--rate", "5", "--level", "6"], "--rate is --mode open with a --level; leave out --level"),
+        (["--rate", "5", "--mode", "closed"], "--rate is --mode open with a --level; leave out --mode closed"),
+        (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
+        (["--rounds", "10001"], "--rounds 10001: too many; use at most 10000"),
+        (["--duration", "86401"], "--duration 86401: too many; use at most 86400"),
+        (["--warmup", "1e9"], "--warmup 1000000000.0: too many; use at most 86400"),
+        (["--guard", "litle=1"], "--guard litle=1: write it as NAME=BOUND or NAME=off; there are: little, percentiles"),
+        (["--guard", "little=x"], "--guard little=x: 'x' is no bound; write a number from 0, or off"),
+    ],
+)
+def test_what_does_not_exist_is_told_in_one_line_and_leaves_no_folder(go, tmp_path, words, message):
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", *words)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("name", "signs"), [("a b", "a blank"), ("50%", "%"), ("a#b:$c", "# : $")])
+def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path, name, signs):
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", to=name)
+    said = f"not every server can work in a folder whose name has {signs}; use another"
+    assert str(error.value) == f"{tmp_path / name}: {said}"
+    assert not (tmp_path / name).exists()
+
+
+def test_nothing_is_brought_up_in_such_a_folder(tmp_path):
+    with (
+        pytest.raises(BenchError, match="has a blank; use another"),
+        deployment.deployed(compose.must_compose("gunicorn"), run_dir=tmp_path / "a b"),
+    ):
+        pass
+    assert not (tmp_path / "a b").exists()
+
+
+def test_a_folder_that_holds_a_run_is_not_written_over(go, tmp_path):
+    Folder(tmp_path / "run").create()
+    (tmp_path / "run" / "run.json").write_text("{}")
+    with pytest.raises(BenchError, match="already holds a run; continue it with --resume"):
+        go("--stack", "one")
+
+
+def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monkeypatch):
+    def programs(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeInstrument, "programs", programs)
+    with pytest.raises(KeyboardInterrupt):
+        go("--stack", "one")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_defaults_are_those_of_the_contract():
+    assert (begin.LEVEL, begin.ROUNDS, begin.DURATION_S, begin.DEFAULT_WARMUP_S) == (16, 5, 10, 2.0)

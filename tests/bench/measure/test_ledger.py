@@ -1,0 +1,71 @@
+"""What of a run is done and what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.measure import plan
+from bench.measure.ledger import MAX_REPEATS, Ledger
+from bench.results.records import Outcome
+from bench.results.trials import Trial
+from tests.bench.measure.test_plan import case
+from tests.bench.results.run_data import TRIAL, failed
+
+SCHEDULE = plan.schedule([case("one"), case("two")], [16], rounds=2, seed=1)
+ITEMS = [item for batch in SCHEDULE for item in batch.measurements]
+
+
+def trial(item: plan.Measurement, status: str = "ok", reason: str | None = None, **changes) -> Trial:
+    made = replace(TRIAL, trial_id=item.trial_id, stack=item.case.stack, **changes)
+    return failed(made) if status == "failed" else replace(made, status=status, reason=reason)
+
+
+def disturbed(item: plan.Measurement) -> Trial:
+    return trial(item, "voided", "others", guards={"others": "other processes took 90% of the machine"})
+
+
+def test_a_new_run_has_everything_left():
+    ledger = Ledger(SCHEDULE)
+    assert (ledger.left, ledger.trials_left, ledger.failures, ledger.voided) == (SCHEDULE, 4, 0, 0)
+
+
+def test_recorded_trials_are_not_left_and_batches_without_any_are_gone():
+    ledger = Ledger(SCHEDULE, [trial(ITEMS[0]), trial(ITEMS[1], "failed"), trial(ITEMS[2], "voided", "drift")])
+    assert [item for batch in ledger.left for item in batch.measurements] == [ITEMS[3]]
+    assert (len(ledger.left), ledger.trials_left, ledger.failures, ledger.voided) == (1, 1, 1, 1)
+
+
+def test_the_last_record_of_a_trial_counts():
+    ledger = Ledger(SCHEDULE, [trial(ITEMS[0], "failed"), trial(ITEMS[0])])
+    assert (ledger.trials_left, ledger.failures) == (3, 0)
+
+
+def test_a_disturbed_trial_is_due_again_a_few_times_and_counts_once():
+    ledger = Ledger(SCHEDULE)
+    assert [ledger.add(disturbed(ITEMS[0])) for _ in range(MAX_REPEATS + 1)] == [True] * MAX_REPEATS + [False]
+    assert (ledger.voided, ledger.attempts(ITEMS[0].trial_id)) == (1, MAX_REPEATS + 1)
+
+
+def test_a_disturbed_trial_is_still_due_when_a_run_is_resumed():
+    assert Ledger(SCHEDULE, [disturbed(ITEMS[0])]).trials_left == 4
+    assert Ledger(SCHEDULE, [disturbed(ITEMS[0])] * (MAX_REPEATS + 1)).trials_left == 3
+
+
+@pytest.mark.parametrize(("wrong", "names"), [(1, "a"), (3, "a, b, c"), (4, "a, b, c, ...")])
+def test_wrong_answers_name_a_few_checks(wrong, names):
+    batch = SCHEDULE[0]
+    ledger = Ledger(SCHEDULE)
+    assert (ledger.is_verified(batch), ledger.wrong_answers(batch)) == (False, None)
+    outcomes = [Outcome(batch.stack, batch.layer, name, False) for name in "abcd"[:wrong]]
+    ledger.add_outcomes(batch.stack, batch.layer, [Outcome(batch.stack, batch.layer, "right", True), *outcomes])
+    plural = "check" if wrong == 1 else "checks"
+    assert ledger.is_verified(batch)
+    assert ledger.wrong_answers(batch) == f"not measured, it gives wrong answers: {wrong} {plural} failed: {names}"
+
+
+def test_what_was_verified_before_is_known_when_a_run_is_resumed():
+    batch = SCHEDULE[0]
+    ledger = Ledger(SCHEDULE, outcomes=[Outcome(batch.stack, batch.layer, "content", True)])
+    assert ledger.is_verified(batch) and ledger.wrong_answers(batch) is None

@@ -1,0 +1,76 @@
+"""The plan: cases, skips, and in what order they are measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from bench.catalog.compose import Composition, Skip
+from bench.errors import BenchError
+from bench.measure import plan
+from bench.results import records
+from bench.results.records import Case
+from tests.bench.results.run_data import INFO
+
+
+def composition(stack, layer):
+    return Composition(SimpleNamespace(name=stack), (SimpleNamespace(name=layer),), {}, values=None)
+
+
+def case(stack, layer="none", workload="home"):
+    record = Case("~".join((stack, layer, workload)), stack, layer, workload, "unlimited", "sqlite")
+    return plan.Case(record, composition(stack, layer))
+
+
+CASES = [case(stack, layer, work) for stack in "abc" for layer in ("none", "x") for work in ("home", "login")]
+
+
+def test_each_round_brings_each_deployment_up_once_and_measures_all_its_cases():
+    order = plan.schedule(CASES, [8, 16], rounds=3, seed=1)
+    assert len(order) == 3 * 6
+    for number in (1, 2, 3):
+        assert Counter((item.stack, item.layer) for item in order if item.round == number) == Counter(
+            {(stack, layer): 1 for stack in "abc" for layer in ("none", "x")}
+        )
+    trials = [measurement.trial_id for item in order for measurement in item.measurements]
+    assert len(trials) == len(set(trials)) == len(CASES) * 2 * 3
+
+
+def test_the_order_is_shuffled_in_each_round_and_the_same_for_the_same_seed():
+    def keys(seed, number):
+        return [(item.stack, item.layer) for item in plan.schedule(CASES, [1], 3, seed) if item.round == number]
+
+    orders = {tuple(keys(seed, number)) for seed in range(5) for number in (1, 2, 3)}
+    assert len(orders) > 10
+    assert keys(7, 2) == keys(7, 2)
+
+
+def test_each_stack_and_layer_is_composed_once_and_its_cases_carry_it():
+    composed = Counter()
+
+    def compose(stack, layer):
+        composed[stack, layer] += 1
+        return (
+            Skip("no server of its chain serves files") if (stack, layer) == ("b", "x") else composition(stack, layer)
+        )
+
+    asked = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"), sizes=("s", "m"))
+    cases, skips = plan.cases(asked, compose, lambda size: "no cgroups" if size == "m" else "")
+    assert set(composed.values()) == {1}
+    assert [(item.record.stack, item.record.layer, item.record.workload) for item in cases] == [
+        *(("a", "none", "home"), ("a", "none", "login"), ("a", "x", "home"), ("a", "x", "login")),
+        *(("b", "none", "home"), ("b", "none", "login")),
+    ]
+    assert {item.composition.stack.name == item.record.stack for item in cases} == {True}
+    assert records.Skip("b", "x", None, "no server of its chain serves files") in skips
+    assert records.Skip("a", "x", None, "size m cannot be had here: no cgroups", "m") in skips
+    again = plan.recomposed([item.record for item in cases], compose)
+    assert [item.record for item in again] == [item.record for item in cases]
+
+
+def test_a_case_that_cannot_run_any_more_is_refused():
+    with pytest.raises(BenchError, match="a with layer none cannot run here now: program not installed: server"):
+        plan.recomposed([case("a").record], lambda *_: Skip("program not installed: server"))

@@ -1,0 +1,183 @@
+"""Stopping a run loses at most the trial under way, and --resume makes the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bench import paths
+from bench.cli import run
+from bench.errors import BenchError
+from bench.results.folder import Folder, read_run
+from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
+
+
+@pytest.mark.servers
+def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, instrument, tmp_path):
+    go("--stack", "one", "--stack", "two")
+    folder = tmp_path / "run"
+    lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
+    (folder / "trials.jsonl").write_text(lines[0] + lines[1][:40])
+    info = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**info, "finished_at": None}))
+    instrument.log.clear()
+
+    status, recorded = go("--resume", str(folder))
+    assert status == 0
+    assert len(recorded.trials) == len({trial.trial_id for trial in recorded.trials}) == 2
+    assert (folder / "trials.jsonl").read_text().startswith(lines[0])
+    assert recorded.info.finished_at
+    assert len([words for words in instrument.log if words.startswith("up")]) == 1
+    # What was verified before is not verified again.
+    assert not [words for words in instrument.log if words.startswith("verify")]
+
+
+@pytest.mark.servers
+def test_a_complete_run_is_not_gone_on_with(go, tmp_path):
+    go("--stack", "one")
+    with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
+        go("--resume", str(tmp_path / "run"))
+
+
+@pytest.mark.servers
+def test_a_run_that_goes_on_in_another_environment_says_so(go, instrument, tmp_path):
+    go("--stack", "one")
+    path = tmp_path / "run" / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
+    path = tmp_path / "run" / "environment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "Linux 1.0"}))
+    _, recorded = go("--resume", str(tmp_path / "run"))
+    assert recorded.info.notes[-1] == "resumed after a stop, with another kernel than it began with"
+
+
+def start(tmp_path, *words):
+    """A run on the fake instrument as a process, and the file that tells what its instrument does."""
+    log = tmp_path / "instrument.log"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.measure.fake_instrument", *words],
+        cwd=paths.PROJECT,
+        env={**os.environ, "FAKE_INSTRUMENT_LOG": str(log)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    return process, log
+
+
+def wait_for(condition, process):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline and process.poll() is None, "it never came true"
+        time.sleep(0.02)
+
+
+def lines_of(path):
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    "number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)], ids=["int", "term", "kill"]
+)
+def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path, number, status, instrument):
+    folder = tmp_path / "run"
+    words = ["--stack", "one", "--stack", "two", *QUICK, "--duration", "2", "--to", str(folder)]
+    process, log = start(tmp_path, *words)
+    try:
+        wait_for(lambda: len(lines_of(folder / "trials.jsonl")) == 1, process)
+        # The second deployment is up and its trial under way.
+        wait_for(lambda: len(list(folder.glob("raw/*/load.out"))) == 2, process)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert process.returncode == status
+    stopped = read_run(folder)
+    assert stopped.info.finished_at is None
+    assert [trial.status for trial in stopped.trials] == ["ok"]
+    if number != signal.SIGKILL:
+        name = signal.Signals(number).name
+        assert stderr == f"bench run: {name}; resume with: python -m bench run --resume {folder}\n"
+        done = lines_of(log)
+        assert len([line for line in done if line.startswith("up")]) == 2
+        assert len([line for line in done if line.startswith("down")]) == 2
+
+    # How the tiny site stands the load of the second trial is not the question here.
+    run.main(arguments(["--resume", str(folder)]), instrument)
+    whole = read_run(folder)
+    assert whole.info.finished_at is not None
+    assert whole.trials[0] == stopped.trials[0]
+    assert len(whole.trials) == 2
+    assert len({trial.trial_id for trial in whole.trials}) == 2
+
+
+# ------------------------------------------------------------------------------------- refusals
+
+
+def resume(folder, *words):
+    return run.main(arguments(["--resume", str(folder), *words]), FakeInstrument())
+
+
+@pytest.mark.servers
+def test_a_run_under_way_is_left_alone(unfinished):
+    folder = unfinished()
+    with Folder(folder).locked(), pytest.raises(BenchError, match="a run is under way in it") as error:
+        resume(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_resume_of_what_is_no_run(tmp_path):
+    with pytest.raises(BenchError, match=r"not a run, it has no run\.json"):
+        resume(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words", [["--stack", "one"], ["--rounds", "2"], ["--to", "x"], ["--warmup", "0"], ["--set", "a=b"]]
+)
+def test_resume_takes_its_plan_from_the_folder(tmp_path, words):
+    with pytest.raises(BenchError, match=f"--resume takes its plan from {tmp_path}; leave out {words[0]}"):
+        resume(tmp_path, *words)
+
+
+@pytest.mark.servers
+def test_resume_needs_the_url_that_is_not_kept(unfinished):
+    folder = unfinished("--database", "postgresql://me:secret@db/site")
+    assert "secret" not in "".join(path.read_text() for path in folder.glob("*.json*"))
+    with pytest.raises(BenchError, match="its database was named by URL, which is not stored; give --database"):
+        resume(folder)
+    with pytest.raises(BenchError, match="it measures another database, postgresql; give its URL"):
+        resume(folder, "--database", "sqlite")
+    with pytest.raises(BenchError, match="it measures another database, postgresql; give its URL"):
+        resume(folder, "--database", "postgresql")
+    assert resume(folder, "--database", "postgresql://me:secret@db/site") == 0
+
+
+@pytest.mark.servers
+def test_resume_on_another_database_is_refused(unfinished):
+    folder = unfinished()
+    with pytest.raises(BenchError, match="it measures another database, sqlite; leave out --database"):
+        resume(folder, "--database", "sqlite:////tmp/other.sqlite3")
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("rows", "refused"), [((1240, 7), False), ((5000, 7), True), ((1234, 8), True)])
+def test_a_run_does_not_go_on_with_other_rows(unfinished, monkeypatch, rows, refused):
+    folder = unfinished("--rounds", "2")
+    path = folder / "trials.jsonl"
+    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    monkeypatch.setattr(FakeInstrument, "rows", lambda *_: rows)
+    if refused:
+        with pytest.raises(BenchError, match="this is another database: "):
+            resume(folder)
+    else:
+        assert resume(folder) == 0
+    assert len(read_run(folder).trials) == (1 if refused else 2)
