@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hdrh.histogram import HdrHistogram
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 MAX_US = 3_600_000_000
 DIGITS = 3
@@ -31,7 +31,7 @@ def of(counts: Iterable[tuple[int, int]]) -> HdrHistogram:
 
 def encode(histogram: HdrHistogram) -> str:
     """The histogram as text for a record: compressed V2 in base64, which other HDR libraries read too."""
-    return histogram.encode().decode("ascii")
+    return str(histogram.encode().decode("ascii"))
 
 
 def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
@@ -50,21 +50,21 @@ def percentile_ms(histogram: HdrHistogram | None, percent: float) -> float | Non
     """The percentile in milliseconds, or None when fewer than MIN_SAMPLES_BEYOND requests lie beyond it."""
     if histogram is None or not enough(histogram.total_count, percent):
         return None
-    return histogram.get_value_at_percentile(percent) / 1000
+    return float(histogram.get_value_at_percentile(percent) / 1000)
 
 
 def mean_ms(histogram: HdrHistogram | None) -> float | None:
     """The mean in milliseconds; None without requests."""
     if histogram is None or not histogram.total_count:
         return None
-    return histogram.get_mean_value() / 1000
+    return float(histogram.get_mean_value() / 1000)
 
 
 def max_ms(histogram: HdrHistogram | None) -> float | None:
     """The longest request in milliseconds, to three digits; None without requests."""
     if histogram is None or not histogram.total_count:
         return None
-    return histogram.get_max_value() / 1000
+    return float(histogram.get_max_value() / 1000)
 
 
 def enough(count: int, percent: float) -> bool:

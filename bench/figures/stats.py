@@ -36,7 +36,7 @@ class Spread:
     high: float
     count: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.count < 1 or not self.low <= self.median <= self.high:
             raise ValueError(f"not a spread: {self.low} <= {self.median} <= {self.high} of {self.count}")
 

@@ -14,8 +14,9 @@ from bench.results.trials import Trial
 def arrange(run: Run) -> Report:
     """The report of a run."""
     plan, info = run.info.plan, run.info
-    stacks = _in_order(plan.stacks, (item.stack for item in (*info.cases, *info.skips, *run.trials)))
-    layers = _in_order(plan.layers, (item.layer for item in (*info.cases, *info.skips, *run.trials)))
+    items: list[Case | Skip | Trial] = [*info.cases, *info.skips, *run.trials]
+    stacks = _in_order(plan.stacks, (item.stack for item in items))
+    layers = _in_order(plan.layers, (item.layer for item in items))
     # The baseline comes first: the other layers are compared with it.
     layers = tuple(sorted(layers, key=lambda layer: layer != BASELINE))
     main = _main_settings(run)

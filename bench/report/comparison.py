@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.figures.stats import FASTER, INCONCLUSIVE, SLOWER, Ratio, Spread, spread, unpaired
 from bench.report.arrange import arrange
-from bench.report.numbers import number, one_line, plural, range_of, size, times
+from bench.report.numbers import median, one_line, plural, range_of, size, times
 from bench.report.redact import redacted
 from bench.results.folder import Run
 from bench.results.records import Environment
@@ -30,8 +30,8 @@ class CaseComparison:
     """One case at one level in both runs."""
 
     key: Key
-    before: Spread
-    after: Spread
+    before: Spread | None
+    after: Spread | None
     compared: Ratio | None  # None when a side measured nothing above zero
 
     @property
@@ -203,9 +203,9 @@ def render(comparison: RunComparison, before: Path, after: Path) -> list[str]:
     rows = [
         [
             _name(item.key, varying),
-            number(item.before.median),
+            median(item.before),
             range_of(item.before),
-            number(item.after.median),
+            median(item.after),
             range_of(item.after),
             times(item.ratio),
             item.verdict,

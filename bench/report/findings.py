@@ -127,7 +127,9 @@ def _against_baseline(report: Report, panel: Panel, best: CaseRow) -> str:
     if none is None or none.rate is None or best.times_none is None:
         return f"; {quoted(BASELINE)} was not measured on this stack, so there is no ratio"
     ratio = f"{number(best.times_none.median)} times {quoted(BASELINE)} on the same stack ({number(none.rate.median)})"
-    return f", {ratio}: a tie" if tied(report, best, none) else f", {ratio}"
+    if tied(report, best, none):
+        return f", {ratio}, which {plural(len(best.ok), 'round')} do not prove"
+    return f", {ratio}"
 
 
 def _runner_up(report: Report, best: CaseRow, ties: list[CaseRow], rest: list[CaseRow]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -137,7 +137,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters |= {
+    environment.filters |= _filters()
+    environment.globals |= _globals()
+    return environment
+
+
+def _filters() -> dict[str, Callable[..., object]]:
+    return {
         "code": code,
         "log_link": log_link,
         "number": numbers.number,
@@ -150,7 +156,10 @@ def _environment() -> Environment:
         "plural": plural,
         "cell": cell,
     }
-    environment.globals |= {
+
+
+def _globals() -> dict[str, object]:
+    return {
         "charts": charts,
         "conditions": conditions,
         "extra_costs": extra_costs,
@@ -169,7 +178,6 @@ def _environment() -> Environment:
         "MEASURED": MEASURED,
         "NOT_MEASURED": numbers.NOT_MEASURED,
     }
-    return environment
 
 
 def _finalize(value: object) -> object:

@@ -11,6 +11,7 @@ from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report,
 from bench.report.numbers import MIB, joined, number
 
 MAX_NAMES = 4  # of deployments in one sentence
+FEW_ROUNDS = 5  # fewer have wide confidence intervals
 
 Deployment = tuple[str, str]  # stack, layer
 
@@ -131,6 +132,11 @@ def _confidence(choice: Choice) -> str:
     if choice.one_round:
         return ""
     margin = choice.report.run.info.plan.margin
+    rounds = min(len(row.ok) for row in choice.rows)
+    if choice.ties and rounds < FEW_ROUNDS:
+        return (
+            f"{rounds} rounds prove no difference between them. More rounds may: run again with --rounds {FEW_ROUNDS}."
+        )
     if choice.ties:
         return f"No difference between them exceeds both chance and the margin of {margin * 100:g} %."
     leads = [

@@ -60,8 +60,8 @@ def explanation() -> str:
 
 def bounds() -> list[tuple[str, str, str, str]]:
     """Criterion, its meaning, and the largest values that still rate HIGH and MEDIUM."""
-    shares = ("errors", "spread", "growth")
-    return [
-        (name, CRITERIA[name], *(f"{100 * value:g} %" if name in shares else f"{value:g}" for value in BOUNDS[name]))
-        for name in BOUNDS
-    ]
+    return [(name, CRITERIA[name], _bound(name, high), _bound(name, medium)) for name, (high, medium) in BOUNDS.items()]
+
+
+def _bound(name: str, value: float) -> str:
+    return f"{100 * value:g} %" if name in ("errors", "spread", "growth") else f"{value:g}"

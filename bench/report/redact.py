@@ -57,5 +57,6 @@ def placed(text: str, known: Mapping[str, str]) -> str:
     """`text` with those paths replaced, longest first; a longer name with the same beginning stays."""
     text = _SOCKETS.sub("$RUN/run", text)
     for path in sorted((path for path in known if path.strip("/")), key=len, reverse=True):
-        text = re.sub(rf"(?<![\w.$~/-]){re.escape(path)}(?![\w.@+~-])", lambda _, path=path: known[path], text)
+        name = known[path].replace("\\", r"\\")
+        text = re.sub(rf"(?<![\w.$~/-]){re.escape(path)}(?![\w.@+~-])", name, text)
     return text

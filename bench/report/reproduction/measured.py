@@ -185,7 +185,7 @@ def _is_in(part: Mapping[str, Any], place: Place) -> bool:
 def name_of(place: Place) -> str:
     """A place in words: its given name, or its stack and whatever else it says."""
     if name := place.get("name"):
-        return name
+        return str(name)
     stack, layer = place.get("stack"), place.get("layer")
     if stack is None:
         words = [f"`{layer}`"] if layer else []
