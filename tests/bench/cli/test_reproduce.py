@@ -26,7 +26,7 @@ from bench.results.folder import TRIALS_FILE, read_run
 from bench.results.trials import Trial
 from tests.bench.measure.fake_instrument import FakeInstrument
 from tests.bench.report import report_folder
-from tests.bench.report.test_report import Page, cells_of
+from tests.bench.report.pages import Page, cells_of
 
 NAMES = list(reproduction.benchmarks())
 METRICS = {*measured.COMPUTED, "stability", *(field for field in Trial.__dataclass_fields__)}

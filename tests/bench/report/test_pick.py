@@ -1,0 +1,91 @@
+"""What to pick: the fastest, ties, and what was not ranked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.report import (
+    conditions,
+    findings,
+)
+from bench.report.write import write_report
+from tests.bench.report import report_folder
+from tests.bench.report.pages import EVEN, Page, made, picked, rates, read
+
+
+def test_the_first_screen_picks_and_says_what_it_costs(tmp_path):
+    folder = made(tmp_path, rates({("uwsgi", "none"): EVEN, ("nginx-uwsgi", "staticgenerator"): [v * 9 for v in EVEN]}))
+    said = picked(read(folder))
+    assert said[0] == "Pick `nginx-uwsgi` with `staticgenerator`: it is fastest on `home`."
+    row = read(folder).main_panels[0].row("nginx-uwsgi", "staticgenerator")
+    assert said[1] == (
+        "Its lead is 9.00 times the requests/s of `uwsgi` with `none` "
+        "(95 % confidence interval 9.00 to 9.00, 5 rounds)."
+    )
+    assert said[2].startswith("It uses ")
+    assert "MiB of peak memory and " in said[2]
+    assert f"{row.cpu_total.median:.3g}" in said[2]
+    assert said[3] == "It passed all 7 checks, but no check of cache safety was made."
+    page = Page(write_report(folder).read_text("utf-8"))
+    assert page.texts("h1") == [said[0].replace("`", "")]
+    assert page.texts("dl", "advice")[0].endswith(said[-1].replace("`", ""))
+
+
+def test_a_tie_names_every_deployment(tmp_path):
+    near = [99.0, 102.0, 98.0, 101.0, 100.0]
+    found = read(made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): near})))
+    assert picked(found)[0] == (
+        "Pick `uwsgi` with `none` or `gunicorn` with `none`: they tie on `home`, so choose by cost and safety."
+    )
+    (said,) = findings.ties(found)
+    assert said == (
+        "`home`: `gunicorn` with `none` (100 requests/s) has the highest median and ties with "
+        "`uwsgi` with `none` (100)."
+    )
+
+
+def test_one_round_is_no_proof(tmp_path):
+    found = read(made(tmp_path, rates({("uwsgi", "none"): [9.0], ("gunicorn", "none"): [1.0]}), rounds=1))
+    assert "but one round proves no difference" in picked(found)[0]
+
+
+def test_differences_within_the_margin_are_none(tmp_path):
+    """Every round is 2 % faster: certain, and yet not worth a verdict at a margin of 5 %."""
+    found = read(made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): [v * 1.02 for v in EVEN]})))
+    assert " or " in picked(found)[0]
+    found = read(
+        report_folder.make(
+            tmp_path / "more",
+            rounds=5,
+            workloads=("home",),
+            change=rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): [v * 1.08 for v in EVEN]}),
+        )
+    )
+    assert picked(found)[0] == "Pick `gunicorn` with `none`: it is fastest on `home`."
+
+
+def voided(trial):
+    if (trial.stack, trial.layer) == ("uwsgi", "none") and trial.status == "ok":
+        return replace(trial, status="voided", reason="drift: the last third is 40 % slower", requests_per_second=1e9)
+    return trial
+
+
+def test_voided_trials_are_listed_and_not_used(tmp_path):
+    folder = made(tmp_path, voided)
+    found = read(folder)
+    row = found.main_panels[0].row("uwsgi", "none")
+    assert (row.outcome, row.rate, row.ranked) == ("voided", None, False)
+    assert "uwsgi` with `none`" not in picked(found)[0]
+    last = picked(found)[-1]
+    assert last.startswith("Not ranked on every workload: ")
+    assert "`uwsgi` with `none` (voided)" in last
+    (failure,) = found.voided
+    assert (failure.rounds, failure.reason) == ((1, 2, 3, 4, 5), "drift: the last third is 40 % slower")
+    page = Page(write_report(folder).read_text("utf-8"))
+    assert failure.reason in page.texts("td")
+    assert any("Guards voided 5 trials" in note for note in page.texts("li"))
+    assert "voided: none" in page.texts("text", "note")
+    text = write_report(folder, "md").read_text("utf-8")
+    assert "## Voided" in text
+    assert "1,000,000,000" not in text
+    assert "1 voided" in conditions.measured(found)
