@@ -20,7 +20,7 @@ from bench.project import commands
 from bench.results.records import Case, Outcome
 from bench.serve import database, deployment
 from bench.serve.deployment import Running
-from bench.verify import Verifier
+from bench.verify import Selection, Verifier
 
 
 class Instrument:
@@ -30,7 +30,7 @@ class Instrument:
     """
 
     def __init__(self, thorough: bool = False) -> None:
-        self._verifier = Verifier(thorough=thorough)
+        self._verifier = Verifier(Selection(thorough=thorough))
         self._queries = QueryCounter()
 
     def compose(
