@@ -156,10 +156,10 @@ def _pairs(values: Mapping[str, object] | None) -> str | None:
 
 def _configs(before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
     """Configuration files that both runs rendered and that differ."""
-    unlike = [name for name in before if name in after and before[name] != after[name]]
-    if unlike:
-        more = f" and {len(unlike) - MAX_CONFIGS_SHOWN} more" if len(unlike) > MAX_CONFIGS_SHOWN else ""
-        yield one_line(f"rendered configurations differ: {', '.join(unlike[:MAX_CONFIGS_SHOWN])}{more}")
+    differing = [name for name in before if name in after and before[name] != after[name]]
+    if differing:
+        more = f" and {len(differing) - MAX_CONFIGS_SHOWN} more" if len(differing) > MAX_CONFIGS_SHOWN else ""
+        yield one_line(f"rendered configurations differ: {', '.join(differing[:MAX_CONFIGS_SHOWN])}{more}")
 
 
 def _line(what: str, before: object, after: object) -> str:
@@ -185,11 +185,11 @@ def _tool(environment: Environment) -> str:
 
 def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
     """One line for all versions that differ, of programs that both runs name."""
-    unlike = [
+    differing = [
         f"{name} {before[name]} / {after[name]}" for name in before if name in after and before[name] != after[name]
     ]
-    if unlike:
-        yield one_line(f"{what} differ (A / B): {', '.join(unlike)}")
+    if differing:
+        yield one_line(f"{what} differ (A / B): {', '.join(differing)}")
 
 
 # ------------------------------------------------------------------------------------------- printing

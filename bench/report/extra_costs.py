@@ -54,7 +54,7 @@ def cells(panel: Panel, row: CaseRow) -> list[str]:
 
 
 def text(value: float | None) -> str:
-    """A figure, its sign kept."""
+    """A figure with its sign."""
     if value is None:
         return NOT_MEASURED
     return f"-{number(-value)}" if value < 0 else number(value)

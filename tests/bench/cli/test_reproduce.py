@@ -13,23 +13,20 @@ import pytest
 from bench.catalog import catalog, compose
 from bench.cli import main, reproduce, run
 from bench.errors import BenchError
-from bench.figures.stats import Spread
 from bench.measure import guards
 from bench.report import numbers, pick
-from bench.report.arrange import arrange
-from bench.report.reproduction import claims, forms, measured, side_by_side
-from bench.report.reproduction.measured import FigureByRound, MeasuredFigures, name_of, quotient
+from bench.report.reproduction import claims, forms, side_by_side
+from bench.report.reproduction.measured import MeasuredFigures
 from bench.report.reproduction.texts import ReproductionTexts
 from bench.report.write import write_report
-from bench.results import reproduction, stability
+from bench.results import reproduction
 from bench.results.folder import TRIALS_FILE, read_run
-from bench.results.trials import Trial
 from tests.bench.measure.fake_instrument import FakeInstrument
 from tests.bench.report import report_folder
 from tests.bench.report.pages import Page, cells_of
+from tests.bench.report.reproduction.test_claims import rating
 
 NAMES = list(reproduction.benchmarks())
-METRICS = {*measured.COMPUTED, "stability", *(field for field in Trial.__dataclass_fields__)}
 
 
 @pytest.fixture(autouse=True)
@@ -97,136 +94,7 @@ def test_every_place_is_measured_by_some_part(benchmark):
         assert tuple(wanted[key] for key in ("stack", "layer", "workload", "size")) in measured
 
 
-@pytest.mark.parametrize("benchmark", NAMES)
-def test_claims_and_columns_are_of_figures_that_exist(benchmark):
-    data = reproduction.benchmarks()[benchmark]
-    for column in data["columns"]:
-        assert column["metric"] in METRICS
-    for claim in data["claims"]:
-        assert claim["claim"].endswith((".", ")."))
-        assert claim.get("metric", "requests_per_second") in claims.METRIC_WORDS
-        kinds = {"order", "rating", "fails", "untested"} & claim.keys() or {"right"} & claim.keys()
-        assert len(kinds) == 1, claim["claim"]
-        if "right" in claim:
-            assert {"at_least", "at_most"} & claim.keys(), claim["claim"]
-            published = claim.get("published")
-            verdict = published and claims.judge(Spread(published, published, published, 2), *bounds(claim))
-            assert verdict in (None, claims.HOLDS), f"not even published figures bear it out: {claim['claim']}"
-
-
-def bounds(claim: dict) -> tuple[float | None, float | None]:
-    return claim.get("at_least"), claim.get("at_most")
-
-
-@pytest.mark.parametrize("benchmark", NAMES)
-def test_without_a_figure_every_claim_is_not_measured(benchmark):
-    parts = reproduction.benchmarks()[benchmark]["parts"]
-    found = claims.verdicts(
-        reproduction.benchmarks()[benchmark], MeasuredFigures([], [(part, "it is gone") for part in parts])
-    )
-    untested = {claim["claim"] for claim in reproduction.benchmarks()[benchmark]["claims"] if "untested" in claim}
-    assert not [item.sentence for item in found if "it is gone" not in item.sentence and item.claim not in untested]
-    assert {item.verdict for item in found} == {claims.NOT_MEASURED}
-    assert all(item.sentence.startswith("Not measured: ") or "was not measured" in item.sentence for item in found)
-
-
 # -------------------------------------------------------------------------------------------- verdicts
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "at_least", "at_most", "verdict"),
-    [
-        (2.1, 3.0, 2, None, claims.HOLDS),
-        (1.9, 3.0, 2, None, claims.INCONCLUSIVE),
-        (1.0, 1.9, 2, None, claims.NOT),
-        (0.95, 1.05, 0.9, 1.1, claims.HOLDS),
-        (0.95, 1.15, 0.9, 1.1, claims.INCONCLUSIVE),
-        (1.2, 1.5, 0.9, 1.1, claims.NOT),
-        (0.2, 0.4, None, 0.5, claims.HOLDS),
-    ],
-)
-def test_the_whole_interval_decides(low, high, at_least, at_most, verdict):
-    assert claims.judge(Spread((low + high) / 2, low, high, 5), at_least, at_most) == verdict
-
-
-def rating(**found: str | None) -> stability.Rating:
-    known = {name: found.get(name, "HIGH") for name in stability.BOUNDS}
-    parts = tuple(stability.Criterion(name, None if word is None else 0.0, word) for name, word in known.items())
-    words = [word for word in known.values() if word]
-    return stability.Rating(max(words, key=stability.ORDER.index), parts)
-
-
-@pytest.mark.parametrize(
-    ("found", "wanted", "because", "verdict"),
-    [
-        ({}, "HIGH", (), claims.HOLDS),
-        ({"errors": "LOW"}, "HIGH", (), claims.NOT),
-        ({"spread": "LOW"}, "HIGH", (), claims.INCONCLUSIVE),  # the machine may have done that
-        ({"spread": "LOW"}, "LOW", (), claims.INCONCLUSIVE),
-        ({"spread": "LOW", "errors": "LOW"}, "HIGH", (), claims.NOT),
-        ({"spread": "MEDIUM", "errors": "LOW"}, "LOW", (), claims.HOLDS),
-        ({"spread": None}, "HIGH", (), claims.INCONCLUSIVE),  # one round
-        ({"spread": None, "errors": "MEDIUM"}, "MEDIUM", (), claims.INCONCLUSIVE),
-        ({"spread": None, "kills": "LOW"}, "LOW", ("kills",), claims.HOLDS),  # whatever the spread
-        ({"kills": "LOW"}, "LOW", ("kills", "absence"), claims.HOLDS),
-        ({"errors": "LOW"}, "LOW", ("kills", "absence"), claims.INCONCLUSIVE),  # LOW, but not because of that
-        ({}, "LOW", ("kills", "absence"), claims.NOT),
-    ],
-)
-def test_a_rating_by_the_spread_of_rounds_alone_proves_nothing(found, wanted, because, verdict):
-    made, doubt = claims.judge_rating(rating(**found), wanted, because)
-    assert made == verdict
-    assert bool(doubt) is (verdict == claims.INCONCLUSIVE)
-
-
-def test_reasons_of_a_rating_are_parts_of_its_formula():
-    named = [claim for data in reproduction.benchmarks().values() for claim in data["claims"] if "because" in claim]
-    assert named
-    for claim in named:
-        assert set(claim["because"]) <= set(stability.BOUNDS)
-
-
-def test_questions_left_open_are_no_published_conclusions():
-    found = [
-        claims.ClaimVerdict("a", claims.HOLDS, ""),
-        claims.ClaimVerdict("b", claims.NOT, ""),
-        claims.ClaimVerdict("c", claims.HOLDS, "", is_open=True),
-        claims.ClaimVerdict("d", claims.NOT_MEASURED, "", is_open=True),
-    ]
-    assert claims.summary(found) == (
-        "1 of 2 published conclusions holds here and 1 does not. "
-        "The publication left 2 questions open; of the answers tested here 1 holds and 1 was not measured."
-    )
-    assert claims.summary([*found[:2], found[3]]).endswith(
-        " The publication left one question open; the answer tested here was not measured."
-    )
-
-
-def test_one_round_proves_nothing():
-    assert claims.judge(Spread(9.0, 9.0, 9.0, 1), 1, None) == claims.INCONCLUSIVE
-
-
-def test_figures_of_one_run_are_paired_and_those_of_two_are_not():
-    first = FigureByRound({1: 100.0, 2: 200.0, 3: 400.0}, run=0)
-    half = {number: value / 2 for number, value in first.rounds.items()}
-    paired = quotient(first, FigureByRound(half, run=0))
-    assert (paired.median, paired.low, paired.high) == pytest.approx((2, 2, 2))
-    apart = quotient(first, FigureByRound(half, run=1))
-    assert apart.low < 1 < apart.high
-
-
-@pytest.mark.parametrize(
-    ("place", "name"),
-    [
-        ({"layer": "fragments"}, "`fragments`"),
-        ({"stack": "uwsgi", "layer": "none"}, "`uwsgi`"),
-        ({"stack": "uwsgi", "layer": "varnish", "size": "gold"}, "`uwsgi` with `varnish` of size `gold`"),
-        ({"size": "gold"}, "size `gold`"),
-        ({"stacks": ["a", "b"], "name": "the two"}, "the two"),
-    ],
-)
-def test_places_have_names(place, name):
-    assert name_of(place) == name
 
 
 # ---------------------------------------------------------------- a folder of invented figures, read back
@@ -432,24 +300,6 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     assert float(line["published_ratio"]) == 2.5
     gone = next(line for line in lines if line["row"] == "Gone")
     assert (gone["measured"], gone["ratio"], gone["why_not_measured"]) == ("", "", "two is not installed")
-
-
-def test_the_highest_of_all_levels_stands_where_one_failed_and_the_lowest_does_not(tmp_path):
-    cases = read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
-
-    def fail(trial):
-        case = next(item for item in cases if item.case_id == trial.case_id)
-        return report_folder.failed(case, 50, trial.round, "it fell over") if trial.level == 50 else trial
-
-    found = arrange(read_run(report_folder.make(tmp_path / "run", levels=(10, 50), change=fail)))
-    place = {"stack": "nginx-uwsgi", "workload": "home"}
-    row = found.panels[-1].row("nginx-uwsgi", "none")
-    asked = MeasuredFigures([found]).figure
-    assert row.setting.level == 10
-    assert asked({**place, "pick": "max"}, "requests_per_second").rounds == row.by_round("requests_per_second")
-    for other in ({"pick": "min"}, {}):
-        figure = asked({**place, **other}, "requests_per_second")
-        assert (figure.rounds, figure.why) == ({}, "failed: it fell over")
 
 
 def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):

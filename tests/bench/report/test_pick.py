@@ -89,3 +89,9 @@ def test_voided_trials_are_listed_and_not_used(tmp_path):
     assert "## Voided" in text
     assert "1,000,000,000" not in text
     assert "1 voided" in conditions.measured(found)
+
+
+def test_few_rounds_ask_for_more_rounds(tmp_path):
+    near = rates({("uwsgi", "none"): [100.0, 98.0], ("gunicorn", "none"): [99.0, 101.0]})
+    said = picked(read(made(tmp_path, near, rounds=2)))
+    assert said[1] == "2 rounds prove no difference between them. More rounds may: run again with --rounds 5."

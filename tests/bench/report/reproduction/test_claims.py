@@ -1,0 +1,122 @@
+"""Verdicts on published conclusions, and the claims as data."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.figures.stats import Spread
+from bench.report.reproduction import claims, measured
+from bench.report.reproduction.measured import MeasuredFigures
+from bench.results import reproduction, stability
+from bench.results.trials import Trial
+
+NAMES = list(reproduction.benchmarks())
+
+
+METRICS = {*measured.COMPUTED, "stability", *(field for field in Trial.__dataclass_fields__)}
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_claims_and_columns_are_of_figures_that_exist(benchmark):
+    data = reproduction.benchmarks()[benchmark]
+    for column in data["columns"]:
+        assert column["metric"] in METRICS
+    for claim in data["claims"]:
+        assert claim["claim"].endswith((".", ")."))
+        assert claim.get("metric", "requests_per_second") in claims.METRIC_WORDS
+        kinds = {"order", "rating", "fails", "untested"} & claim.keys() or {"right"} & claim.keys()
+        assert len(kinds) == 1, claim["claim"]
+        if "right" in claim:
+            assert {"at_least", "at_most"} & claim.keys(), claim["claim"]
+            published = claim.get("published")
+            verdict = published and claims.judge(Spread(published, published, published, 2), *bounds(claim))
+            assert verdict in (None, claims.HOLDS), f"not even published figures bear it out: {claim['claim']}"
+
+
+def bounds(claim: dict) -> tuple[float | None, float | None]:
+    return claim.get("at_least"), claim.get("at_most")
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_without_a_figure_every_claim_is_not_measured(benchmark):
+    parts = reproduction.benchmarks()[benchmark]["parts"]
+    found = claims.verdicts(
+        reproduction.benchmarks()[benchmark], MeasuredFigures([], [(part, "it is gone") for part in parts])
+    )
+    untested = {claim["claim"] for claim in reproduction.benchmarks()[benchmark]["claims"] if "untested" in claim}
+    assert not [item.sentence for item in found if "it is gone" not in item.sentence and item.claim not in untested]
+    assert {item.verdict for item in found} == {claims.NOT_MEASURED}
+    assert all(item.sentence.startswith("Not measured: ") or "was not measured" in item.sentence for item in found)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "at_least", "at_most", "verdict"),
+    [
+        (2.1, 3.0, 2, None, claims.HOLDS),
+        (1.9, 3.0, 2, None, claims.INCONCLUSIVE),
+        (1.0, 1.9, 2, None, claims.NOT),
+        (0.95, 1.05, 0.9, 1.1, claims.HOLDS),
+        (0.95, 1.15, 0.9, 1.1, claims.INCONCLUSIVE),
+        (1.2, 1.5, 0.9, 1.1, claims.NOT),
+        (0.2, 0.4, None, 0.5, claims.HOLDS),
+    ],
+)
+def test_the_whole_interval_decides(low, high, at_least, at_most, verdict):
+    assert claims.judge(Spread((low + high) / 2, low, high, 5), at_least, at_most) == verdict
+
+
+def rating(**found: str | None) -> stability.Rating:
+    known = {name: found.get(name, "HIGH") for name in stability.BOUNDS}
+    parts = tuple(stability.Criterion(name, None if word is None else 0.0, word) for name, word in known.items())
+    words = [word for word in known.values() if word]
+    return stability.Rating(max(words, key=stability.ORDER.index), parts)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "because", "verdict"),
+    [
+        ({}, "HIGH", (), claims.HOLDS),
+        ({"errors": "LOW"}, "HIGH", (), claims.NOT),
+        ({"spread": "LOW"}, "HIGH", (), claims.INCONCLUSIVE),  # the machine may have done that
+        ({"spread": "LOW"}, "LOW", (), claims.INCONCLUSIVE),
+        ({"spread": "LOW", "errors": "LOW"}, "HIGH", (), claims.NOT),
+        ({"spread": "MEDIUM", "errors": "LOW"}, "LOW", (), claims.HOLDS),
+        ({"spread": None}, "HIGH", (), claims.INCONCLUSIVE),  # one round
+        ({"spread": None, "errors": "MEDIUM"}, "MEDIUM", (), claims.INCONCLUSIVE),
+        ({"spread": None, "kills": "LOW"}, "LOW", ("kills",), claims.HOLDS),  # whatever the spread
+        ({"kills": "LOW"}, "LOW", ("kills", "absence"), claims.HOLDS),
+        ({"errors": "LOW"}, "LOW", ("kills", "absence"), claims.INCONCLUSIVE),  # LOW, but not because of that
+        ({}, "LOW", ("kills", "absence"), claims.NOT),
+    ],
+)
+def test_a_rating_by_spread_alone_proves_nothing(found, wanted, because, verdict):
+    made, doubt = claims.judge_rating(rating(**found), wanted, because)
+    assert made == verdict
+    assert bool(doubt) is (verdict == claims.INCONCLUSIVE)
+
+
+def test_reasons_of_a_rating_are_criteria():
+    named = [claim for data in reproduction.benchmarks().values() for claim in data["claims"] if "because" in claim]
+    assert named
+    for claim in named:
+        assert set(claim["because"]) <= set(stability.BOUNDS)
+
+
+def test_questions_left_open_are_no_published_conclusions():
+    found = [
+        claims.ClaimVerdict("a", claims.HOLDS, ""),
+        claims.ClaimVerdict("b", claims.NOT, ""),
+        claims.ClaimVerdict("c", claims.HOLDS, "", is_open=True),
+        claims.ClaimVerdict("d", claims.NOT_MEASURED, "", is_open=True),
+    ]
+    assert claims.summary(found) == (
+        "1 of 2 published conclusions holds here and 1 does not. "
+        "The publication left 2 questions open; of the answers tested here 1 holds and 1 was not measured."
+    )
+    assert claims.summary([*found[:2], found[3]]).endswith(
+        " The publication left one question open; the answer tested here was not measured."
+    )
+
+
+def test_one_round_proves_nothing():
+    assert claims.judge(Spread(9.0, 9.0, 9.0, 1), 1, None) == claims.INCONCLUSIVE
