@@ -11,7 +11,7 @@ import pytest
 
 from bench import programs
 from bench.errors import BenchError
-from bench.report.model import arrange
+from bench.report.arrange import arrange
 from bench.results import records
 from bench.results.folder import read_run
 
