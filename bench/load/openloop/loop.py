@@ -57,8 +57,6 @@ class Loop(ABC):
         """A request came to nothing."""
         setattr(self.outcome, kind, getattr(self.outcome, kind) + 1)
 
-    # ------------------------------------------------------------------------------------- requests
-
     def _open(self, page: int, since: float) -> None:
         """Send a request on a new connection, as soon as that is made."""
         try:
@@ -80,8 +78,6 @@ class Loop(ABC):
         self._by_fd.pop(connection.sock.fileno(), None)
         connection.ready = connection.busy = False
         connection.sock.close()
-
-    # --------------------------------------------------------------------------------------- events
 
     def _handle(self, wait_s: float) -> None:
         """Handle what has happened, or happens within `wait_s`; 0 does not wait."""
@@ -155,8 +151,6 @@ class Loop(ABC):
         if answer.closes or not job.keep_alive:
             self._close(connection)
         self._free(connection, now)
-
-    # -------------------------------------------------------------------------------- now and then
 
     def _give_up(self, now: float) -> None:
         """Requests without an answer in time have failed."""
