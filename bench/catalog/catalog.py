@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
+
+from msgspec import structs
 
 from bench import paths
 from bench.catalog import manifest, sizes, values, workload
@@ -56,7 +58,7 @@ class Catalog:
         changed = values.parse_changes(changes.split(","), f"stack {name}:")
         self.values[values.BENCH].changed(changed, f"stack {name}:")
         reason = "; ".join(filter(None, (found.reason, f"asked for with {changes}")))
-        return replace(found, name=name, values={**found.values, **changed}, reason=reason)
+        return structs.replace(found, name=name, values={**found.values, **changed}, reason=reason)
 
     def joined_layers(self, names: str) -> tuple[Layer, ...]:
         """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""

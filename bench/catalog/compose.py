@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from bench import paths, programs
 from bench.catalog import catalog, values
 from bench.catalog.manifest import NO_LAYER, Declaration, Layer, Server, Service, Stack
@@ -98,16 +100,18 @@ def compose(
     chosen = known.values[BENCH].changed(changes or {})
     if reason := unfit(stack, layers):
         return Skip(reason)
-    found, modules = {}, {}
+    found: dict[str, Path] = {}
+    modules: dict[str, dict[str, str]] = {}
     for server in chain(stack, layers):
         program = programs.find(server.programs, server.search)
         if program is None:
             return Skip(f"program not installed: {' or '.join(server.programs)}; {server.hint or INSTALL}")
-        found[server.name] = program
-        modules[server.name] = {name: programs.module(globs) for name, globs in modules_of(server, layers).items()}
-        for name, path in modules[server.name].items():
+        found[server.name], modules[server.name] = program, {}
+        for name, globs in modules_of(server, layers).items():
+            path = programs.module(globs)
             if path is None:
                 return Skip(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
+            modules[server.name][name] = path
     services = _with_services(stack, layers, {**chosen.names, **stack.values, **chosen.changes})
     if isinstance(services, Skip):
         return services
@@ -136,7 +140,7 @@ def compose_for_files(stack_name: str, layer_names: str, chosen: Values) -> Comp
         },
         modules={server.name: _modules_for_files(server, layers) for server in servers},
         services=tuple(known.services[name] for name in services),
-        env={name: value for source in (stack, *layers) for name, value in source.env.items()},
+        env={**stack.env, **{name: value for layer in layers for name, value in layer.env.items()}},
         values=chosen,
     )
 
@@ -161,7 +165,7 @@ def _in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
     kind = _scheme(env[CACHE_URL].strip()) or "locmemcache"
     instead = [item for item in layer.without.values() if _scheme(item.get("env", {}).get(CACHE_URL, "")) == kind]
     services = tuple(name for name in layer.services if name != CHOSEN_CACHE)
-    return replace(layer, services=services, **_otherwise(instead[0] if instead else {}))
+    return structs.replace(layer, services=services, **_otherwise(instead[0] if instead else {}))
 
 
 def _scheme(url: str) -> str:
@@ -233,7 +237,7 @@ def _with_services(stack: Stack, layers: tuple[Layer, ...], names: dict[str, Any
                 instead = layer.without[name]
                 env.update(instead.get("env", {}))
                 notes.append(f"{layer.name}: {instead['note']}")
-                here = replace(here, **_otherwise(instead))
+                here = structs.replace(here, **_otherwise(instead))
             else:
                 return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
         used.append(here)

@@ -8,12 +8,14 @@ with `base = "<stack>"` takes over the manifest and the files of another; its ow
 
 from __future__ import annotations
 
-import dataclasses
+import re
 import signal
 import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from bench import paths
 from bench.errors import BenchError
@@ -23,10 +25,10 @@ FRONT = "front"
 SCOPES = ("app", "server", FRONT)
 CACHED = ("nothing", "parts", "pages")
 LISTENS = ("tcp", "unix")
+Kind = TypeVar("Kind", bound=Struct)
 
 
-@dataclass(frozen=True)
-class Server:
+class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One supervised program of a stack.
 
     name       unique in its stack; also the dialect whose layer snippets and common snippets it reads
@@ -60,14 +62,14 @@ class Server:
     speaks: str
     start: tuple[str, ...]
     config: str = ""
-    modules: dict[str, list[str]] = field(default_factory=dict)
+    modules: dict[str, list[str]] = {}
     hint: str = ""
     packages: tuple[str, ...] = ()
     host: tuple[str, ...] = ()
-    host_modules: dict[str, str] = field(default_factory=dict)
+    host_modules: dict[str, str] = {}
     listen: str = "tcp"
     keepalive: bool = False
-    upstream_modules: dict[str, str] = field(default_factory=dict)
+    upstream_modules: dict[str, str] = {}
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
     distribution: str = ""
@@ -75,7 +77,7 @@ class Server:
     good_status: int = 0
     bad_output: str = ""
     instances: str = ""
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = {}
     graceful: str = "TERM"
     proxied: str = ""
     about: str = ""
@@ -89,8 +91,7 @@ class Server:
             raise ValueError(f"server {self.name}: graceful is {self.graceful!r}; use a signal's name, such as QUIT")
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(Struct, frozen=True, forbid_unknown_fields=True):
     """A check that a stack or layer does not support, and why; printed wherever results are.
 
     standalone  of a layer: only where it is not joined with another, which may well support it
@@ -105,8 +106,7 @@ class Declaration:
     stacks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Stack:
+class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     """A chain of servers, `servers[0]` the application server, `servers[-1]` the one clients speak to.
 
     folders  where its files are: its own folder, then that of its base, and of the base's base
@@ -120,10 +120,10 @@ class Stack:
     folders: tuple[Path, ...]
     title: str
     about: str
-    servers: tuple[Server, ...]
+    servers: tuple[Server, ...] = msgspec.field(name="server")
     base: str = ""
-    env: dict[str, str] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, str] = {}
+    values: dict[str, Any] = {}
     reason: str = ""
     declares: tuple[Declaration, ...] = ()
 
@@ -136,8 +136,7 @@ class Stack:
             raise ValueError("[values] that differ need a `reason`")
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     """A caching strategy laid over a stack.
 
     scope         app (settings only), server (a snippet for a server of the chain), front (a server before the chain)
@@ -159,12 +158,12 @@ class Layer:
     scope: str
     about: str
     services: tuple[str, ...] = ()
-    env: dict[str, str] = field(default_factory=dict)
-    without: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sidecars: dict[str, list[str]] = field(default_factory=dict)
-    servers: tuple[Server, ...] = ()
-    modules: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    packages: dict[str, list[str]] = field(default_factory=dict)
+    env: dict[str, str] = {}
+    without: dict[str, dict[str, Any]] = {}
+    sidecars: dict[str, list[str]] = {}
+    servers: tuple[Server, ...] = msgspec.field(name="server", default=())
+    modules: dict[str, dict[str, list[str]]] = {}
+    packages: dict[str, list[str]] = {}
     caches: str = "pages"
     invalidation: str = ""
     coalesces: str = ""
@@ -183,8 +182,7 @@ class Layer:
         return {path.name: path for path in sorted(self.folder.glob(f"{server}.*"))}
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(Struct, frozen=True, forbid_unknown_fields=True):
     """A backing service beside the chain.
 
     programs    by a short name each, so that templates can say `{{ programs.initdb }}`; all must be found
@@ -210,10 +208,23 @@ class Service:
     prepare: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
     probe: tuple[str, ...] = ()
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = {}
     persistent: bool = False
     packages: tuple[str, ...] = ()
     stop: str = "TERM"
+
+
+# What the tables within a manifest declare, by the key they stand under.
+PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration}
+# The types of TOML by their names in msgspec's messages.
+NAMES = {
+    "array": "a list",
+    "str": "a string",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "object": "a table",
+}
 
 
 def read_stack(path: Path) -> Stack:
@@ -223,12 +234,7 @@ def read_stack(path: Path) -> Stack:
     stack or leads back to this one.
     """
     table, folders = _over_base(path)
-    servers, declares = _servers(table, path), _declarations(table, path)
-    return build(
-        Stack,
-        {**table, "name": path.parent.name, "folders": folders, "servers": servers, "declares": declares},
-        path,
-    )
+    return decode(_with_common(table), Stack, path, name=path.parent.name, folders=folders)
 
 
 def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
@@ -259,18 +265,12 @@ def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, An
 
 def read_layer(path: Path) -> Layer:
     """The layer that `path` (a layer.toml) declares; raises BenchError naming the file when it is wrong."""
-    table = read_toml(path)
-    servers, declares = _servers(table, path), _declarations(table, path)
-    return build(
-        Layer,
-        {**table, "name": path.parent.name, "folder": path.parent, "servers": servers, "declares": declares},
-        path,
-    )
+    return decode(_with_common(read_toml(path)), Layer, path, name=path.parent.name, folder=path.parent)
 
 
 def read_service(path: Path) -> Service:
     """The service that `path` (a service.toml) declares; raises BenchError naming the file when it is wrong."""
-    return build(Service, {**read_toml(path), "name": path.parent.name, "folder": path.parent}, path)
+    return decode(read_toml(path), Service, path, name=path.parent.name, folder=path.parent)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -283,55 +283,36 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BenchError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def build(kind: type, table: dict[str, Any], path: Path) -> Any:
-    """An instance of the dataclass `kind` from `table`, with every key and type checked."""
-    known = {item.name: item for item in dataclasses.fields(kind)}
-    for key in table:
-        if key not in known:
-            raise BenchError(f"{path}: unknown key {key!r}; known keys: {', '.join(known)}")
-    for name, item in known.items():
-        optional = item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
-        if name not in table and not optional:
-            raise BenchError(f"{path}: {kind.__name__.lower()} needs {name!r}")
-    converted = {key: _convert(value, str(known[key].type), key, path) for key, value in table.items()}
+def decode(table: dict[str, Any], kind: type[Kind], path: Path, **more: Any) -> Kind:
+    """The `kind` that a table of the file `path` declares, with `more` keys; raises BenchError naming file and key."""
     try:
-        return kind(**converted)
-    except ValueError as error:
-        raise BenchError(f"{path}: {error}") from None
+        return msgspec.convert({**table, **more}, kind)
+    except msgspec.ValidationError as error:
+        raise BenchError(f"{path}: {_explained(str(error), kind)}") from None
 
 
-def _convert(value: Any, type_name: str, key: str, path: Path) -> Any:
-    if type_name.startswith("tuple[str") and isinstance(value, list):
-        value = tuple(value)
-    expected = {"str": str, "bool": bool, "Path": Path, "int": int}.get(type_name)
-    if type_name.startswith("tuple"):
-        expected = tuple
-    elif type_name.startswith("dict"):
-        expected = dict
-    if expected is not None and not isinstance(value, expected):
-        raise BenchError(f"{path}: {key} must be {_words(type_name)}, not {value!r}")
-    if type_name.startswith("tuple[str") and not all(isinstance(item, str) for item in value):
-        raise BenchError(f"{path}: {key} must be a list of strings, not {list(value)!r}")
-    return value
+def _explained(message: str, kind: type[Struct]) -> str:
+    """What msgspec says of a table, in the words of a person who edits the file."""
+    message, _, place = message.partition(" - at `")
+    keys = re.findall(r"\.(\w+)", place)
+    if keys and keys[0] in PARTS:
+        kind, keys = PARTS[keys[0]], keys[1:]
+    if missing := re.fullmatch(r"Object missing required field `(\w+)`", message):
+        return f"{kind.__name__.lower()} needs {missing[1]!r}"
+    if unknown := re.fullmatch(r"Object contains unknown field `(.+)`", message):
+        known = ", ".join(kind.__struct_encode_fields__)
+        return f"unknown key {unknown[1]!r}; known keys: {known}"
+    if other := re.fullmatch(r"Expected `(.+)`, got `(.+)`", message):
+        wanted, given = (" or ".join(NAMES.get(word, word) for word in words.split(" | ")) for words in other.groups())
+        return f"{'.'.join(keys)} must be {wanted}, not {given}"
+    return message
 
 
-def _words(type_name: str) -> str:
-    if type_name.startswith("tuple"):
-        return "a list of strings"
-    if type_name.startswith("dict"):
-        return "a table"
-    return {"str": "a string", "bool": "true or false"}.get(type_name, type_name)
-
-
-def _servers(table: dict[str, Any], path: Path) -> tuple[Server, ...]:
-    """The [[server]] entries, each over what its server.toml in deploy/common says."""
+def _with_common(table: dict[str, Any]) -> dict[str, Any]:
+    """The table with each [[server]] over what its server.toml in deploy/common says."""
     servers = []
-    for entry in table.pop("server", []):
+    for entry in table.get("server", []):
         common = paths.DEPLOY / "common" / str(entry.get("name", "")) / "server.toml"
         defaults = read_toml(common) if entry.get("name") and common.is_file() else {}
-        servers.append(build(Server, {**defaults, **entry}, path))
-    return tuple(servers)
-
-
-def _declarations(table: dict[str, Any], path: Path) -> tuple[Declaration, ...]:
-    return tuple(build(Declaration, entry, path) for entry in table.pop("declares", []))
+        servers.append({**defaults, **entry})
+    return {**table, "server": servers}

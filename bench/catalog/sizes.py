@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from msgspec import Struct
 
-from bench.catalog.manifest import build, read_toml
+from bench.catalog.manifest import decode, read_toml
 from bench.errors import BenchError
 from bench.host import cgroups, pin
 from bench.host.cgroups import Group, Limits, Unavailable
@@ -16,8 +16,7 @@ UNLIMITED = "unlimited"
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(Struct, frozen=True, forbid_unknown_fields=True):
     """A limit put on stack, layer and services together.
 
     guaranteed_mb  memory in MiB that the kernel leaves alone when the machine runs short
@@ -33,8 +32,8 @@ class Size:
     def __post_init__(self) -> None:
         if not 0 < self.guaranteed_mb <= self.burstable_mb:
             raise ValueError(f"size {self.name}: use 0 < guaranteed_mb <= burstable_mb")
-        if not isinstance(self.cpus, (int, float)) or not 0 < self.cpus < float("inf"):
-            raise ValueError(f"size {self.name}: cpus must be a number above 0, not {self.cpus!r}")
+        if not 0 < self.cpus < float("inf"):
+            raise ValueError(f"size {self.name}: cpus must be a number above 0, not {self.cpus:g}")
 
     @property
     def title(self) -> str:
@@ -53,7 +52,7 @@ def read(path: Path) -> dict[str, Size]:
     for name, entry in read_toml(path).items():
         if not isinstance(entry, dict) or name == UNLIMITED:
             raise BenchError(f"{path}: {name}: write each size as a table of its own, [bronze]; {UNLIMITED} is no size")
-        found[name] = build(Size, {"name": name, **entry}, path)
+        found[name] = decode(entry, Size, path, name=name)
     return found
 
 

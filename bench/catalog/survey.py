@@ -25,11 +25,12 @@ def survey() -> dict[str, Any]:
     `fits[stack][layer]` is null when the two can run here, else the reason why not; so is the `problem` of a size.
     """
     known = catalog.read()
-    servers = [server for item in (*known.stacks.values(), *known.layers.values()) for server in item.servers]
+    servers = [server for stack in known.stacks.values() for server in stack.servers]
+    servers += [server for layer in known.layers.values() for server in layer.servers]
     with ThreadPoolExecutor(THREADS) as threads:
         who = threads.submit(_who)
         _ask_versions(threads, [*servers, *known.services.values()])
-        fits = {stack: {layer: _problem(stack, layer) for layer in known.layers} for stack in known.stacks}
+        fits = {name: {layer: _problem(name, layer) for layer in known.layers} for name in known.stacks}
     return {
         "python": {"program": str(paths.PYTHON), "version": platform.python_version()},
         **who.result(),
@@ -48,7 +49,8 @@ def versions(compositions: Iterable[Composition], services: Iterable[str] = ()) 
     known = catalog.read().services
     used: dict[str, Server | Service] = {name: known[name] for name in services if name in known}
     for composition in compositions:
-        used |= {item.name: item for item in (*composition.servers, *composition.services)}
+        used |= {server.name: server for server in composition.servers}
+        used |= {service.name: service for service in composition.services}
     with ThreadPoolExecutor(THREADS) as threads:
         _ask_versions(threads, used.values())
     return {name: version for name, item in used.items() if (version := compose.installed_version(item))}

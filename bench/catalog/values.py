@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class Values:
     places: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
 
-    def changed(self, changes: dict[str, Any], where: str = "--set") -> Values:
+    def changed(self, changes: Mapping[str, Any], where: str = "--set") -> Values:
         """These values with some names changed; raises BenchError, naming `where`, for a name that does not exist."""
         for name, value in changes.items():
             if name not in self.names:

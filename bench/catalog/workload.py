@@ -34,7 +34,7 @@ class Workload:
     steps: tuple[str, ...]
     keep_alive: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.steps:
             raise BenchError(f"workload {self.name} has no steps")
         for number, step in enumerate(self.steps, 1):
@@ -86,7 +86,8 @@ def resolve(workload: Workload, page: Callable[[str], str], static: Mapping[str,
             found.append(f"/static/{static[rest]}")
             continue
         if kind == "page":
-            here = _list_page(*rest.split(":"), text)
+            name, _, wanted = rest.partition(":")
+            here = _list_page(name, wanted, text)
         elif kind in ("post", "author"):
             # An author may have no posts yet; then the visitor goes back to the list.
             links = _links(f"/{kind}s/", text(here)) or _links(f"/{kind}s/", text(f"/{kind}s/"))

@@ -181,7 +181,7 @@ def _mounts(root: Path) -> dict[str, Path]:
 
 def _own_groups(root: Path) -> dict[str, str]:
     """The group of this process by controller; by an empty name in version 2."""
-    found = {}
+    found: dict[str, str] = {}
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         found |= dict.fromkeys(controllers.split(","), path)

@@ -120,7 +120,8 @@ def listening() -> set[str]:
         found = psutil.net_connections("tcp")
     except (psutil.Error, OSError):
         return set()
-    return {str(item.laddr.port) for item in found if item.status == psutil.CONN_LISTEN and item.laddr.port >= 10_000}
+    ports = {item.laddr.port for item in found if item.laddr and item.status == psutil.CONN_LISTEN}
+    return {str(port) for port in ports if port >= 10_000}
 
 
 def distribution() -> str | None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import uuid
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -25,7 +26,12 @@ class Register:
         folder = paths.VAR / "run"
         folder.mkdir(parents=True, exist_ok=True)
         self._entry = folder / f"{uuid.uuid4().hex}.json"
-        self._record = {"owner": _stamp(os.getpid()), "scratch": str(scratch), "processes": []}
+        self._processes: list[tuple[int, float]] = []
+        self._record: dict[str, Any] = {
+            "owner": _stamp(os.getpid()),
+            "scratch": str(scratch),
+            "processes": self._processes,
+        }
         self._write()
 
     def __enter__(self) -> Register:
@@ -38,7 +44,7 @@ class Register:
     def add(self, pid: int) -> None:
         """Write down a process just started; it leads a session of its own."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            self._record["processes"].append(_stamp(pid))
+            self._processes.append(_stamp(pid))
             self._write()
 
     def add_group(self, group: Group) -> None:

@@ -80,4 +80,4 @@ def _is_free(port: int) -> bool:
 def _any_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])

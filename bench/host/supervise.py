@@ -55,7 +55,7 @@ class Address:
 class Process:
     """A program under supervision, in a process group of its own."""
 
-    def __init__(self, name: str, popen: subprocess.Popen, log: Path, stop_signal: str = "TERM"):
+    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path, stop_signal: str = "TERM"):
         self.name = name
         self.popen = popen
         self.log = log

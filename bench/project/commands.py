@@ -17,7 +17,7 @@ from bench.host.identity import Identity
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 # What `check` was told is right, so that a run of many trials asks once.
-_answered: set[tuple] = set()
+_answered: set[tuple[object, ...]] = set()
 # The instrument's own commands live in an app that the served site does not need to install.
 COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
 STATIC_SOURCE = paths.PROJECT / "static"
@@ -111,6 +111,7 @@ def static_names() -> dict[str, str]:
     """The hashed name of every static file by its plain one, as the last collection wrote them."""
     manifest = static_root() / "staticfiles.json"
     try:
-        return json.loads(manifest.read_text("utf-8"))["paths"]
+        names: dict[str, str] = json.loads(manifest.read_text("utf-8"))["paths"]
     except (OSError, ValueError, KeyError):
         raise BenchError(f"{manifest}: no collected static files; run ./manage.py collectstatic") from None
+    return names

@@ -153,7 +153,8 @@ def _host_context(
 
 def _packages(composition: Composition) -> list[str]:
     """The Debian packages of servers, of services and of what the layers need of the servers, each once."""
-    named = [package for item in (*composition.servers, *composition.services) for package in item.packages]
+    named = [package for server in composition.servers for package in server.packages]
+    named += [package for service in composition.services for package in service.packages]
     named += [
         package
         for layer in composition.layers

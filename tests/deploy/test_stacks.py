@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import http.client
 import json
 import os
@@ -387,11 +386,12 @@ def idle_connection(address: Address):
         yield opened
 
 
-def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path):
-    chosen = catalog.read().values["production"]
+def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path, monkeypatch, tmp_path_factory):
     # The server's own file comes first and can be written; the install note cannot.
-    broken = dataclasses.replace(chosen, names={**chosen.names, "server_names": ""})
-    composition = compose.compose_for_files("gunicorn", "none", broken)
+    host_files = tmp_path_factory.mktemp("host")
+    (host_files / "INSTALL.md").write_text("{{ nosuch }}")
+    monkeypatch.setattr(export, "HOST", host_files)
+    composition = compose.compose_for_files("gunicorn", "none", catalog.read().values["production"])
     for folder in (tmp_path / "new", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(BenchError):

@@ -235,7 +235,7 @@ def test_a_size_that_does_not_exist_is_named_with_the_nearest():
     [
         ("[tiny]\nguaranteed_mb = 9\nburstable_mb = 8\ncpus = 1", "size tiny: use 0 < guaranteed_mb <= burstable_mb"),
         ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 0", "size tiny: cpus must be a number above 0, not 0"),
-        ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 'one'", "cpus must be a number above 0, not 'one'"),
+        ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 'one'", "cpus must be a number, not a string"),
         ("[tiny]\nmemory = 9", "unknown key 'memory'; known keys: name, guaranteed_mb, burstable_mb, cpus"),
         ("tiny = 9", "tiny: write each size as a table of its own, [bronze]; unlimited is no size"),
         ("[tiny", "not valid TOML"),
