@@ -38,7 +38,7 @@ from benchapp.page_index.install import (
     remove,
 )
 from benchapp.page_index.locate import Place, locate, total
-from benchapp.page_index.rebuild import differences, fill, rebuild
+from benchapp.page_index.rebuild import differences, fill, fill_without_gaps, rebuild
 
 __all__ = [
     "Place",
@@ -46,6 +46,7 @@ __all__ = [
     "differences",
     "drop_triggers",
     "fill",
+    "fill_without_gaps",
     "install",
     "locate",
     "missing_triggers",

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from io import StringIO
@@ -128,6 +129,15 @@ def test_the_page_index_is_right(site_database):
     assert Post.objects.order_by("-comment_count").first().comment_count > 256
     assert page_index.differences(connection) == []
     assert pagination.total_comments() == Comment.objects.count()
+
+
+@pytest.mark.parametrize("last", [255, 256, 257, 65_535, 65_536, 70_000])
+def test_blocks_of_ids_without_gaps_are_known_without_counting(sqlite_site, last):
+    with connection.cursor() as cursor:
+        page_index.fill_without_gaps(cursor, {"benchapp_post": last})
+        for bits in (8, 16):
+            cursor.execute("SELECT block, rows FROM benchapp_pageblock WHERE bits = %s", [bits])
+            assert dict(cursor.fetchall()) == Counter(key >> bits for key in range(1, last + 1))
 
 
 def test_new_rows_follow_the_last_ones(site_database):
