@@ -1,7 +1,4 @@
-"""The whole suite through a real deployment leaves the database as it was.
-
-That every stack passes it is tested with the stacks, in tests/deploy.
-"""
+"""The suite against a real deployment. tests/deploy/test_stacks.py verifies every stack."""
 
 from __future__ import annotations
 
