@@ -51,7 +51,7 @@ def test_layers_in_different_places_go_together(one, other):
     fitting = [stack for stack in catalog.read().stacks.values() if not any(compose.misfit(stack, it) for it in layers)]
     assert fitting
     for stack in fitting:
-        composed = compose.compose(stack, layers)
+        composed = compose.compose(stack.name, f"{one}+{other}")
         assert isinstance(composed, Composition) or "not installed" in composed.reason
 
 
@@ -175,10 +175,10 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
         assert database.execute("SELECT count(*) FROM parts").fetchone()[0] >= 10
 
 
-def test_an_unknown_service_is_reported_in_one_line():
+def test_an_unknown_cache_is_reported_in_one_line():
     done = command("-m", "bench", "up", "uwsgi", "--layer", "fragments", "--set", "cache=radis")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "no service called 'radis'; did you mean redis?" in done.stderr
+    assert "--set cache=radis: use memcached or redis" in done.stderr
 
 
 @pytest.mark.servers
