@@ -121,12 +121,13 @@ def _resumed(args: argparse.Namespace) -> tuple[Path, Reproduction]:
 
 def _same_database(args: argparse.Namespace, record: Reproduction) -> str | None:
     """The database of a resumed reproduction. Raises BenchError when it began with another."""
+    given: str | None = args.database
     if _is_url(record.database):
-        if args.database is None:
+        if given is None:
             hint = "its database was named by URL, which is not stored; give --database"
             raise BenchError(f"--resume {args.resume}: {hint}")
-        return args.database
-    if args.database not in (None, record.database):
+        return given
+    if given not in (None, record.database):
         raise BenchError(f"--resume {args.resume}: it measures another database; leave out --database")
     return record.database
 

@@ -76,7 +76,7 @@ class Request:
 def begin(request: Request, instrument: Instrument) -> Session:
     """A new run, its folder made. Raises BenchError for what does not exist or cannot be done."""
     known, plan = catalog.read(), make_plan(request)
-    pinned = pin.cores(machine.affinity(), request.pin)
+    pinned = pin.cores(pin.affinity(), request.pin)
     chosen = _load(plan, request.tool, pinned)
     cases, skips = planning.cases(plan, _composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
     folder = Folder(request.to or new_folder())
@@ -101,7 +101,7 @@ def resume(directory: Path, asked: str | None, instrument: Instrument) -> Sessio
     if run.info.finished_at:
         raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
     asked = _same_database(directory, asked, plan)
-    if pinned and not set().union(*pinned.values()) <= set(machine.affinity()):
+    if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, run.environment.load_tool.name, pinned)
     cases = planning.recomposed(run.info.cases, _composer(plan, instrument))

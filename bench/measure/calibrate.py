@@ -7,7 +7,6 @@ which it would fill one core. A trial's ceiling is that of as many cores as the 
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import msgspec
@@ -15,8 +14,9 @@ import msgspec
 from bench import paths
 from bench.catalog import catalog
 from bench.measure.load_process import TrialError
-from bench.measure.trial import Load, Running, load_once
+from bench.measure.trial import Load, load_once
 from bench.results.records import Plan
+from bench.serve.deployment import Running
 
 STACKS = paths.DEPLOY / "calibration.toml"
 FILE = "small.txt"
@@ -30,7 +30,7 @@ Ceilings = dict[bool, float]
 
 def stacks(path: Path = STACKS) -> list[str]:
     """Stacks to calibrate on, the fastest static server first."""
-    return tomllib.loads(path.read_text("utf-8"))["stacks"]
+    return msgspec.toml.decode(path.read_bytes(), type=dict[str, list[str]])["stacks"]
 
 
 class Calibration:

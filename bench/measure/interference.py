@@ -1,4 +1,4 @@
-"""What else happens while the load is made: other processes at work, and pages fetched to see that they are right."""
+"""Interference: other processes at work during the load, and pages fetched meanwhile to check that they are right."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import psutil
 from bench.host import http
 
 # Pages with a token of their own differ in so many bytes from visit to visit, and never in length.
-MOST_UNLIKE_BYTES = 256
-# A page about so often, each time another one.
+MAX_UNLIKE_BYTES = 256
+# Seconds between two pages.
 INTERVAL_S = 1.0
-# How long to wait for a server to write what it has served.
+# How long a server may take to write its access log.
 LOG_WAIT_S = 3.0
 
 
 class Bodies(threading.Thread):
-    """Fetches a page of the workload now and then and compares it with what it was before the load.
+    """Fetches a page of the workload at intervals and compares it with the page before the load.
 
     checked  pages fetched
     wrong    the first thing that was wrong, or empty
@@ -39,12 +39,12 @@ class Bodies(threading.Thread):
         self.wrong = ""
 
     def run(self) -> None:
-        """Look until told to stop."""
+        """Check pages until `stop`."""
         while not self._end.wait(self._interval_s):
             self._look(self._order.choice(list(self._expected)))
 
     def stop(self) -> None:
-        """Wait for the page under way and look no more."""
+        """Wait for the page under way and end."""
         self._end.set()
         if self.is_alive():
             self.join()
@@ -63,7 +63,7 @@ def unlike(path: str, expected: bytes, found: bytes) -> str:
     """What is wrong with a body, or empty when it is the page it was before."""
     if len(found) != len(expected):
         return f"GET {path}: {len(found):,} bytes, not {len(expected):,}"
-    if found == expected or sum(a != b for a, b in zip(found, expected, strict=True)) <= MOST_UNLIKE_BYTES:
+    if found == expected or sum(a != b for a, b in zip(found, expected, strict=True)) <= MAX_UNLIKE_BYTES:
         return ""
     return f"GET {path}: another page of the same size"
 
@@ -77,14 +77,15 @@ class Bystanders:
         self._own = time.process_time()
 
     def share(self, ours_s: Iterable[float | None]) -> float | None:
-        """What others took of all cores since the start; `ours_s` are seconds of the trial's own processes.
+        """Share of all cores that others took since the start; `ours_s` are seconds of the trial's own processes.
 
-        None when the machine does not tell, or one of ours is not known.
+        None when the machine does not say, or one of ours is not known.
         """
-        known = list(ours_s)
+        ours_s = list(ours_s)
+        known = [seconds for seconds in ours_s if seconds is not None]
         elapsed = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
         busy = _busy_s()
-        if busy is None or self._busy is None or None in known or not elapsed:
+        if busy is None or self._busy is None or len(known) < len(ours_s) or not elapsed:
             return None
         ours = sum(known) + time.process_time() - self._own
         return round(min(1.0, max(0.0, (busy - self._busy - ours) / elapsed)), 4)
@@ -111,16 +112,16 @@ class AccessLog:
         if self._path is None:
             return "no access log; --set access_log=access.log makes one where the server can"
         deadline = time.monotonic() + LOG_WAIT_S
-        while (count := self._count()) < at_least and time.monotonic() < deadline:
+        while (count := self._count(self._path)) < at_least and time.monotonic() < deadline:
             time.sleep(0.05)
         return count
 
     def _size(self) -> int:
-        with contextlib.suppress(OSError, AttributeError):
-            return self._path.stat().st_size
+        with contextlib.suppress(OSError):
+            return self._path.stat().st_size if self._path else 0
         return 0
 
-    def _count(self) -> int:
-        with self._path.open("rb") as file:
+    def _count(self, path: Path) -> int:
+        with path.open("rb") as file:
             file.seek(self._from)
             return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))

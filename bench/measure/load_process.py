@@ -98,8 +98,8 @@ def signals_deferred() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
+        for received in came:
+            signal.raise_signal(received)
 
 
 def _write_files(command: Command, directory: Path, name: str) -> None:

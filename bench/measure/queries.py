@@ -1,52 +1,46 @@
-"""Database queries of a request, without a line of measurement in the site's way to an answer.
+"""Database queries of a request, counted outside the requests that are measured.
 
-The site's own command renders the workload's pages in a process of its own under the layer's environment and counts,
-cold and warm. Whether a warm request reaches the application at all is seen at the front: an answer that bears the
-render id of the one before, or none, came from a cache, and cost no query.
+The site's own command renders the workload's pages in its own process under the layer's environment and counts, with
+an empty cache (cold) and with a filled one (warm). The front shows whether a warm request reaches the application: an
+answer with the render id of the one before, or with none, came from a cache and cost no query.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
 from collections import Counter
 from collections.abc import Iterable
-from typing import Protocol
+from http.client import HTTPMessage
+
+import msgspec
 
 from bench.errors import BenchError
 from bench.host import http
 from bench.host.identity import worker
 from bench.project import commands
+from bench.serve.deployment import Running
 
 STATIC = "/static/"
 HTML = "text/html"
 
 
-class Running(Protocol):
-    """What is asked of a deployment (bench.deployment.Running)."""
-
-    url: str
-    env: dict[str, str]
-
-
 class QueryCounter:
-    """Counts for one deployment after another; what is known of a layer, or of a stack with it, is not asked again."""
+    """Counts for one deployment after another; a layer, or a stack with it, is asked once."""
 
     def __init__(self) -> None:
         self._rendered: dict[tuple[str, tuple[str, ...]], dict[str, dict[str, int]] | None] = {}
-        self._kept: dict[tuple[str, str, tuple[str, ...]], set[str] | None] = {}
+        self._cached: dict[tuple[str, str, tuple[str, ...]], set[str] | None] = {}
 
     def per_request(
         self, running: Running, stack: str, layer: str, addresses: tuple[str, ...], state: str = "warm"
     ) -> float | None:
-        """Queries of a request to these addresses, on average; None when it cannot be told."""
+        """Queries of a request to these addresses, on average; None when that cannot be found out."""
         pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(STATIC)))
         counts = self._counts(running, layer, pages)
-        kept = self._answered_by_a_cache(running, stack, layer, pages) if state == "warm" else set()
-        if counts is None or kept is None:
+        cached = self._answered_by_a_cache(running, stack, layer, pages) if state == "warm" else set()
+        if counts is None or cached is None:
             return None
         times = Counter(addresses)
-        total = sum(times[page] * counts[page][state] for page in pages if page not in kept)
+        total = sum(times[page] * counts[page][state] for page in pages if page not in cached)
         return round(total / len(addresses), 3)
 
     def _counts(self, running: Running, layer: str, pages: tuple[str, ...]) -> dict[str, dict[str, int]] | None:
@@ -57,22 +51,22 @@ class QueryCounter:
 
     def _answered_by_a_cache(self, running: Running, stack: str, layer: str, pages: tuple[str, ...]) -> set[str] | None:
         key = (stack, layer, pages)
-        if key not in self._kept:
-            self._kept[key] = answered_by_a_cache(running.url, pages)
-        return self._kept[key]
+        if key not in self._cached:
+            self._cached[key] = answered_by_a_cache(running.url, pages)
+        return self._cached[key]
 
 
 def count(env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:
     """Page -> its queries `cold` and `warm`, counted by the site's command in this environment; None when it fails."""
     try:
         printed = commands.manage(["countqueries", *pages], env["DATABASE_URL"], worker(), env=env)
-        return json.loads(printed)
-    except (BenchError, ValueError, KeyError):
+        return msgspec.json.decode(printed, type=dict[str, dict[str, int]])
+    except (BenchError, msgspec.DecodeError, KeyError):
         return None
 
 
 def answered_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
-    """The pages whose second answer was not rendered for it; None when one of them was not answered."""
+    """The pages whose second answer came from a cache; None when one of them was not answered."""
     found = set()
     for page in pages:
         try:
@@ -84,5 +78,5 @@ def answered_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
     return found
 
 
-def _render_id(headers: http.client.HTTPMessage) -> str | None:
+def _render_id(headers: HTTPMessage) -> str | None:
     return headers.get("X-Render-Id")

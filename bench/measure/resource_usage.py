@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 
 from bench.host.processes import Sampler, Usage, members
 from bench.results.trials import Condition, Costs
+from bench.serve.deployment import Running
 
 # How long a site may take to answer again after a load, and connections to be closed.
 COME_BACK_S = 5.0
@@ -23,19 +24,6 @@ SETTLE_S = 1.0
 POLL_S = 0.05
 # The state of a connection in /proc/net/tcp whose other end has closed and ours has not.
 CLOSE_WAIT = "08"
-
-
-class Running(Protocol):
-    """What is observed of a deployment (bench.serve.deployment.Running)."""
-
-    ready_s: float
-    pids: dict[str, int]
-    servers: tuple[str, ...]
-    memory_idle_bytes: dict[str, int | None]
-
-    def oom_kills(self) -> int | None: ...
-
-    def answers(self) -> bool: ...
 
 
 class Observer:

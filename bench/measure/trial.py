@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from bench import load as load_tools
 from bench.catalog import catalog
@@ -28,6 +27,7 @@ from bench.measure.resource_usage import Observer
 from bench.measure.worker_share import requests_per_worker
 from bench.results.folder import Folder
 from bench.results.trials import Errors, Evidence, Figures, Identity, Trial
+from bench.serve.deployment import Running
 
 # Time a load tool may take beyond its load: it may wait for the last answers, then it adds up.
 GRACE_S = 10
@@ -37,21 +37,6 @@ PAGES_CHECKED = 10
 MAX_CONNECTIONS = 10_000
 # Connections that an open loop is taken to have while all is well.
 USUAL_CONNECTIONS = 16
-
-
-class Running(Protocol):
-    """What a trial needs of a deployment (bench.serve.deployment.Running)."""
-
-    url: str
-    ready_s: float
-    pids: dict[str, int]
-    servers: tuple[str, ...]
-    logs: Path
-    memory_idle_bytes: dict[str, int | None]
-
-    def oom_kills(self) -> int | None: ...
-
-    def answers(self) -> bool: ...
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from bench.results.folder import convert, read_json, write_json
 from bench.results.records import ResultsError, means
@@ -46,7 +46,7 @@ class Reproduction:
 
 
 @cache
-def benchmarks() -> dict[str, dict]:
+def benchmarks() -> dict[str, dict[str, Any]]:
     """Everything in published.toml, by benchmark."""
     return tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
 

@@ -49,6 +49,7 @@ def test_a_database_that_ends_and_begins_processes_replaces_no_worker(monkeypatc
     usage = {"app": Usage((), None, 1.0, 2, replaced=1), "database": Usage((), None, 1.0, 9, replaced=7)}
     monkeypatch.setattr(resource_usage.Sampler, "stop", lambda self: usage)
     running = SimpleNamespace(
+        ready_s=0.1,
         pids={"app": os.getpid(), "database": os.getpid()},
         servers=("app",),
         memory_idle_bytes={},
