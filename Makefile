@@ -44,9 +44,10 @@ servers:  ## install every system server on Debian or Ubuntu (as root or with su
 modwsgi: venv  ## build mod_wsgi for this Python (needs apache2-dev and a compiler)
 	$(PIP_MODWSGI)
 
-lint: venv  ## check style
+lint: venv  ## check style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/mypy
 
 format: venv  ## mend style
 	$(BIN)/ruff check --fix

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -35,7 +36,7 @@ class Interrupts:
         self._first: int | None = None
         self._raised = False
         self._held = False
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
         for number in SIGNALS:
@@ -47,12 +48,12 @@ class Interrupts:
             signal.signal(number, handler)
 
     def hold(self) -> None:
-        """Keep a signal for later, until the end of the block of `released_at_end`."""
+        """Defer signals until the end of the block of `released_at_end`."""
         self._held = True
 
     @contextmanager
     def released_at_end(self) -> Iterator[None]:
-        """At the end of the block, raise Stopped for a signal that was kept."""
+        """At the end of the block, raise Stopped for a deferred signal."""
         try:
             yield
         finally:

@@ -7,6 +7,8 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
 from bench.errors import BenchError
 
@@ -28,7 +30,7 @@ COMMANDS = {
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line: what is wrong and where to read on."""
 
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
@@ -46,7 +48,10 @@ class CommandParser(Parser):
             self.set_defaults(main=command.main)
         return self
 
-    def parse_known_args(self, args=None, namespace=None):
+    def parse_known_args(  # type: ignore[override]  # argparse has overloads; their results are one
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's, of the completed parser."""
         return super(CommandParser, self.complete()).parse_known_args(args, namespace)
 
 
@@ -67,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 done, 1 something failed, 2 it could not be done, 130 interrupted."""
     args = parser().parse_args(argv)
     try:
-        return args.main(args)
+        return int(args.main(args))
     except BenchError as error:
         print(f"bench {args.command}: {error}", file=sys.stderr)
         return 2
