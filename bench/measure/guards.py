@@ -1,7 +1,7 @@
-"""Guards: what must hold of a trial for its figures to be trusted, each with the bound beyond which it voids the trial.
+"""Guards: conditions that a trial must meet for its figures to be trusted, each with a bound beyond which it is void.
 
-Pure: observations in, sentences out. A guard that could not look says "not measured" and why; it voids nothing then.
-`run --guard NAME=BOUND` moves a bound, `--guard NAME=off` silences a guard, and the run's plan keeps what was in force.
+Pure: observations in, sentences out. A guard without its observation says "not measured" and why, and voids nothing.
+`run --guard NAME=BOUND` moves a bound, `--guard NAME=off` turns a guard off; the run's plan records the bounds.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from bench.load import Figures
 
 OK = "ok"
 # With fewer requests on each connection, those under way at the end are too large a part for Little's law.
-FEWEST_EACH = 5
+MIN_REQUESTS_EACH = 5
 
-# Guard -> its default bound, in the order in which they are told.
+# Guard -> its default bound, in the order of the report.
 BOUNDS: dict[str, float] = {
     "little": 0.10,  # share by which connections may differ from rate x mean
     "percentiles": 0.002,  # share by which one may exceed the next, which histograms of three digits can
@@ -35,19 +35,19 @@ BOUNDS: dict[str, float] = {
 
 @dataclass(frozen=True)
 class Observed:
-    """What is known of a trial when its load is over. None is what could not be seen.
+    """Observations of a trial when its load is over. None: not observed.
 
     figures       of the load tool
     connections   of a closed loop, None in an open one
     rush          requests that each of them may have answered at once, files mostly, before a page first holds it
     rate          requests due a second of an open loop, None in a closed one
     mean_is_own   whether the tool measured its mean, rather than computing it from the rate
-    mean_step_ms  the steps in which it tells the mean
+    mean_step_ms  the steps in which it states the mean
     connecting    whether time went into connecting that the tool leaves out of the latency
     body_bytes    mean size of the bodies visited before the load
     bytes_whole   whether the tool counts all bytes received
     wrong_bodies  what was wrong with bodies seen during and after the load, empty when nothing was
-    served        requests of the load that the front server counted; a sentence when it cannot tell
+    served        requests of the load that the front server counted; a sentence when it cannot say
     ceiling       requests a second the tool could make with all its processor time
     tool_cpu      processor time of the tool as a share of what its threads could use
     others        share of the machine's processor time that went to others
@@ -63,7 +63,7 @@ class Observed:
     body_bytes: float | None = None
     bytes_whole: bool = True
     wrong_bodies: str = ""
-    served: int | str = "nobody counted"
+    served: int | str = "not counted"
     ceiling: float | None = None
     tool_cpu: float | None = None
     others: float | None = None
@@ -94,15 +94,15 @@ def look(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
     return {name: GUARDS[name](seen, bound) or OK for name, bound in bounds.items()}
 
 
-def voids(said: Mapping[str, str]) -> str | None:
-    """The reason why the trial is void, from what the guards said; None when it stands."""
-    found = [f"{name}: {text}" for name, text in said.items() if _voids(text)]
+def voids(findings: Mapping[str, str]) -> str | None:
+    """The reason why the trial is void, from what the guards found; None when it is valid."""
+    found = [f"{name}: {text}" for name, text in findings.items() if _voids(text)]
     return "; ".join(found) or None
 
 
-def disturbed(said: Mapping[str, str]) -> bool:
-    """Whether processes outside the trial voided it: a cause that is not of what was measured, and may pass."""
-    return _voids(said.get("others", OK))
+def disturbed(findings: Mapping[str, str]) -> bool:
+    """Whether interference of other processes voided the trial: it may be over when the trial is repeated."""
+    return _voids(findings.get("others", OK))
 
 
 def _voids(text: str) -> bool:
@@ -125,12 +125,12 @@ def _little(seen: Observed, bound: float) -> str | None:
         return _not("the load tool measures no mean of its own")
     if seen.connecting:
         return _not("the load tool's latency leaves out connecting")
-    if figures.requests_total < FEWEST_EACH * seen.connections:
-        return _not(f"fewer than {FEWEST_EACH} requests a connection")
+    if figures.requests_total < MIN_REQUESTS_EACH * seen.connections:
+        return _not(f"fewer than {MIN_REQUESTS_EACH} requests a connection")
     rounding = seen.mean_step_ms / 2 / figures.latency_mean_ms
     if rounding > BOUNDS["little"]:
         return _not(
-            f"the load tool tells a mean of {figures.latency_mean_ms:g} ms in steps of {seen.mean_step_ms:g} ms"
+            f"the load tool states a mean of {figures.latency_mean_ms:g} ms in steps of {seen.mean_step_ms:g} ms"
         )
     busy = figures.requests_per_second * figures.latency_mean_ms / 1000
     # The request under way at the end is not counted; on average half its latency is missing, on every connection.
@@ -145,7 +145,7 @@ def _percentiles(seen: Observed, bound: float) -> str | None:
     names = ("latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_p999_ms", "latency_max_ms")
     known = [(name, value) for name in names if (value := getattr(seen.figures, name)) is not None]
     if len(known) < 2:
-        return _not("the load tool tells none")
+        return _not("the load tool states none")
     for (lower, low), (upper, high) in itertools.pairwise(known):
         if low > high * (1 + bound):
             return f"{lower} is {low:g} and {upper} is {high:g}"
@@ -198,7 +198,7 @@ def _drift(seen: Observed, bound: float) -> str | None:
     """As many answers in the last third as in the first, but for three standard deviations of chance."""
     thirds = seen.figures.thirds
     if thirds is None:
-        return _not("the load tool tells no course of the load")
+        return _not("the load tool states no course of the load")
     first, last = thirds[0], thirds[2]
     # Answers come in batches of up to one a connection; at first, before pages hold them, of as many as rush by.
     slack = bound * first + 3 * math.sqrt(first + last) + seen.rush * (seen.connections or 0)
@@ -220,7 +220,7 @@ def _late(seen: Observed, bound: float) -> str | None:
     figures = seen.figures
     delay, latency = figures.send_delay_p99_ms, figures.latency_p99_ms or figures.latency_max_ms
     if delay is None:
-        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not tell")
+        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not say")
     if delay <= max(bound, (latency or 0) / 10):
         return None
     return f"1 in 100 requests left {delay:.1f} ms late or more"
@@ -229,7 +229,7 @@ def _late(seen: Observed, bound: float) -> str | None:
 def _dropped(seen: Observed, bound: float) -> str | None:
     dropped = seen.figures.requests_dropped
     if dropped is None:
-        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not tell")
+        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not say")
     due = round((seen.rate or 0) * seen.figures.duration_s) or 1
     if dropped <= bound * due:
         return None

@@ -76,7 +76,7 @@ class Environment:
     rows_total: Annotated[int | None, means("Rows in the site's three tables together.")] = None
     affinity: Annotated[
         dict[str, tuple[int, ...]] | None,
-        means("load, stack, services -> processor cores it was kept on; null: any core."),
+        means("load, stack, services -> processor cores it was pinned to; null: any core."),
     ] = None
 
 
