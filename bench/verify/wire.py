@@ -140,7 +140,8 @@ def build(
 ) -> bytes:
     """The bytes of one request.
 
-    host  the Host header: empty for the target's own, None for no such header
+    headers  a character from "\\udc80" to "\\udcff" stands for one byte that is no UTF-8
+    host     the Host header: empty for the target's own, None for no such header
     """
     raw = path if isinstance(path, bytes) else path.encode("utf-8")
     lines = [method.encode() + b" " + raw + b" HTTP/" + version.encode()]
@@ -153,7 +154,7 @@ def build(
             given.append((name, value))
     if body is not None and not names & {"content-length", "transfer-encoding"}:
         given.append(("Content-Length", str(len(body))))
-    lines += [f"{name}: {value}".encode() for name, value in given]
+    lines += [f"{name}: {value}".encode("utf-8", "surrogateescape") for name, value in given]
     return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from benchapp.models import Comment, Post
 from tests.app.conftest import PASSWORD, Rows, account, make_rows
@@ -150,3 +152,17 @@ def test_redirect_shows_the_new_comment(vendor: str, new_site: Callable):
             assert response["Location"] == f"/posts/{rows.post.pk}/page/{page}/#comment-{new.pk}"
             assert f'id="comment-{new.pk}"' in client.get(response["Location"]).content.decode()
         assert Post.objects.get(pk=rows.post.pk).comment_count == 27
+
+
+@pytest.mark.parametrize("key", [r'"abcdefgh\000"', "a" * 4000, "ABCDEFGH" * 4, "abcdefgh" * 4 + "'"])
+def test_a_session_key_of_another_shape_is_no_session(client: Client, rows: Rows, key: str):
+    with CaptureQueriesContext(connection) as queries:
+        page = client.get("/", headers={"cookie": f"sessionid={key}"})
+    assert page.status_code == 200
+    assert b"Log in</a>" in page.content
+    assert not [query for query in queries if "django_session" in query["sql"]]
+
+
+def test_a_session_key_of_the_site_is_one(reader: Client, rows: Rows):
+    assert re.fullmatch("[a-z0-9]{32}", reader.cookies["sessionid"].value)
+    assert b"margaret</span>" in reader.get("/").content

@@ -373,6 +373,10 @@ GET_VIEWS: dict[str, View] = {
 # Mistake -> the requests it concerns, and the wrong answer.
 WRONG_ANSWERS: dict[str, tuple[Callable[[SiteHandler, str], bool], View]] = {
     "error-page": (lambda site, path: path == "/posts/", lambda site: site.html(500, site.stub.not_found())),
+    "odd-session-breaks": (
+        lambda site, path: "\\000" in site.headers.get("Cookie", ""),
+        lambda site: site.html(500, site.stub.not_found()),
+    ),
     "open-redirect": (
         lambda site, path: site.target.startswith("//"),
         lambda site: site.redirect(site.target, 301),

@@ -43,6 +43,7 @@ MISTAKES = {
     "no-host": ["any-host"],
     "forged-headers": ["believes-proto", "believes-host", "believes-script-name"],
     "forged-names": ["believes-underscores"],
+    "odd-cookies": ["odd-session-breaks"],
     "interpreter": ["other-python", "as-root", "no-probe"],
     "client": ["no-address", "believes-address", "believes-proto", "no-probe", "probe-garbled"],
     "keep-alive": ["forgets-after-first"],
