@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,23 @@ def test_a_python_that_a_capability_opens_is_used_and_told(root_with_a_closed_py
     # A killed instrument ends it, by the signal that it ends best by.
     at = found.prefix.index("--pdeathsig")
     assert (found.prefix[at + 1], found.ending_by("INT").prefix[at + 1]) == ("TERM", "INT")
+
+
+def test_an_unknown_user_is_named(monkeypatch):
+    if os.geteuid() != 0:
+        pytest.skip("only root chooses a user")
+    monkeypatch.setenv("BENCH_USER", "nobody-of-that-name")
+    identity.worker.cache_clear()
+    try:
+        with pytest.raises(BenchError, match="BENCH_USER=nobody-of-that-name: no such user on this machine"):
+            identity.worker()
+    finally:
+        monkeypatch.undo()
+        identity.worker.cache_clear()
+
+
+def test_started_as_root_a_worker_is_an_ordinary_user_of_the_same_python(tmp_path):
+    found = identity.worker(tmp_path)
+    text = "import os, sys; print(os.geteuid() == 0, sys.version.split()[0], sys.base_prefix)"
+    done = subprocess.run([*found.prefix, sys.executable, "-c", text], capture_output=True, text=True, cwd="/")
+    assert done.stdout.split() == ["False", sys.version.split()[0], sys.base_prefix], done.stderr
