@@ -153,7 +153,7 @@ def _modules_for_files(server: Server, layers: Iterable[Layer]) -> dict[str, str
 def in_own_cache(layers: Iterable[Layer], env: Mapping[str, str]) -> tuple[Layer, ...]:
     """The layers as they are with the site's environment `env`: a CACHE_URL there is a cache without a service.
 
-    One like the cache that a layer uses in place of a missing service is told and coalesces as little as that one.
+    Where it is like the cache that replaces a missing service, invalidation and coalescing are those of that cache.
     """
     return tuple(_in_own_cache(layer, env) for layer in layers)
 
@@ -173,7 +173,7 @@ def _scheme(url: str) -> str:
 
 
 def _otherwise(instead: Mapping[str, Any]) -> dict[str, str]:
-    """What a layer says of itself that is other with what it uses instead of a service."""
+    """The facts of a layer that differ with what replaces its service."""
     return {word: instead[word] for word in ("invalidation", "coalesces") if word in instead}
 
 
@@ -186,12 +186,12 @@ def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
 
 
 def unfit(stack: Stack, layers: tuple[Layer, ...]) -> str:
-    """Why the layers can never be laid over the stack, or an empty string when they can."""
+    """Why the layers never fit the stack, or an empty string when they do."""
     return next(filter(None, (misfit(stack, layer) for layer in layers)), "") or collision(stack, layers)
 
 
 def misfit(stack: Stack, layer: Layer) -> str:
-    """Why the layer can never be laid over the stack, or an empty string when it can.
+    """Why the layer never fits the stack, or an empty string when it does.
 
     A layer of scope `server` fits when a server of the chain has a snippet in the layer's folder.
     """
@@ -201,7 +201,7 @@ def misfit(stack: Stack, layer: Layer) -> str:
 
 
 def collision(stack: Stack, layers: Iterable[Layer]) -> str:
-    """Why these layers cannot be laid over each other on this stack, or an empty string when they can.
+    """Why these layers cannot be joined on this stack, or an empty string when they can.
 
     A point of a server (`<server>.pages.conf`) holds one layer's snippet: two would each decide alone what is answered.
     """

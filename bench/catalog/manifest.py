@@ -1,7 +1,7 @@
 """Stacks, layers and services as their manifests declare them: typed, checked when read.
 
 A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.toml` or
-`deploy/services/<name>/service.toml`. A server that several stacks use keeps what is the same everywhere (its
+`deploy/services/<name>/service.toml`. A server that several stacks use has what is the same everywhere (its
 programs, how it is started and checked) in `deploy/common/<server>/server.toml`; the stack's own entry wins. A stack
 with `base = "<stack>"` takes over the manifest and the files of another; its own keys and files win.
 """
@@ -36,7 +36,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     search     more directories to look in (globs), after the virtual environment and PATH
     version    argv that prints the version
     distribution  instead of `version`: the Python distribution that brings it
-    config     its main configuration file, in the stack's folder, a template; empty when its command line says all
+    config     its main configuration file, in the stack's folder, a template; empty when its command line is enough
     modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
     hint       how to install what is missing, where `make servers` is not the whole answer
     packages   the Debian packages it comes in, the one whose service has its name first; for production's install note
@@ -50,7 +50,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     check      argv of its own configuration test, or empty
     good_status  the check's exit status for a good file; 0 but for one server
     bad_output a regular expression that, found in the check's output, means a bad file whatever the exit status
-    instances  name of the value that says how many of it to start, each with its own address; empty for one
+    instances  name of the value that is how many of it to start, each with its own address; empty for one
     env        environment of this server alone
     graceful   the signal on which it finishes the requests under way and ends; production's units send it
     proxied    the Unix socket (a template) where what ends TLS before it speaks the PROXY protocol; empty: none
@@ -292,7 +292,7 @@ def decode(table: dict[str, Any], kind: type[Kind], path: Path, **more: Any) -> 
 
 
 def _explained(message: str, kind: type[Struct]) -> str:
-    """What msgspec says of a table, in the words of a person who edits the file."""
+    """A message of msgspec for the person who edits the file."""
     message, _, place = message.partition(" - at `")
     keys = re.findall(r"\.(\w+)", place)
     if keys and keys[0] in PARTS:
@@ -309,7 +309,7 @@ def _explained(message: str, kind: type[Struct]) -> str:
 
 
 def _with_common(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with each [[server]] over what its server.toml in deploy/common says."""
+    """The table with each [[server]] over its server.toml in deploy/common."""
     servers = []
     for entry in table.get("server", []):
         common = paths.DEPLOY / "common" / str(entry.get("name", "")) / "server.toml"

@@ -65,8 +65,8 @@ FORMS = {
     ),
     "access_log": (r"[^\s;{}\"'#\\]+", "off, or a file name without spaces and quotes"),
 }
-LARGEST_PORT = 65535
-LARGEST = 2**31 - 1
+MAX_PORT = 65535
+MAX_NUMBER = 2**31 - 1
 
 
 def _problem(name: str, value: Any, usual: Any) -> str:
@@ -81,7 +81,7 @@ def _problem(name: str, value: Any, usual: Any) -> str:
         smallest = 0 if name in MAY_BE_ZERO or name in CHOICES else 1
         if not isinstance(value, int) or value < smallest:
             return f"use a whole number, {smallest} or more"
-        largest = LARGEST_PORT if name.endswith("_port") else LARGEST
+        largest = MAX_PORT if name.endswith("_port") else MAX_NUMBER
         if value > largest:
             return f"use a whole number, {largest} at most"
     return ""

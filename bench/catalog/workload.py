@@ -50,7 +50,7 @@ def workloads() -> dict[str, Workload]:
     found = (
         Workload(DEFAULT, "recorded browsing session, each page with its three static files", _recorded("browsing")),
         Workload("home", "the home page", ("/",)),
-        Workload("login", "the login page, which no cache may keep", ("/login/",)),
+        Workload("login", "the login page, which no cache may store", ("/login/",)),
         Workload("static-small", "a static file of 99 bytes", ("/static/small.txt",)),
         Workload("static-large", "a static file of 1.5 MB", ("/static/large.txt",)),
     )
@@ -89,7 +89,7 @@ def resolve(workload: Workload, page: Callable[[str], str], static: Mapping[str,
             name, _, wanted = rest.partition(":")
             here = _list_page(name, wanted, text)
         elif kind in ("post", "author"):
-            # An author may have no posts yet; then the visitor goes back to the list.
+            # An author may have no posts yet; then the visitor returns to the list.
             links = _links(f"/{kind}s/", text(here)) or _links(f"/{kind}s/", text(f"/{kind}s/"))
             if not links:
                 raise BenchError(f"workload {workload.name}, step {number}: {here} links to no {kind}")

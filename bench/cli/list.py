@@ -61,7 +61,7 @@ def _version(server: dict[str, Any]) -> str:
 
 
 def _chosen(listing: dict[str, Any]) -> list[str]:
-    """The programs and modules that would be used, one line each, so that nobody has to guess which was found."""
+    """The programs and modules that would be used, one line each."""
     found: dict[str, str] = {}
     for chain in [*listing["stacks"].values(), *listing["layers"].values()]:
         for server in chain["servers"]:

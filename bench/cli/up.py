@@ -1,4 +1,4 @@
-"""Serve the site by a stack until told to stop. Prints one line, `ready http://127.0.0.1:PORT/`, when it serves;
+"""Serve the site by a stack until a signal comes. Prints one line, `ready http://127.0.0.1:PORT/`, when it serves;
 Ctrl-C or SIGTERM stops all of it."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Serve until a signal comes; returns 0 when stopped by it."""
-    # Both are said: a shell starts what it puts in the background with SIGINT ignored.
+    # Both are set: a shell starts background commands with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     try:

@@ -14,7 +14,7 @@ CLOSE = {"Connection": "close"}
 
 
 class VisitError(BenchError):
-    """A request that was not answered with status 200; one line that says which and how it was answered."""
+    """A request whose answer is not status 200; one line that names it and its answer."""
 
 
 def get(base_url: str, path: str) -> bytes:
@@ -28,7 +28,7 @@ def headers(base_url: str, path: str) -> http.client.HTTPMessage:
 
 
 def stays_open(base_url: str, path: str) -> bool:
-    """Whether the server keeps a connection open after its answer when it may. Raises VisitError like `get`."""
+    """Whether the server leaves the connection open after its answer (keep-alive). Raises VisitError like `get`."""
     return not _get(base_url, path, {})[1].will_close
 
 

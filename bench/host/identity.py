@@ -28,7 +28,7 @@ READ_ALL = "+dac_read_search"
 
 @dataclass(frozen=True)
 class Identity:
-    """A user and the words to put before a command to run it as that user.
+    """A user, and the `prefix` of a command that runs as that user.
 
     notice  one line for people when something about the machine had to be worked around, or empty
     """

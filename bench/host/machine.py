@@ -38,7 +38,7 @@ def environment(
 ) -> Environment:
     """This machine as it is now.
 
-    `programs` are the versions of servers and services by name, `affinity` the cores that parts are kept on.
+    `programs` are the versions of servers and services by name, `affinity` the cores that parts are pinned to.
     """
     commit, dirty = git_state(paths.PROJECT)
     return Environment(
@@ -66,7 +66,7 @@ def cores() -> int:
 
 
 def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
-    """The processor's name as the kernel tells it, or None when it does not."""
+    """The processor's name as the kernel reports it, or None."""
     try:
         text = path.read_text("utf-8", "replace")
     except OSError:
@@ -76,7 +76,7 @@ def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
 
 
 def governor(path: Path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) -> str | None:
-    """What decides the processor's frequency, or None where that is not told, as on most virtual machines."""
+    """The governor of the processor's frequency, or None where it is unknown, as on most virtual machines."""
     try:
         return path.read_text("utf-8").strip() or None
     except OSError:
@@ -100,7 +100,7 @@ def _limit(value: int) -> str:
 def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
     """File of a folder -> SHA-256 of its text, with what differs from run to run taken out.
 
-    That is the paths of `own_paths` (path -> what stands for it) and the numbers of ports that somebody listens on.
+    That is the paths of `own_paths` (path -> what stands for it) and the numbers of ports in use.
     """
     ports = listening()
     found = {}
@@ -115,7 +115,7 @@ def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
 
 
 def listening() -> set[str]:
-    """TCP ports above the well-known ones that somebody on this machine listens on; empty where that is not told."""
+    """TCP ports above the well-known ones with a listener on this machine; empty where they are unknown."""
     try:
         found = psutil.net_connections("tcp")
     except (psutil.Error, OSError):

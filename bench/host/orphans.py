@@ -38,17 +38,17 @@ class Register:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget the deployment: all of it is stopped."""
+        """Remove the entry: all of the deployment is stopped."""
         self._entry.unlink(missing_ok=True)
 
     def add(self, pid: int) -> None:
-        """Write down a process just started; it leads a session of its own."""
+        """Register a process just started; it leads a session of its own."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self._processes.append(_stamp(pid))
             self._write()
 
     def add_group(self, group: Group) -> None:
-        """Write down a control group that is about to be made."""
+        """Register a control group that is about to be made."""
         self._record["group"] = {"folders": [str(folder) for folder in group.folders], "version": group.version}
         self._write()
 
@@ -84,17 +84,17 @@ def clean() -> int:
 
 
 def owner() -> str:
-    """This process in a word that no other ever has: machine, its start, process number, and the process's start."""
+    """A unique identifier of this process: host name, boot, process number and the process's start."""
     pid, since = _stamp(os.getpid())
     return f"{socket.gethostname()} {_boot()} {pid} {since:.2f}"
 
 
 def is_gone(owner: str) -> bool:
-    """Whether the process that gave itself this word has ended; False for one of another machine, and if in doubt."""
-    words = owner.split(" ")
-    if len(words) != 4 or words[0] != socket.gethostname():
+    """Whether the process with this identifier has ended; False for one of another machine, and if in doubt."""
+    parts = owner.split(" ")
+    if len(parts) != 4 or parts[0] != socket.gethostname():
         return False
-    _, boot, pid, since = words
+    _, boot, pid, since = parts
     try:
         return boot != _boot() or not _runs(int(pid), float(since))
     except ValueError:
@@ -102,7 +102,7 @@ def is_gone(owner: str) -> bool:
 
 
 def _boot() -> str:
-    """What tells this start of the machine from its others."""
+    """An identifier of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 
 
@@ -120,8 +120,8 @@ def _runs(pid: int, since: float) -> bool:
 def _kill_session(leader: int, since: float) -> None:
     """Kill every process of the session that `leader` began.
 
-    The kernel gives a process number to nobody while a session bears it, so members without their leader are ours; a
-    leader that began at another time is a stranger's.
+    The kernel does not reuse a process number that is a session's, so members without their leader are ours; a leader
+    with another start time is not.
     """
     if psutil.pid_exists(leader) and not _runs(leader, since):
         return

@@ -46,7 +46,7 @@ def cores(available: Iterable[int], wanted: bool | None = None) -> dict[str, tup
 
 @contextlib.contextmanager
 def on(pinned: Cores | None, part: str) -> Iterator[None]:
-    """Keep what this thread starts meanwhile on the cores of a part."""
+    """Pin what this thread starts meanwhile to the cores of a part."""
     if pinned is None:
         yield
         return

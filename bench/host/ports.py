@@ -12,43 +12,43 @@ from pathlib import Path
 # server binds it, since any client of the machine may be given it.
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # Below are the ports of well-known programs, which the machine may start at any time.
-LOWEST, HIGHEST = 10_240, 65_535
+MIN_PORT, MAX_PORT = 10_240, 65_535
 TRIES = 200
-# A port is promised until this many others were given: by then its server has bound it.
-PROMISES = 256
-_promised: collections.deque[socket.socket] = collections.deque()
+# A port stays reserved until this many others were given: by then its server has bound it.
+MAX_RESERVED = 256
+_reserved: collections.deque[socket.socket] = collections.deque()
 
 
 @atexit.register
 def _close() -> None:
-    for promise in _promised:
-        promise.close()
+    for reservation in _reserved:
+        reservation.close()
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on and nobody else is being given.
+    """A TCP port of the loopback interface without a listener, reserved for the caller.
 
     It lies outside the range of outgoing connections where that leaves room. Other instruments of this machine, which
     look for ports the same way, do not get it as long as this process lives, or until it has asked for many others.
     """
     taken_by_clients = ephemeral()
-    candidates = [port for port in range(LOWEST, HIGHEST + 1) if port not in taken_by_clients]
+    candidates = [port for port in range(MIN_PORT, MAX_PORT + 1) if port not in taken_by_clients]
     for port in random.sample(candidates, min(TRIES, len(candidates))):
-        promise = _promise(port)
-        if promise is None:
+        reservation = _reserve(port)
+        if reservation is None:
             continue
         if not _is_free(port):
-            promise.close()
+            reservation.close()
             continue
-        _promised.append(promise)
-        if len(_promised) > PROMISES:
-            _promised.popleft().close()
+        _reserved.append(reservation)
+        if len(_reserved) > MAX_RESERVED:
+            _reserved.popleft().close()
         return port
     return _any_port()
 
 
 def ephemeral() -> range:
-    """The ports that the kernel gives to outgoing connections; empty where it does not say."""
+    """The ports that the kernel gives to outgoing connections; empty where they are unknown."""
     try:
         low, high = map(int, EPHEMERAL.read_text().split())
     except (OSError, ValueError):
@@ -56,16 +56,18 @@ def ephemeral() -> range:
     return range(low, high + 1)
 
 
-def _promise(port: int) -> socket.socket | None:
-    """Something that only one process of the machine can hold for a port, and that ends with it: a name for a socket
-    that is no file (unix(7), "abstract"). None when another holds it."""
-    promise = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+def _reserve(port: int) -> socket.socket | None:
+    """A name that one process of the machine can have at a time and that ends with it: an abstract socket (unix(7)).
+
+    None when another process has it.
+    """
+    reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        promise.bind(f"\0benchapp-port-{port}")
+        reservation.bind(f"\0benchapp-port-{port}")
     except OSError:
-        promise.close()
+        reservation.close()
         return None
-    return promise
+    return reservation
 
 
 def _is_free(port: int) -> bool:

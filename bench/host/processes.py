@@ -21,7 +21,7 @@ import psutil
 
 INTERVAL_S = 1.0
 # The most that sampling may take of one core: where a look is dearer, the next one is further off.
-MOST_SHARE = 0.01
+MAX_SHARE = 0.01
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # Fewer samples than these make no slope.
@@ -85,7 +85,7 @@ class Sampler:
         due = self._began + self._interval_s
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             cost = self._sample()
-            due = max(due + max(self._interval_s, cost / MOST_SHARE), time.monotonic())
+            due = max(due + max(self._interval_s, cost / MAX_SHARE), time.monotonic())
 
     def _sample(self) -> float:
         """Look at every tree; returns the processor seconds that this took."""

@@ -23,7 +23,7 @@ HEALTH_TIMEOUT_S = 5
 # How long a program has to end before the stop signal is sent again.
 RESEND_S = 1.2
 # The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
-LONGEST_SOCKET_FOLDER = 80
+MAX_SOCKET_FOLDER = 80
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Address:
 
     @property
     def endpoint(self) -> str:
-        """`/run/x.sock` or `127.0.0.1:8000`, the form of servers that tell a path by its slash."""
+        """`/run/x.sock` or `127.0.0.1:8000`, the form of servers that recognise a path by its slash."""
         return self.path or self.text
 
     def accepts(self) -> bool:
@@ -142,7 +142,7 @@ def _still_waiting(process: Process, deadline: float, what: str, timeout_s: floa
 
 
 def stop(processes: list[Process], timeout_s: float = 5) -> None:
-    """Stop every process, the last started first, and whatever is left of their process groups.
+    """Stop every process, the last started first, and the rest of their process groups.
 
     A master that is killed leaves its workers behind, so what remains of a group after `timeout_s` is killed.
     """
@@ -163,7 +163,7 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
 
 
 def _wait_stopped(process: Process, deadline: float) -> None:
-    """Wait until it has ended, saying it again now and then: a server that is still starting may not have heard."""
+    """Wait until it has ended; resend the signal now and then: a server that is still starting may ignore it."""
     while process.popen.poll() is None and (left := deadline - time.monotonic()) > 0:
         try:
             process.popen.wait(min(RESEND_S, left))

@@ -1,4 +1,4 @@
-"""Running the site's own commands as a person would, `manage.py ...`; the instrument knows the site only so far."""
+"""Run the project's own commands, `manage.py ...`, as a person would."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bench.host.identity import Identity
 # What a program needs of the caller's environment. All else stays out: servers read variables of their own
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
-# What `check` was told is right, so that a run of many trials asks once.
-_answered: set[tuple[object, ...]] = set()
+# What `check` found right, so that a run of many trials asks once.
+_checked: set[tuple[object, ...]] = set()
 # The instrument's own commands live in an app that the served site does not need to install.
 COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
 STATIC_SOURCE = paths.PROJECT / "static"
@@ -25,10 +25,10 @@ STATIC_SOURCE = paths.PROJECT / "static"
 
 def clean_environment(home: Path) -> dict[str, str]:
     """The environment that every program starts from, with `home` as its home directory."""
-    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    # Temporary files go the way of the deployment, also where a server leaves them behind.
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    # Temporary files that a server leaves behind are removed with the deployment.
     places = {"HOME": str(home), "TMPDIR": str(home)}
-    return {"LANG": "C.UTF-8", **kept, **places, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"LANG": "C.UTF-8", **inherited, **places, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def site_environment(database_url: str, home: Path) -> dict[str, str]:
@@ -73,12 +73,12 @@ def manage(
 
 
 def check(database_url: str, env: dict[str, str], identity: Identity, *, settings_only: bool = False) -> None:
-    """Let the site say whether it can be served with these settings on that database; it is asked once for the same.
+    """Have the site check these settings and that database, once for the same ones.
 
-    Raises BenchError with its words when it cannot.
+    Raises BenchError with its message when it refuses them.
     """
     question = (database_url, tuple(sorted(env.items())), settings_only)
-    if question in _answered:
+    if question in _checked:
         return
     words = ["sitecheck", *(["--settings-only"] if settings_only else [])]
     done = subprocess.run(
@@ -92,7 +92,7 @@ def check(database_url: str, env: dict[str, str], identity: Identity, *, setting
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"manage.py sitecheck exited with status {done.returncode}"]
         raise BenchError(lines[-1].removeprefix("CommandError: ").removeprefix("manage.py: "))
-    _answered.add(question)
+    _checked.add(question)
 
 
 def collect_static(identity: Identity) -> None:

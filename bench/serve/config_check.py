@@ -20,7 +20,7 @@ from bench.serve import render
 from bench.serve.layout import Layout
 
 TIMEOUT_S = 30
-# A server says why it refuses a file in one line or in several; these are the last ones it prints.
+# How many of the last lines of a server's output are shown; they hold the reason.
 MAX_LINES = 12
 
 
@@ -59,7 +59,7 @@ def check(stack: Stack, layer: Layer) -> list[Finding]:
 
 
 def _problem(composed: Composition, server: manifest.Server, folder: Path) -> str:
-    """What the server's own test says against its rendered files, or an empty string."""
+    """Why the server's own test refuses its rendered files, or an empty string."""
     who = identity.worker(folder)
     layout = Layout(folder, folder / "run")
     layout.make(who)
@@ -74,7 +74,7 @@ def _problem(composed: Composition, server: manifest.Server, folder: Path) -> st
 
 
 def _with_templates(problem: str, server: manifest.Server, composed: Composition, conf: str) -> str:
-    """What a server said, with the path of a template where it named the file rendered from it."""
+    """A server's output with the path of the template in place of the file rendered from it."""
     sources = {f"{conf}/{name}": path for name, path in render.server_files(server, composed).items() if path}
     for name in sorted(sources, key=len, reverse=True):
         problem = problem.replace(name, str(sources[name].relative_to(paths.DEPLOY.parent)))

@@ -23,7 +23,7 @@ class Database:
     """What `--database` asks for.
 
     label    what results call it: sqlite, postgresql or the URL's scheme
-    url      the site's DATABASE_URL, or empty until `service` is up and says it
+    url      the site's DATABASE_URL, or empty until `service` is up and gives it
     service  the service to start, or empty
     own      whether it is the instrument's to create and fill
     """
@@ -35,12 +35,12 @@ class Database:
 
 
 def default_sqlite() -> Path:
-    """The SQLite file that the site uses when nothing else is said."""
+    """The SQLite file that the site uses by default."""
     return paths.VAR / "data" / "benchapp.sqlite3"
 
 
 def parse(asked: str | None) -> Database:
-    """The database of `--database asked`: a URL, `sqlite`, or the name of a service that keeps data.
+    """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
 
     Without one it is the DATABASE_URL of the environment, or the default SQLite file.
     """
@@ -55,10 +55,10 @@ def parse(asked: str | None) -> Database:
             ) from None
     if asked == SQLITE:
         return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True)
-    kept = [name for name, service in catalog.read().services.items() if service.persistent]
-    if asked not in kept:
+    persistent = [name for name, service in catalog.read().services.items() if service.persistent]
+    if asked not in persistent:
         raise BenchError(
-            f"--database {asked}: use {', '.join([SQLITE, *kept])} or a URL such as postgresql://HOST/NAME"
+            f"--database {asked}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
         )
     return Database(asked, service=asked, own=True)
 
@@ -66,8 +66,8 @@ def parse(asked: str | None) -> Database:
 def check(database: Database, env: dict[str, str], identity: Identity) -> None:
     """Before anything is started, have the site try the user's database and the user's settings in `env`.
 
-    There is nothing to try when both are the instrument's own. Raises BenchError in the site's words, which hold no
-    password.
+    There is nothing to try when both are the instrument's own. Raises BenchError with the site's message, which
+    holds no password.
     """
     if not database.own:
         if (path := sqlite_path(database.url)) is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from bench import paths
 from bench.errors import BenchError, DeploymentError
 from bench.host.identity import Identity, worker
-from bench.host.supervise import LONGEST_SOCKET_FOLDER
+from bench.host.supervise import MAX_SOCKET_FOLDER
 from bench.project import commands
 
 LOOPBACK = "127.0.0.1"
@@ -139,7 +139,7 @@ def _with_saved_logs(error: DeploymentError, logs: Path, target: Path) -> Deploy
 
 def _socket_folder(run_dir: Path) -> Path:
     folder = run_dir / "run"
-    if len(str(folder)) <= LONGEST_SOCKET_FOLDER:
+    if len(str(folder)) <= MAX_SOCKET_FOLDER:
         return folder
     return Path(tempfile.mkdtemp(prefix="benchapp-run-", dir="/tmp"))
 

@@ -76,7 +76,7 @@ class Services:
         self.env |= {key: render.text(text, context, f"{service.name} env") for key, text in service.env.items()}
 
     def restart_caches(self) -> None:
-        """Stop the services that keep their data in memory and start them again, empty, on the same addresses."""
+        """Restart the services whose data is in memory, empty, on the same addresses."""
         for started in list(self._started.values()):
             if not started.service.persistent:
                 supervise.stop([started.process])

@@ -15,16 +15,16 @@ def test_a_free_port_is_no_clients_and_nobody_elses():
     assert len(set(given)) == 20
     assert not set(given) & set(ports.ephemeral())
     # Another instrument is not given a port that this one was, though no server has bound it yet.
-    ask = f"from bench.host import ports; print([ports._promise(port) for port in {given}])"
+    ask = f"from bench.host import ports; print([ports._reserve(port) for port in {given}])"
     other = subprocess.run([sys.executable, "-c", ask], cwd=paths.PROJECT, capture_output=True, text=True)
     assert other.stdout.strip() == str([None] * 20)
 
 
-def test_a_port_given_long_ago_is_no_longer_promised(monkeypatch):
-    monkeypatch.setattr(ports, "_promised", collections.deque())
-    monkeypatch.setattr(ports, "PROMISES", 2)
+def test_a_port_given_long_ago_is_no_longer_reserved(monkeypatch):
+    monkeypatch.setattr(ports, "_reserved", collections.deque())
+    monkeypatch.setattr(ports, "MAX_RESERVED", 2)
     first, second, third = (ports.free_port() for _ in range(3))
-    retaken = [ports._promise(port) for port in (first, second, third)]
-    assert [promise is not None for promise in retaken] == [True, False, False]
-    for promise in [retaken[0], *ports._promised]:
-        promise.close()
+    retaken = [ports._reserve(port) for port in (first, second, third)]
+    assert [reservation is not None for reservation in retaken] == [True, False, False]
+    for reservation in [retaken[0], *ports._reserved]:
+        reservation.close()
