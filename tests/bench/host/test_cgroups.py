@@ -305,5 +305,5 @@ def test_without_permission_run_skips_the_size_and_measures_the_rest():
     cases, skips = plan.cases(
         SimpleNamespace(**asked, database="sqlite"), lambda stack, layer: composition, reasons.__getitem__
     )
-    assert [case.size for case in cases] == ["unlimited"]
+    assert [case.record.size for case in cases] == ["unlimited"]
     assert skips == (Skip("one", "none", None, "size bronze cannot be had here: run it as root", "bronze"),)
