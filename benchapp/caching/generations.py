@@ -34,14 +34,15 @@ def generation(backend: BaseCache, path: str) -> str:
     """
     names = _names(path)
     words = backend.get_many(names)
-    if names[0] not in words:
-        # An emptied cache gets a new word for the whole site: renderings from before are not found in it.
-        # `add` lets the first of several workers win.
-        backend.add(names[0], secrets.token_hex(8), _word_ttl_s())
+    if missing := [name for name in names if name not in words]:
+        # A full cache may have evicted the word of a write, and still hold a page from before it: an absent word is a
+        # new one. `add` lets the first of several workers win.
+        for name in missing:
+            backend.add(name, secrets.token_hex(8), _word_ttl_s())
         words = backend.get_many(names)
-    if names[0] not in words:
+    if len(words) < len(names):
         return secrets.token_hex(16)
-    return _digest(".".join(words.get(name, "") for name in names))
+    return _digest(".".join(words[name] for name in names))
 
 
 def renew(alias: str, stale: StalePages) -> None:

@@ -54,3 +54,25 @@ def test_an_emptied_cache_begins_a_new_generation():
     cache.clear()
     assert generations.generation(cache, "/posts/5/") != before
     cache.clear()
+
+
+@pytest.mark.parametrize("path", ["/", "/posts/", "/posts/5/", "/posts/5/page/2/"])
+def test_an_evicted_word_does_not_bring_back_the_pages_from_before_a_write(path: str):
+    cache = caches["default"]
+    cache.clear()
+    seen = {generations.generation(cache, path)}
+    for name in generations._names(path):
+        # A full cache evicts the word that a write has just set, and still holds older pages.
+        cache.set(name, "the word of a write")
+        seen.add(generations.generation(cache, path))
+        cache.delete(name)
+        current = generations.generation(cache, path)
+        assert current not in seen
+        assert generations.generation(cache, path) == current
+        seen.add(current)
+    cache.clear()
+
+
+def test_a_cache_that_takes_no_word_has_another_generation_each_time():
+    cache = caches["template_fragments"]  # a dummy
+    assert generations.generation(cache, "/") != generations.generation(cache, "/")
