@@ -113,8 +113,8 @@ def test_a_server_that_starts_threads_without_limit_is_killed_and_stays_dead(sit
             visitors.wait()
             observer.stop()
         observer.look_back()
-        left = observer.costs.aftermath
-        assert (left["oom_kills"], left["came_back"]) == (1, False)
+        left = observer.condition
+        assert (left.oom_kills, left.came_back) == (1, False)
         # The web server lives, and has nobody to ask.
         assert httpx.get(running.url + "/healthz").status_code == 503
         assert httpx.get(running.url + "/static/small.txt").status_code == 200
@@ -131,5 +131,5 @@ def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url
         until(lambda: len({*master.children()} - {worker}) > len(others), "the master has started another worker")
         observer.stop()
         observer.look_back()
-        left = observer.costs.aftermath
-        assert (left["restarts"], left["oom_kills"], left["came_back"]) == (1, 0, True)
+        left = observer.condition
+        assert (left.restarts, left.oom_kills, left.came_back) == (1, 0, True)
