@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection, transaction
+from rich.console import Console
 
 from benchapp import page_index
 from benchapp.caching.invalidation import invalidate
@@ -106,7 +107,7 @@ class Command(BaseCommand):
         )
 
     def _load(self, rows: Rows, force: bool) -> None:
-        progress = Progress(rows.total, self._write, self.stdout.isatty())
+        progress = Progress(rows.total, self._write, Console() if self.stdout.isatty() else None)
         # The process that makes the rows gets ready meanwhile.
         with Stream(rows) as stream:
             self._inspect(rows, force)
