@@ -100,8 +100,6 @@ def test_the_keys_of_the_document_are_the_keys_of_a_server():
     assert set(documented) == set(manifest.Server.__struct_encode_fields__)
 
 
-from bench.catalog import catalog, compose, manifest
-from bench.host.identity import worker
 def test_the_glossary_has_the_words_of_the_command_line():
     glossary = (paths.PROJECT / "docs" / "glossary.md").read_text("utf-8")
     for word in ("stack", "layer", "service", "size", "workload", "level", "case", "trial", "run", "report"):

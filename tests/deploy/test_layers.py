@@ -14,9 +14,9 @@ import pytest
 
 from bench import paths
 from bench.catalog import catalog, compose, values
+from bench.catalog.compose import Composition, Skip
 from bench.project import commands
 from bench.serve import deployment
-from bench.catalog.compose import Composition, Skip
 from tests.deploy.conftest import command
 
 
@@ -108,11 +108,13 @@ def test_hits_over_tls_have_the_headers_of_a_rendering(stack, layer, site_url):
     changes = {"listener": "tls", "page_headers": production.names["page_headers"], **NAMES}
     if isinstance(composed := compose.compose(stack, layer, changes, {"BENCHAPP_HTTPS": "1", **ALLOWED}), Skip):
         pytest.skip(composed.reason)
-    with deployment.deployed(composed, database=site_url) as running:
-        with httpx.Client(base_url=running.url, verify=False) as client:
-            hits_equal_renderings(client, production.names["page_headers"])
-            # One deployment serves for both; the layers without TLS have a test of their own below.
-            names_share_a_page(client)
+    with (
+        deployment.deployed(composed, database=site_url) as running,
+        httpx.Client(base_url=running.url, verify=False) as client,
+    ):
+        hits_equal_renderings(client, production.names["page_headers"])
+        # One deployment serves for both; the layers without TLS have a test of their own below.
+        names_share_a_page(client)
 
 
 def hits_equal_renderings(client: httpx.Client, page_headers: dict[str, str]) -> None:

@@ -19,10 +19,10 @@ import pytest
 
 from bench import paths, programs
 from bench.catalog import catalog, compose
-from bench.host import ports, supervise
-from bench.serve import export, config_check, render
 from bench.catalog.compose import Skip
+from bench.host import ports, supervise
 from bench.host.identity import worker
+from bench.serve import config_check, export, render
 
 STACKS = list(catalog.read().stacks)
 NAME = "example.org"
@@ -49,9 +49,7 @@ class Host:
         }
         places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
         self.values = dataclasses.replace(
-            chosen.changed(
-                {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), **changes}
-            ),
+            chosen.changed({"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), **changes}),
             places=places,
         )
         self.places = export.production_places(self.values)
@@ -129,9 +127,7 @@ def refused_by_servers(made: Host) -> dict[str, str]:
         if server.check:
             context = render.context_of(server, made.composition, made.places, wiring)
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
-            problems[server.name] = config_check.run_check(
-                argv, made.environment(f"benchapp-{server.name}"), server
-            )
+            problems[server.name] = config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server)
     return {name: problem for name, problem in problems.items() if problem}
 
 

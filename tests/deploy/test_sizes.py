@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from bench.catalog import catalog, compose
+from bench.catalog.sizes import Size
 from bench.host import cgroups
+from bench.host.cgroups import Unavailable
 from bench.measure import resource_usage
 from bench.serve import deployment
-from bench.host.cgroups import Unavailable
-from bench.catalog.sizes import Size
 from tests.deploy.test_stacks import Up, runnable, until
 
 pytestmark = pytest.mark.servers
