@@ -37,6 +37,15 @@ BENCHAPP_PAGINATION = environment.choice(env, "BENCHAPP_PAGINATION", ("counted",
 CACHING_SECONDS = environment.whole_number(env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 # The active caching layers with their options, from CACHING_<LAYER> and CACHING_<LAYER>_<OPTION>.
 CACHING_LAYERS = environment.caching_layers(env, registry.LAYERS, base=BASE_DIR)
+# The site is served over ASGI, where each request has a thread of its own; config/asgi.py says so.
+BENCHAPP_ASGI = environment.flag(env, "BENCHAPP_ASGI", default=False)
+# How many requests an ASGI process handles at a time.
+BENCHAPP_ASGI_THREADS = environment.whole_number(env, "BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
+# Seconds for which a database connection persists between requests. 0 where threads do not persist either: a connection
+# belongs to a thread, and those of ended threads would stay open. https://docs.djangoproject.com/en/5.2/ref/databases/#caveats
+BENCHAPP_CONN_MAX_AGE = environment.whole_number(
+    env, "BENCHAPP_CONN_MAX_AGE", 0 if BENCHAPP_ASGI else 600, minimum=0, maximum=86_400
+)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
 # The app `probes`: commands of the instrument, and views that read and write inside a worker. Off in production.
@@ -66,6 +75,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    *(["config.asgi_middleware.limit_requests"] if BENCHAPP_ASGI else []),
     *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     "django.middleware.security.SecurityMiddleware",
     *(["whitenoise.middleware.WhiteNoiseMiddleware"] if BENCHAPP_WHITENOISE else []),
@@ -114,8 +124,8 @@ SQLITE_OPTIONS = {
 DATABASES = {"default": environment.database(env, "DATABASE_URL", VAR_DIR / "data" / "benchapp.sqlite3")}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS | DATABASES["default"].get("OPTIONS", {})
-# Connections persist between requests; one that the server has closed is detected and replaced.
-DATABASES["default"].setdefault("CONN_MAX_AGE", 600)
+# A persistent connection that the server has closed is detected and replaced.
+DATABASES["default"].setdefault("CONN_MAX_AGE", BENCHAPP_CONN_MAX_AGE)
 DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 
 # --- Caches -------------------------------------------------------------------------------------

@@ -6,9 +6,13 @@ import os
 import sys
 
 import django
+from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+
+# Seconds for which a request holds its database connection, so that those of other requests are there at the same time.
+HOLD_S = 0.02
 
 
 @never_cache
@@ -37,3 +41,18 @@ def inside(request: HttpRequest) -> JsonResponse:
             "port": request.get_port(),
         }
     )
+
+
+@never_cache
+@require_safe
+def connections(request: HttpRequest) -> JsonResponse:
+    """How many connections the database has at this moment, this one included; null where it does not say."""
+    if connection.vendor != "postgresql":
+        return JsonResponse({"connections": None})
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(%s)", [HOLD_S])
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND backend_type = 'client backend'"
+        )
+        return JsonResponse({"connections": cursor.fetchone()[0]})

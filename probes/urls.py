@@ -8,6 +8,7 @@ from probes import advisories, inside, pages, response_variants, rows, slow
 
 urlpatterns = [
     path("inside", inside.inside),
+    path("connections", inside.connections),
     path("failure", inside.failure),
     path("page/<path:name>/", pages.plain),
     path("large/<slug:name>/", pages.large),

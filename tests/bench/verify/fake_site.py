@@ -210,6 +210,15 @@ class SiteHandler(HttpHandler):
         }
         self.send(200, "<!doctype html>" if "probe-garbled" in wrong else json.dumps(found), "application/json")
 
+    def connections(self) -> None:
+        """How many connections its database has."""
+        wrong = self.stub.wrong
+        if "connections-run-out" in wrong and self.stub.requests % 40 == 0:
+            self.html(500, self.stub.not_found())
+        else:
+            count = 30 if "holds-connections" in wrong else 1
+            self.send(200, json.dumps({"connections": count}), "application/json")
+
     def prefix(self) -> str:
         wrong = self.stub.wrong
         if "believes-script-name" in wrong and self.headers.get("Script-Name"):
@@ -362,6 +371,7 @@ View = Callable[[SiteHandler], None]
 VIEWS: dict[str, View] = {
     "/healthz": lambda site: site.send(200, "ok\n", "text/plain"),
     "/probe/inside": SiteHandler.inside,
+    "/probe/connections": SiteHandler.connections,
     "/probe/failure": SiteHandler.failure,
 }
 GET_VIEWS: dict[str, View] = {

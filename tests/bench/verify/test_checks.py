@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from bench.errors import BenchError
 from bench.host.ports import free_port
 from bench.verify import all_checks, suite, wire
 from bench.verify.check import BEHAVIOUR
+from bench.verify.checks import database
 from tests.bench.verify.conftest import verified
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_site import FakeSite, commands
@@ -66,6 +68,7 @@ MISTAKES = {
     "chunked-in-pieces": ["chunks-ignored", "chunks-dropped"],
     "chunked-smuggling": ["chunks-ignored", "length-wins"],
     "upload": ["upload-breaks", "reset-upload"],
+    "database-connections": ["connections-run-out"],
 }
 # Ways in which servers differ and are all right.
 RIGHT = ["", "closes", "closes-silently", "refuses-chunks", "absolute"]
@@ -177,6 +180,19 @@ def test_a_declared_check_is_not_run_and_has_its_reason(stub, url):
 def test_an_unknown_check_is_reported_with_the_known_ones(stub, url):
     with pytest.raises(BenchError, match=r"^no check is called 'heads'; the checks are: status, content, "):
         verified(url, stub.site(), checks=["heads"])
+
+
+@pytest.mark.parametrize(("threads", "fails"), [(7, True), (8, False)])
+def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, monkeypatch, threads, fails):
+    stub.reset("holds-connections")
+    monkeypatch.setattr(database, "LEFT_S", 0.1)
+    composition = SimpleNamespace(settings={"processes": 4, "threads": threads})
+    running = SimpleNamespace(composition=composition)
+    (outcome,) = verified(url, stub.site(), checks=["database-connections"], running=running)
+    assert outcome.ok is not fails
+    assert outcome.figures == {"database_connections": 30, "database_connections_left": 29}
+    if fails:
+        assert outcome.got == "30 connections; 29 connections"
 
 
 def test_a_missing_server_fails_every_check(stub):

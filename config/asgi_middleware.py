@@ -1,0 +1,34 @@
+"""Middleware for ASGI alone: Django runs each request in a thread of its own, as many at once as there are requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import close_old_connections
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import async_only_middleware
+
+GetResponse = Callable[[HttpRequest], Awaitable[HttpResponse]]
+
+
+@async_only_middleware
+def limit_requests(get_response: GetResponse) -> GetResponse:
+    """Let BENCHAPP_ASGI_THREADS requests at a time into the site; others wait, with their body read already.
+
+    Each request opens a database connection, and closes it before the next one begins. Without a limit, many visitors
+    take more connections than a database has.
+    """
+    free = asyncio.Semaphore(settings.BENCHAPP_ASGI_THREADS)
+
+    async def middleware(request: HttpRequest) -> HttpResponse:
+        async with free:
+            try:
+                return await get_response(request)
+            finally:
+                # In the thread of the request, whose connection it is.
+                await sync_to_async(close_old_connections)()
+
+    return middleware
