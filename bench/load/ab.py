@@ -7,9 +7,7 @@ count an empty answer as a good one.
 
 from __future__ import annotations
 
-import re
-
-from bench.load.base import Command, Figures, Job, Tool
+from bench.load.base import Command, Figures, Job, Tool, number
 
 # ab stops at a number of requests, 50,000 when only a time is given; this one is never reached in the time.
 ENDLESS = 5_000_000
@@ -22,47 +20,44 @@ class Ab(Tool):
     programs = ("ab",)
     version = ("-V",)
     url_list = False
-    percentiles = True
     latency_step_ms = 1.0
     own_mean = False
 
     def command(self, program: str, job: Job) -> Command:
         """ab for a time; -n comes after -t, which sets it too. Raises ValueError for several paths."""
-        if len(set(job.paths)) != 1:
-            raise ValueError("ab loads a single URL")
+        url = self.only_url(job)
         keep = ("-k",) if job.keep_alive else ()
         time = ("-t", str(job.seconds), "-n", str(ENDLESS), "-s", str(job.timeout_s))
         # -r: go on after a broken connection, and count it.
-        argv = (program, "-q", "-r", *keep, *time, "-c", str(job.connections), job.base_url + job.paths[0])
+        argv = (program, "-q", "-r", *keep, *time, "-c", str(job.connections), url)
         return Command(argv)
 
     def threads(self, job: Job) -> int:
         """Always one."""
         return 1
 
-    def parse(self, stdout: str, stderr: str) -> Figures:
+    def figures(self, stdout: str) -> Figures:
         """The figures of the text that ab prints."""
-        seconds = _number(r"^Time taken for tests:\s+([\d.]+)", stdout)
-        done = _number(r"^Complete requests:\s+(\d+)", stdout)
+        seconds = number(r"^Time taken for tests:\s+([\d.]+)", stdout)
+        done = number(r"^Complete requests:\s+(\d+)", stdout)
         if not seconds or done is None:
-            raise self.not_figures(stdout, stderr)
-        received = _number(r"^Total transferred:\s+(\d+)", stdout)
-        lengths = int(_number(r"Length: (\d+)", stdout) or 0)
-        exceptions = int(_number(r"Exceptions: (\d+)", stdout) or 0)
+            raise ValueError("no summary")
+        received = number(r"^Total transferred:\s+(\d+)", stdout)
+        lengths = int(number(r"Length: (\d+)", stdout) or 0)
+        exceptions = int(number(r"Exceptions: (\d+)", stdout) or 0)
         return Figures(
             duration_s=seconds,
             requests_total=int(done),
             requests_per_second=done / seconds,
             bytes_per_second=None if received is None else received / seconds,
-            latency_mean_ms=_number(r"^Time per request:\s+([\d.]+) \[ms\] \(mean\)$", stdout) or None,
+            latency_mean_ms=number(r"^Time per request:\s+([\d.]+) \[ms\] \(mean\)$", stdout) or None,
             latency_p50_ms=_percentile(50, stdout),
             latency_p90_ms=_percentile(90, stdout),
             latency_p99_ms=_percentile(99, stdout),
             latency_max_ms=_percentile(100, stdout),
-            errors_connect=int(_number(r"\(Connect: (\d+)", stdout) or 0),
-            errors_read=int(_number(r"Receive: (\d+)", stdout) or 0) + exceptions,
-            errors_timeout=None,
-            responses_not_2xx=int(_number(r"^Non-2xx responses:\s+(\d+)", stdout) or 0),
+            errors_connect=int(number(r"\(Connect: (\d+)", stdout) or 0),
+            errors_read=int(number(r"Receive: (\d+)", stdout) or 0) + exceptions,
+            responses_not_2xx=int(number(r"^Non-2xx responses:\s+(\d+)", stdout) or 0),
             problem=_problem(lengths, received),
         )
 
@@ -74,10 +69,5 @@ def _problem(lengths: int, received: float | None) -> str | None:
     return f"{lengths} answers of another length than the first" if lengths else None
 
 
-def _number(pattern: str, text: str) -> float | None:
-    match = re.search(pattern, text, re.MULTILINE)
-    return float(match[1]) if match else None
-
-
 def _percentile(percent: int, text: str) -> float | None:
-    return _number(rf"^\s+{percent}%\s+(\d+)", text) or None
+    return number(rf"^\s+{percent}%\s+(\d+)", text) or None

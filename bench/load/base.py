@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
@@ -13,6 +16,7 @@ from bench.figures import histogram
 
 # Files of the adapters that are the tools' own scripts and settings.
 HERE = Path(__file__).resolve().parent
+PERCENTILES = {"latency_p50_ms": 50, "latency_p90_ms": 90, "latency_p99_ms": 99, "latency_p999_ms": 99.9}
 
 
 class LoadError(BenchError):
@@ -76,18 +80,18 @@ class Figures:
     duration_s: float
     requests_total: int
     requests_per_second: float
-    bytes_per_second: float | None
-    latency_mean_ms: float | None
-    latency_p50_ms: float | None
-    latency_p90_ms: float | None
-    latency_p99_ms: float | None
-    latency_max_ms: float | None
-    errors_connect: int | None
-    errors_read: int | None
-    errors_timeout: int | None
-    responses_not_2xx: int | None
-    problem: str | None = None
+    bytes_per_second: float | None = None
+    latency_mean_ms: float | None = None
+    latency_p50_ms: float | None = None
+    latency_p90_ms: float | None = None
+    latency_p99_ms: float | None = None
     latency_p999_ms: float | None = None
+    latency_max_ms: float | None = None
+    errors_connect: int | None = None
+    errors_read: int | None = None
+    errors_timeout: int | None = None
+    responses_not_2xx: int | None = None
+    problem: str | None = None
     histogram: str | None = None
     statuses: dict[str, int] | None = None
     thirds: tuple[int, int, int] | None = None
@@ -96,9 +100,9 @@ class Figures:
 
     def supported(self) -> Figures:
         """These figures without the percentiles that too few requests lie beyond (bench.histogram.enough)."""
-        percents = {"latency_p50_ms": 50, "latency_p90_ms": 90, "latency_p99_ms": 99, "latency_p999_ms": 99.9}
-        few = {name: None for name, percent in percents.items() if not histogram.enough(self.requests_total, percent)}
-        return replace(self, **few)  # type: ignore[arg-type]
+        total = self.requests_total
+        few: dict[str, Any] = {name: None for name, at in PERCENTILES.items() if not histogram.enough(total, at)}
+        return replace(self, **few)
 
     def failure(self) -> str | None:
         """Why these figures are not a measurement of the site, or None when they are."""
@@ -122,7 +126,6 @@ class Tool(ABC):
     programs         names it may be installed under
     version          what to add to the program to make it print its version
     url_list         whether it can request many URLs in turn
-    percentiles      whether it tells percentiles of the latency
     latency_step_ms  the finest step in which it tells the latency
     can_keep_alive   whether it can reuse connections without miscounting
     aliases          other names it may be asked for by
@@ -138,7 +141,6 @@ class Tool(ABC):
     programs: tuple[str, ...]
     version: tuple[str, ...]
     url_list: bool
-    percentiles: bool
     latency_step_ms: float
     can_keep_alive: bool = True
     aliases: tuple[str, ...] = ()
@@ -153,29 +155,46 @@ class Tool(ABC):
     def command(self, program: str, job: Job) -> Command:
         """How to make the load of `job`."""
 
-    @abstractmethod
     def parse(self, stdout: str, stderr: str) -> Figures:
         """The figures in what the tool printed. Raises LoadError when there are none."""
+        try:
+            return self.figures(stdout)
+        except (LookupError, ValueError, TypeError, ZeroDivisionError, AttributeError):
+            # The last line that the tool wrote says most.
+            lines = (stderr.strip() or stdout.strip() or "nothing").splitlines()
+            said = lines[-1].strip()[:200]
+            raise LoadError(f"{self.name} printed no figures; it said: {said}") from None
+
+    @abstractmethod
+    def figures(self, stdout: str) -> Figures:
+        """The figures in the tool's output. Whatever `parse` catches means that it holds none."""
 
     def threads(self, job: Job) -> int | None:
         """How many processor cores it can keep busy with this job; None when it takes what there is."""
         return job.threads
 
-    def not_figures(self, stdout: str, stderr: str) -> LoadError:
-        """The error for output without figures: the last line the tool wrote says most."""
-        lines = (stderr.strip() or stdout.strip() or "nothing").splitlines()
-        return LoadError(f"{self.name} printed no figures; it said: {lines[-1].strip()[:200]}")
+    def only_url(self, job: Job) -> str:
+        """The URL of a job for a tool without a list of URLs. Raises ValueError when the job has several."""
+        if len(set(job.paths)) != 1:
+            raise ValueError(f"{self.name} loads a single URL")
+        return job.base_url + job.paths[0]
 
 
-def latencies(found: HdrHistogram) -> dict[str, float | str | None]:
-    """The fields of Figures that a histogram gives; all None when nothing was answered."""
+def latencies(found: HdrHistogram) -> dict[str, Any]:
+    """The fields of Figures that a histogram gives; none when nothing was answered."""
     if not found.total_count:
-        return dict.fromkeys(LATENCIES)
-    percentiles = {
-        name: found.get_value_at_percentile(percent) / 1000
-        for name, percent in zip(LATENCIES[2:], (50, 90, 99, 99.9), strict=True)
-    }
+        return {}
+    percentiles = {name: found.get_value_at_percentile(percent) / 1000 for name, percent in PERCENTILES.items()}
     return {"latency_mean_ms": histogram.mean_ms(found), "histogram": histogram.encode(found), **percentiles}
 
 
-LATENCIES = ("latency_mean_ms", "histogram", "latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_p999_ms")
+def number(pattern: str, text: str) -> float | None:
+    """The number that the pattern's group finds in a line of the text, or None."""
+    match = re.search(pattern, text, re.MULTILINE)
+    return float(match[1]) if match else None
+
+
+def last_object(stdout: str) -> dict[str, Any]:
+    """The last line of the output that is a JSON object. Raises IndexError or ValueError without one."""
+    found: dict[str, Any] = json.loads([line for line in stdout.splitlines() if line.startswith("{")][-1])
+    return found

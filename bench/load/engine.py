@@ -12,11 +12,9 @@ A request costs it two to three times the processor time that it costs wrk; its 
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
-from typing import Any
 
 from bench.figures import histogram
-from bench.load.base import HERE, Command, Figures, Job, Tool, latencies
+from bench.load.base import HERE, Command, Figures, Job, Tool, last_object, latencies
 
 
 class Engine(Tool):
@@ -25,14 +23,12 @@ class Engine(Tool):
     programs = ("python3", "python")
     version = ("-c", "from bench.load.openloop import VERSION; print(VERSION)")
     url_list = True
-    percentiles = True
     latency_step_ms = 0.001
 
-    @abstractmethod
     def command(self, program: str, job: Job) -> Command:
-        """The program with its job in a file."""
-
-    def _command(self, program: str, job: Job) -> Command:
+        """The program with its job in a file. Raises ValueError for a job of the other loop, by its rate."""
+        if (job.rate is not None) != self.is_open:
+            raise ValueError(f"{self.name} {'needs a' if self.is_open else 'takes no'} rate")
         content = {
             "url": job.base_url,
             "paths": job.paths,
@@ -48,36 +44,38 @@ class Engine(Tool):
             (program, "-m", "bench.load.openloop", "openloop.json"), files, {"PYTHONPATH": str(HERE.parents[1])}
         )
 
-    def parse(self, stdout: str, stderr: str) -> Figures:
-        """The figures of the JSON object that it prints."""
-        try:
-            printed = json.loads(stdout.strip().splitlines()[-1])
-            seconds, answers, statuses = printed["seconds"], printed["answers"], printed["statuses"]
-            resized = printed["resized"]
-            return Figures(
-                **{
-                    "duration_s": seconds,
-                    "requests_total": answers,
-                    "requests_per_second": answers / seconds,
-                    "bytes_per_second": printed["bytes"] / seconds,
-                    "latency_max_ms": printed["max_us"] / 1000 or None,
-                    "errors_connect": printed["connect"],
-                    "errors_read": printed["read"],
-                    "errors_timeout": printed["timeout"],
-                    "responses_not_2xx": sum(n for status, n in statuses.items() if not 200 <= int(status) < 300),
-                    "problem": f"{resized} answers of another length than the first" if resized else None,
-                    "statuses": statuses,
-                    "thirds": tuple(printed["thirds"]),
-                    **latencies(histogram.merged([printed["latency"]])),
-                    **self._schedule(printed),
-                }
-            )
-        except (IndexError, ValueError, KeyError, TypeError, ZeroDivisionError, AttributeError):
-            raise self.not_figures(stdout, stderr) from None
+    @property
+    def is_open(self) -> bool:
+        """Whether it is the open loop, in which requests leave on a schedule."""
+        return "open" in self.modes
 
-    @abstractmethod
-    def _schedule(self, printed: dict[str, Any]) -> dict[str, float | None]:
-        """The figures that only a schedule has."""
+    def threads(self, job: Job) -> int:
+        """No more processes than connections."""
+        return min(job.threads, job.connections)
+
+    def figures(self, stdout: str) -> Figures:
+        """The figures of the JSON object that it prints."""
+        printed = last_object(stdout)
+        seconds, answers, statuses = printed["seconds"], printed["answers"], printed["statuses"]
+        resized = printed["resized"]
+        delay = histogram.merged([printed["delay"]]) if self.is_open else None
+        return Figures(
+            duration_s=seconds,
+            requests_total=answers,
+            requests_per_second=answers / seconds,
+            bytes_per_second=printed["bytes"] / seconds,
+            latency_max_ms=printed["max_us"] / 1000 or None,
+            errors_connect=printed["connect"],
+            errors_read=printed["read"],
+            errors_timeout=printed["timeout"],
+            responses_not_2xx=sum(n for status, n in statuses.items() if not 200 <= int(status) < 300),
+            problem=f"{resized} answers of another length than the first" if resized else None,
+            statuses=statuses,
+            thirds=tuple(printed["thirds"]),
+            requests_dropped=printed["dropped"] if self.is_open else None,
+            send_delay_p99_ms=delay.get_value_at_percentile(99) / 1000 if delay is not None else None,
+            **latencies(histogram.merged([printed["latency"]])),
+        )
 
 
 class ClosedLoop(Engine):
@@ -87,19 +85,6 @@ class ClosedLoop(Engine):
     aliases = ("openloop",)
     fallback = True
 
-    def command(self, program: str, job: Job) -> Command:
-        """The program with its job in a file. Raises ValueError for a job with a rate."""
-        if job.rate is not None:
-            raise ValueError("closedloop takes no rate")
-        return self._command(program, job)
-
-    def threads(self, job: Job) -> int:
-        """No more processes than connections."""
-        return min(job.threads, job.connections)
-
-    def _schedule(self, printed: dict[str, Any]) -> dict[str, float | None]:
-        return {}
-
 
 class OpenLoop(Engine):
     """The engine with requests that leave on a schedule."""
@@ -107,13 +92,3 @@ class OpenLoop(Engine):
     name = "openloop"
     aliases = ("closedloop",)
     modes = ("open",)
-
-    def command(self, program: str, job: Job) -> Command:
-        """The program with its job in a file. Raises ValueError for a job without a rate."""
-        if job.rate is None:
-            raise ValueError("openloop needs a rate")
-        return self._command(program, job)
-
-    def _schedule(self, printed: dict[str, Any]) -> dict[str, float | None]:
-        delay = histogram.merged([printed["delay"]]) or histogram.new()
-        return {"requests_dropped": printed["dropped"], "send_delay_p99_ms": delay.get_value_at_percentile(99) / 1000}

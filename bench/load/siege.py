@@ -19,7 +19,6 @@ class Siege(Tool):
     programs = ("siege",)
     version = ("--version",)
     url_list = True
-    percentiles = False
     latency_step_ms = 10.0
     can_keep_alive = False
     counts_bytes = False
@@ -38,26 +37,16 @@ class Siege(Tool):
         """As many as it likes."""
         return None
 
-    def parse(self, stdout: str, stderr: str) -> Figures:
+    def figures(self, stdout: str) -> Figures:
         """The figures of the JSON object that siege prints."""
-        try:
-            printed = json.loads(stdout[stdout.index("{") :])
-            seconds, done, failed = printed["elapsed_time"], printed["transactions"], printed["failed_transactions"]
-            return Figures(
-                duration_s=seconds,
-                requests_total=done,
-                requests_per_second=done / seconds,
-                bytes_per_second=printed["data_transferred"] * MEBIBYTE / seconds or None,
-                latency_mean_ms=printed["response_time"] * 1000 or None,
-                latency_p50_ms=None,
-                latency_p90_ms=None,
-                latency_p99_ms=None,
-                latency_max_ms=printed["longest_transaction"] * 1000 or None,
-                errors_connect=None,
-                errors_read=None,
-                errors_timeout=None,
-                responses_not_2xx=None,
-                problem=f"{failed} failed transactions" if failed else None,
-            )
-        except (ValueError, KeyError, ZeroDivisionError):
-            raise self.not_figures(stdout, stderr) from None
+        printed = json.loads(stdout[stdout.index("{") :])
+        seconds, done, failed = printed["elapsed_time"], printed["transactions"], printed["failed_transactions"]
+        return Figures(
+            duration_s=seconds,
+            requests_total=done,
+            requests_per_second=done / seconds,
+            bytes_per_second=printed["data_transferred"] * MEBIBYTE / seconds or None,
+            latency_mean_ms=printed["response_time"] * 1000 or None,
+            latency_max_ms=printed["longest_transaction"] * 1000 or None,
+            problem=f"{failed} failed transactions" if failed else None,
+        )

@@ -9,12 +9,11 @@ at the end is not counted at all.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from bench.figures import histogram
-from bench.load.base import HERE, Command, Figures, Job, Tool, latencies
+from bench.load.base import HERE, Command, Figures, Job, Tool, last_object, latencies
 
 
 class Wrk(Tool):
@@ -24,7 +23,6 @@ class Wrk(Tool):
     programs = ("wrk",)
     version = ("-v",)
     url_list = True
-    percentiles = True
     latency_step_ms = 0.001
     connects_aside = True
 
@@ -59,30 +57,24 @@ class Wrk(Tool):
         """The most threads that share the connections evenly."""
         return max(number for number in range(1, job.threads + 1) if job.connections % number == 0)
 
-    def parse(self, stdout: str, stderr: str) -> Figures:
+    def figures(self, stdout: str) -> Figures:
         """The figures of the JSON line that the script prints last."""
-        lines = [line for line in stdout.splitlines() if line.startswith("{")]
-        try:
-            printed = json.loads(lines[-1])
-            seconds = printed["duration_us"] / 1e6
-            return Figures(
-                **{
-                    "duration_s": seconds,
-                    "requests_total": printed["requests"],
-                    "requests_per_second": printed["requests"] / seconds,
-                    "bytes_per_second": printed["bytes"] / seconds,
-                    "latency_max_ms": printed.get("max_ms"),
-                    "errors_connect": printed["connect"],
-                    "errors_read": printed["read"] + printed["write"],
-                    "errors_timeout": printed["timeout"],
-                    "responses_not_2xx": printed["status"],
-                    "statuses": _statuses(printed["requests"], printed["status"]),
-                    "thirds": tuple(printed["thirds"]) if "thirds" in printed else None,
-                    **_latencies(printed),
-                }
-            )
-        except (IndexError, ValueError, KeyError, TypeError, ZeroDivisionError):
-            raise self.not_figures(stdout, stderr) from None
+        printed = last_object(stdout)
+        seconds = printed["duration_us"] / 1e6
+        return Figures(
+            duration_s=seconds,
+            requests_total=printed["requests"],
+            requests_per_second=printed["requests"] / seconds,
+            bytes_per_second=printed["bytes"] / seconds,
+            latency_max_ms=printed.get("max_ms"),
+            errors_connect=printed["connect"],
+            errors_read=printed["read"] + printed["write"],
+            errors_timeout=printed["timeout"],
+            responses_not_2xx=printed["status"],
+            statuses=_statuses(printed["requests"], printed["status"]),
+            thirds=tuple(printed["thirds"]) if "thirds" in printed else None,
+            **_latencies(printed),
+        )
 
 
 def _statuses(requests: int, bad: int) -> dict[str, int]:
@@ -90,7 +82,7 @@ def _statuses(requests: int, bad: int) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _latencies(printed: dict[str, Any]) -> dict[str, float | str | None]:
+def _latencies(printed: dict[str, Any]) -> dict[str, Any]:
     """From the histogram where the script could read it and it holds every request; else wrk's own figures."""
     found = as_measured(
         printed.get("histogram") or [], printed["requests"], printed["duration_us"], printed.get("connections", 0)
