@@ -8,6 +8,6 @@ if __name__ == "__main__":
 
         status = main()
     except KeyboardInterrupt:
-        # So early that nothing was started.
+        # This early nothing has been started.
         status = 130
     sys.exit(status)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class BenchError(Exception):
-    """A problem told in one line; the command line prints it and exits with status 2."""
+    """A problem in one line; the command line prints it and exits with status 2."""
 
 
 class GlobalFault(BenchError):

@@ -20,10 +20,10 @@ VENV = Path(sys.prefix)
 
 
 def must_be_plain(path: Path) -> None:
-    """Raise BenchError for a path that some server could not take in its configuration, whatever the quotes."""
+    """Raise BenchError for a path that some server cannot have in its configuration, quoted or not."""
     odd = dict.fromkeys(re.sub(r"[\w./+@~=-]", "", str(path.absolute())))
     if odd:
-        signs = " ".join("a blank" if sign.isspace() else sign for sign in odd)
+        characters = " ".join("a space" if character.isspace() else character for character in odd)
         raise BenchError(
-            f"{path.absolute()}: not every server can work in a folder whose name has {signs}; use another"
+            f"{path.absolute()}: not every server can work in a folder with {characters} in its name; use another"
         )

@@ -16,10 +16,11 @@ from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
-# How a layer's manifest names the service that the value `cache` chooses, and what an own cache is named by instead.
+# A layer's manifest writes the first for the service that the value `cache` names. The second, in the site's
+# environment, names a cache of the user's own instead.
 CHOSEN_CACHE = "{{ cache }}"
 CACHE_URL = "CACHE_URL"
-OWN_CACHE = "its cache is that of the CACHE_URL given"
+OWN_CACHE = "it uses the cache of the given CACHE_URL"
 # Where Debian puts servers.
 DEBIAN_PROGRAMS = Path("/usr/sbin")
 
@@ -151,9 +152,9 @@ def _modules_for_files(server: Server, layers: Iterable[Layer]) -> dict[str, str
 
 
 def in_own_cache(layers: Iterable[Layer], env: Mapping[str, str]) -> tuple[Layer, ...]:
-    """The layers as they are with the site's environment `env`: a CACHE_URL there is a cache without a service.
+    """The layers in the cache that CACHE_URL in the site's environment `env` names: it needs no service.
 
-    Where it is like the cache that replaces a missing service, invalidation and coalescing are those of that cache.
+    If that cache is of the kind that replaces a missing service, it also invalidates and coalesces like that one.
     """
     return tuple(_in_own_cache(layer, env) for layer in layers)
 
@@ -161,7 +162,7 @@ def in_own_cache(layers: Iterable[Layer], env: Mapping[str, str]) -> tuple[Layer
 def _in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
     if CACHE_URL not in env or CHOSEN_CACHE not in layer.services:
         return layer
-    # An empty one means what the site has without any, a cache in the memory of each process.
+    # With an empty CACHE_URL the site uses its default, a cache in the memory of each process.
     kind = _scheme(env[CACHE_URL].strip()) or "locmemcache"
     instead = [item for item in layer.without.values() if _scheme(item.get("env", {}).get(CACHE_URL, "")) == kind]
     services = tuple(name for name in layer.services if name != CHOSEN_CACHE)
@@ -173,7 +174,7 @@ def _scheme(url: str) -> str:
 
 
 def _otherwise(instead: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of a layer that differ with what replaces its service."""
+    """The facts of a layer that another cache in place of its service changes."""
     return {word: instead[word] for word in ("invalidation", "coalesces") if word in instead}
 
 
@@ -203,7 +204,8 @@ def misfit(stack: Stack, layer: Layer) -> str:
 def collision(stack: Stack, layers: Iterable[Layer]) -> str:
     """Why these layers cannot be joined on this stack, or an empty string when they can.
 
-    A point of a server (`<server>.pages.conf`) holds one layer's snippet: two would each decide alone what is answered.
+    A point of a server (`<server>.pages.conf`) holds one layer's snippet: only one layer can decide which requests
+    reach the application.
     """
     filled: dict[str, str] = {}
     for layer in layers:

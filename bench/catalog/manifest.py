@@ -43,17 +43,17 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     host       commands to run once on a production host (templates)
     host_modules  where those commands put a module on the host, by the module's short name (templates)
     speaks     the protocol it serves: http or one of the gateway protocols
-    keepalive  whether it keeps a connection from the server before it open between requests
+    keepalive  whether it keeps a connection from the next outer server open between requests
     upstream_modules  what it calls the protocols it can speak to the next inner server, by `speaks` of that server
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
     start      argv that runs it in the foreground, a template an item
     check      argv of its own configuration test, or empty
     good_status  the check's exit status for a good file; 0 but for one server
-    bad_output a regular expression that, found in the check's output, means a bad file whatever the exit status
+    bad_output a regular expression; a match in the check's output means a bad file whatever the exit status
     instances  name of the value that is how many of it to start, each with its own address; empty for one
     env        environment of this server alone
     graceful   the signal on which it finishes the requests under way and ends; production's units send it
-    proxied    the Unix socket (a template) where what ends TLS before it speaks the PROXY protocol; empty: none
+    proxied    the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
     about      one line for people
     """
 
@@ -214,7 +214,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     stop: str = "TERM"
 
 
-# What the tables within a manifest declare, by the key they stand under.
+# The type of each table inside a manifest, by its key.
 PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration}
 # The types of TOML by their names in msgspec's messages.
 NAMES = {
@@ -230,15 +230,15 @@ NAMES = {
 def read_stack(path: Path) -> Stack:
     """The stack that `path` (a stack.toml) declares.
 
-    Raises BenchError naming the file for anything missing, unknown or of the wrong type, and for a base that is no
-    stack or leads back to this one.
+    Raises BenchError naming the file for a key that is missing, unknown or of the wrong type, and for a base that
+    does not exist or leads back to this stack.
     """
     table, folders = _over_base(path)
     return decode(_with_common(table), Stack, path, name=path.parent.name, folders=folders)
 
 
 def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
-    """The table of a stack.toml laid over that of its base, and the folders of both, its own first.
+    """The table of a stack.toml merged over that of its base, and the folders of both, its own first.
 
     `variants` are the stacks whose bases led here.
     """

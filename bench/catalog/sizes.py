@@ -79,5 +79,5 @@ def group(size: Size | None) -> Group | None:
     if size is None:
         return None
     if reason := problem(size):
-        raise BenchError(f"--size {size.name} cannot be had here: {reason}")
+        raise BenchError(f"--size {size.name} is not available here: {reason}")
     return cgroups.group()

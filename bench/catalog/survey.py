@@ -57,13 +57,13 @@ def versions(compositions: Iterable[Composition], services: Iterable[str] = ()) 
 
 
 def _ask_versions(threads: Executor, items: Iterable[Server | Service]) -> None:
-    """Have each program asked its version once; `programs.version` remembers the answers."""
+    """Ask each program its version once; `programs.version` caches the answers."""
     for command in dict.fromkeys(filter(None, map(compose.version_command, items))):
         threads.submit(programs.version, command)
 
 
 def _who() -> dict[str, str | None]:
-    """The user that servers run as and what had to be worked around; no user, and why, when they cannot run."""
+    """The user that servers run as, with a notice if there is one; no user, and the reason, when they cannot run."""
     try:
         who = identity.worker()
     except BenchError as error:

@@ -57,7 +57,7 @@ MAY_BE_ZERO = ("upstream_keepalive",)
 HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 # One label of a host name with its dot, as every server's regular expressions understand it.
 LABEL = r"(?:[A-Za-z0-9_-]+\.)"
-# Texts that stand unquoted in the servers' files: what they must look like as a whole, and what that is called.
+# Texts that servers' files hold unquoted: the pattern of the whole text, and its description for people.
 FORMS = {
     "server_names": (
         rf"({HOST_NAME})( ({HOST_NAME}))*",
@@ -88,7 +88,7 @@ def _problem(name: str, value: Any, usual: Any) -> str:
 
 
 def read(path: Path) -> Values:
-    """The values in the file `path`; raises BenchError that names a value that cannot be."""
+    """The values in the file `path`; raises BenchError naming an invalid value."""
     table = read_toml(path)
     env = {key: str(value) for key, value in table.pop("env", {}).items()}
     places = table.pop("places", {})
@@ -146,8 +146,9 @@ def environment(texts: list[str]) -> dict[str, str]:
         pairs[name] = value
     hosts = pairs.get("ALLOWED_HOSTS", LOOPBACK)
     if not {LOOPBACK, "*"} & {host.strip() for host in hosts.split(",")}:
-        # It would never be ready: each answer to the instrument would be 400.
+        # Without it every health check would get a 400 and the site would never be ready.
         raise BenchError(
-            f"--env ALLOWED_HOSTS={hosts}: the site is asked as {LOOPBACK} here; write ALLOWED_HOSTS={LOOPBACK},{hosts}"
+            f"--env ALLOWED_HOSTS={hosts}: the instrument requests the site as {LOOPBACK}; "
+            f"write ALLOWED_HOSTS={LOOPBACK},{hosts}"
         )
     return pairs

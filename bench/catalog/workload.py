@@ -1,8 +1,8 @@
 """Workloads: which addresses are requested, in what order.
 
 A recorded session names its steps so that they exist at any number of rows (fixtures/sessions/browsing.txt
-says how). `resolve` turns them into addresses once in a run; every deployment of the run is asked for the
-same ones.
+says how). `resolve` turns them into addresses once in a run; every deployment of the run gets the same
+requests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Workload:
             raise BenchError(f"workload {self.name} has no steps")
         for number, step in enumerate(self.steps, 1):
             if not _STEP.fullmatch(step):
-                raise BenchError(f"workload {self.name}, step {number}: {step!r} is no step; see {SESSIONS}")
+                raise BenchError(f"workload {self.name}, step {number}: {step!r} is not a step; see {SESSIONS}")
 
 
 _STEP = re.compile(r"/\S*|page:(?:authors|posts|comments):[1-9]\d*%?|(?:post|author):[1-9]\d*|static:\S+")
@@ -67,7 +67,7 @@ def resolve(workload: Workload, page: Callable[[str], str], static: Mapping[str,
     """The addresses of the workload's steps.
 
     `page` gives the HTML of an address, `static` the collected name of every static file by its plain one.
-    Raises BenchError naming the step that leads nowhere.
+    Raises BenchError naming the first step without an address.
     """
     known: dict[str, str] = {}
 

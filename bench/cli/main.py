@@ -22,7 +22,7 @@ COMMANDS = {
     "verify": "prove that stacks and layers give right answers",
     "run": "measure stacks under layers into a folder of results",
     "report": "write a run's report: HTML (with its throughput chart as SVG), Markdown or CSV",
-    "compare": "set two runs side by side: ratios, and which differences are real",
+    "compare": "compare two runs: ratios, and which differences are real",
     "reproduce": "repeat a published benchmark and say which of its conclusions hold here",
 }
 
@@ -80,6 +80,6 @@ def main(argv: list[str] | None = None) -> int:
         print(f"bench {args.command}: interrupted; everything it started is stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`); nothing is left to say, not even when the interpreter flushes.
+        # The reader of the output is gone (`| head`): the interpreter's last flush must not fail either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE

@@ -22,16 +22,16 @@ def add_layer(parser: argparse.ArgumentParser, several: bool = False) -> None:
 
 
 def add_size(parser: argparse.ArgumentParser, several: bool = False) -> None:
-    """`--size`: one, by default unlimited, or `several` (then the value is None where none is named)."""
-    words = "limit memory and processor time: bronze, silver, gold or unlimited, as in deploy/sizes.toml"
+    """`--size`: one, by default unlimited, or `several` (then the value is None without one)."""
+    words = "limit memory and CPU time: bronze, silver or gold (deploy/sizes.toml), or unlimited"
     if several:
         parser.add_argument("--size", action="append", metavar="S", help=words + REPEATABLE.format(sizes.UNLIMITED))
     else:
-        parser.add_argument("--size", default=sizes.UNLIMITED, metavar="S", help=f"{words} (default)")
+        parser.add_argument("--size", default=sizes.UNLIMITED, metavar="S", help=f"{words} (default: unlimited)")
 
 
 def add_database(parser: argparse.ArgumentParser, default: str = "sqlite") -> None:
-    """`--database`; the value is None where none is named."""
+    """`--database`; the value is None without it."""
     parser.add_argument(
         "--database",
         metavar="URL|postgresql",
@@ -68,7 +68,7 @@ def add_guard(parser: argparse.ArgumentParser) -> None:
         "--guard",
         action="append",
         metavar="NAME=BOUND",
-        help=f"when a trial is void, or `off` for never (repeatable; defaults: {bounds})",
+        help=f"the bound beyond which a guard voids a trial, or `off` (repeatable; defaults: {bounds})",
     )
 
 

@@ -35,7 +35,7 @@ OPTIONS = {
     "duration_s": "--duration",
 }
 FALLBACK = "sqlite"
-NOTHING = "nothing to measure here: "  # how a run begins to say that no case of it can run
+NOTHING = "nothing to measure here: "  # beginning of the message when no case of a run can run
 STOPPED = 128  # exit statuses above this one: a signal
 
 
@@ -156,9 +156,9 @@ def _with(record: Reproduction, done: Part) -> Reproduction:
 def _make(
     directory: Path, record: Reproduction, part: Part, database: str | None, instrument: Instrument | None
 ) -> tuple[Part, int]:
-    """Make or resume the part's run; returns what came of it and the exit status of the run.
+    """Make or resume the part's run; returns the part with its outcome and the exit status of the run.
 
-    A part that cannot run here at all is left out with its reason: that is no failure.
+    A part that cannot run here at all is left out with its reason, which is not a failure.
     """
     folder = directory / part.name
     if (folder / RUN_FILE).exists():
@@ -201,7 +201,7 @@ def _database(record: Reproduction, name: str, given: str | None) -> tuple[str, 
     wanted = next(part for part in parts if part["name"] == name).get("database", FALLBACK)
     service = catalog.read().services.get(wanted)
     if service and (missing := compose.missing_programs(service)):
-        return FALLBACK, (f"{wanted} is not installed ({', '.join(missing)}): {FALLBACK} stands in for it",)
+        return FALLBACK, (f"{wanted} is not installed ({', '.join(missing)}): {FALLBACK} replaces it",)
     return wanted, ()
 
 

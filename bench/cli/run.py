@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="full: before a deployment is measured, also the checks of its layer that take seconds (default: quick)",
     )
     parser.add_argument(
-        "--margin", type=_share, metavar="SHARE", help=f"a smaller difference is none (default: {stats.MARGIN})"
+        "--margin", type=_share, metavar="SHARE", help=f"ignore smaller differences (default: {stats.MARGIN})"
     )
     options.add_guard(parser)
 
@@ -87,7 +87,7 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pin",
         action=argparse.BooleanOptionalAction,
-        help=f"keep load tool, stack and services on cores of their own (default: with {pin.CORES_FOR_ALL} or more)",
+        help=f"pin load tool, stack and services to their own cores (default: with {pin.CORES_FOR_ALL} cores or more)",
     )
 
 

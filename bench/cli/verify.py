@@ -1,4 +1,4 @@
-"""The `verify` command: bring each deployment up, run the suite through its front port, print what is wrong."""
+"""Bring each deployment up, run the checks through its front port, and print each wrong answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_layer(parser, several=True)
     parser.add_argument("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
     parser.add_argument(
-        "--group", action="append", default=[], choices=GROUPS, metavar="G", help=f"run only these: {', '.join(GROUPS)}"
+        "--group",
+        action="append",
+        default=[],
+        choices=GROUPS,
+        metavar="G",
+        help=f"run only this group (repeatable): {', '.join(GROUPS)}",
     )
     parser.add_argument("--quick", action="store_true", help="leave out the checks that take seconds, as `run` does")
     parser.add_argument("--list-checks", action="store_true", help="print the checks with what each proves, and stop")
@@ -100,7 +105,7 @@ def _print_checks(as_json: bool) -> int:
 
 
 def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:
-    """Run the suite against a site that somebody else brought up."""
+    """Run the suite against a site that runs already."""
     if args.stacks:
         raise BenchError(f"--target {args.target}: it runs already, so name no STACK")
     if args.layer and len(args.layer) > 1:

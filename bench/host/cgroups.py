@@ -1,8 +1,8 @@
-"""Control groups: programs that share a limit of memory and of processor time, and what became of them.
+"""Control groups: programs that share a limit of memory and CPU time, and how many of them the kernel killed.
 
-The kernel's interface is files, in version 2 and in version 1 alike, so they are written here as they are: any tool
-that wraps them would leave kills and removal to be read from these files all the same. Where a user may not write
-them, systemd gives a group of one's own: `systemd-run --user --scope -p Delegate=yes COMMAND`.
+The kernel's interface is files, in version 2 and in version 1 alike, so this module writes them itself: with a tool
+around them it would still have to read these files for kills and removal. A user who may not write them gets a
+group from systemd: `systemd-run --user --scope -p Delegate=yes COMMAND`.
 
 https://docs.kernel.org/admin-guide/cgroup-v2.html, https://docs.kernel.org/admin-guide/cgroup-v1/memory.html
 """
@@ -31,14 +31,14 @@ JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift;
 
 
 class Unavailable(BenchError):
-    """Why groups cannot be made here, with what would help."""
+    """Why groups cannot be made here, and what would help."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """What the programs of a group may use together.
 
-    guaranteed_bytes  memory that is taken from others first
+    guaranteed_bytes  memory that the kernel takes from other processes first
     burstable_bytes   memory that may be used at most; the kernel kills a process of the group that goes beyond
     cpus              processor time, in cores
     """
@@ -105,7 +105,7 @@ def group(root: Path = Path("/")) -> Group:
     """A new group, not made yet, where this machine has room for one; `root` holds `proc` and `sys`.
 
     Raises Unavailable with the reason and what would help. A group of the second version is preferred; one of the first
-    is made below the instrument's own, so that whatever limits that one limits this one too.
+    is made below the instrument's own, so that the limits of that one hold too.
     """
     name = f"{PREFIX}{uuid.uuid4().hex[:12]}"
     mounts = _mounts(root)
@@ -126,7 +126,7 @@ def group(root: Path = Path("/")) -> Group:
 
 
 def existing(folders: Iterable[str], version: int) -> Group | None:
-    """The group that was made in these directories, None when they are none of ours."""
+    """The group that was made in these directories; None when the instrument did not make them."""
     paths = tuple(Path(folder) for folder in folders)
     return Group(paths, version) if paths and all(path.name.startswith(PREFIX) for path in paths) else None
 
@@ -197,7 +197,8 @@ def _beneath(mount: Path, path: str) -> Path:
 def _unified_parent(mount: Path, path: str) -> Path:
     """The directory in which a group can be made, its children allowed both controllers.
 
-    Only the root group may have processes beside its children, so one of our own is first moved out of.
+    Only the root group may have both processes and children. Any other group is emptied first: its processes move
+    into a child.
     """
     own = _beneath(mount, path)
     # The true root has no file of events; that of a container has.

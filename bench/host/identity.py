@@ -1,8 +1,8 @@
 """Who the servers run as: the caller, or an ordinary user when the caller is root.
 
 Started as root, every server is already an ordinary user when it starts, so none needs a directive for it. A Python
-under a home directory closed to others breaks such servers in ways that do not name the cause; it is found here, before
-anything is started.
+under a home directory closed to others breaks such servers without naming the cause, so this module looks for it before
+anything starts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READ_ALL = "+dac_read_search"
 class Identity:
     """A user, and the `prefix` of a command that runs as that user.
 
-    notice  one line for people when something about the machine had to be worked around, or empty
+    notice  one line for people about a workaround on this machine, or empty
     """
 
     user: str
@@ -126,7 +126,7 @@ def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
 
 
 def _writes(identity: Identity, path: Path) -> bool:
-    """Whether the mode of `path` lets the user write. access(2) would ask for the caller, not for that user."""
+    """Whether the mode of `path` lets the user write. access(2) answers for the caller, not for that user."""
     if identity.uid == 0 or identity.uid == os.geteuid():
         return os.access(path, os.W_OK)
     found = path.stat()

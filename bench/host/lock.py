@@ -1,4 +1,4 @@
-"""A lock that one process of the machine has at a time."""
+"""A lock that one process of the machine can hold at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.errors import BenchError
 
 POLL_S = 0.1
 WAIT_S = 600.0
-# Signs of another process's command line that a message shows.
+# Characters of another process's command line that a message shows.
 MAX_COMMAND = 80
 
 
@@ -26,8 +26,8 @@ MAX_COMMAND = 80
 def exclusive(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[IO[str]]:
     """Hold the lock of the file `path`, made if need be; yields the open file.
 
-    A second process waits at most `timeout_s` seconds and prints one line that says for `what` and for whom. The kernel
-    releases the lock when the process ends, however it ends, and every child that was passed the file has ended too.
+    A second process waits at most `timeout_s` seconds and prints one line with `what` and the holder.
+    The kernel releases the lock when the process has ended, and every child that got the file.
     Raises BenchError when the time is up.
     """
     try:
@@ -63,13 +63,13 @@ def _acquired(handle: IO[str]) -> bool:
 
 
 def _holder(handle: IO[str]) -> str:
-    """The process that has the lock, in words."""
+    """The process that holds the lock, in words."""
     handle.seek(0)
     text = handle.read().strip()
     try:
         command = " ".join(psutil.Process(int(text)).cmdline())
         return f"process {text} ({textwrap.shorten(command, MAX_COMMAND, placeholder='...')})"
     except (ValueError, psutil.Error):
-        return "what a process that has ended left running"
+        return "an orphan of a process that has ended"
     finally:
         handle.seek(0)

@@ -22,7 +22,7 @@ REQUIREMENTS = paths.PROJECT / "requirements.txt"
 
 
 SYSCTL = Path("/proc/sys")
-# What bounds connections and queues, as sysctl(8) names it.
+# Limits of connections and queues, by their names in sysctl(8).
 KERNEL_LIMITS = (
     "net.core.somaxconn",
     "net.ipv4.tcp_max_syn_backlog",

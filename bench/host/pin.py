@@ -1,6 +1,6 @@
 """Pin the load tool, the stack and its services to processor cores of their own, so that none takes time from another.
 
-With fewer than four cores that would take too much from the stack: then nothing is pinned, unless asked.
+With fewer than four cores that would take too much from the stack, so nothing is pinned without --pin.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def affinity() -> tuple[int, ...]:
 def cores(available: Iterable[int], wanted: bool | None = None) -> dict[str, tuple[int, ...]] | None:
     """Cores of load, stack and services out of those available; None when nothing is pinned.
 
-    `wanted` is --pin (True), --no-pin (False) or neither. Raises BenchError when a single core is to be shared out.
+    `wanted` is --pin (True), --no-pin (False) or neither. Raises BenchError for --pin on a single core.
     """
     free = tuple(sorted(available))
     if wanted is False or (wanted is None and len(free) < CORES_FOR_ALL):
@@ -46,7 +46,7 @@ def cores(available: Iterable[int], wanted: bool | None = None) -> dict[str, tup
 
 @contextlib.contextmanager
 def on(pinned: Cores | None, part: str) -> Iterator[None]:
-    """Pin what this thread starts meanwhile to the cores of a part."""
+    """Pin the programs that this thread starts inside the block to the cores of a part."""
     if pinned is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Ports to listen on, which nothing else takes before the server does."""
+"""Ports to listen on, reserved until the server binds them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What servers and services cost while they are under load: memory, processor time and processes of their trees.
+"""The cost of servers and services under load: memory, CPU time and processes of their trees.
 
 Memory is the proportional set size (PSS): pages that processes share are counted once, split among them, so
 that the sum over forked workers is true. The kernel computes it page by page, which is costly: about once a
-second is enough, and less often where a look takes longer than a hundredth of that. What may not be read (another
-user's processes, a kernel without it) is None, never 0.
+second is enough, and less often where a sample takes longer than a hundredth of that. A figure that cannot be read
+(another user's processes, a kernel without PSS) is None, never 0.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 import psutil
 
 INTERVAL_S = 1.0
-# The most that sampling may take of one core: where a look is dearer, the next one is further off.
+# The largest share of one core that sampling may take: a dearer sample delays the next one.
 MAX_SHARE = 0.01
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-# Fewer samples than these make no slope.
-FEWEST_FOR_SLOPE = 4
+# With fewer samples there is no slope.
+MIN_SAMPLES_FOR_SLOPE = 4
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Usage:
     cpu_seconds               user and system time of all processes that were in its tree, or None
     processes                 the most processes seen at once, or None when there were none to see
     threads                   the most threads seen at once in all of these, or None
-    replaced                  processes that ended and had a new one begin in their tree, as far as looks saw them
+    replaced                  processes that ended and were replaced in their tree, as far as samples show
     memory_slope_bytes_per_s  how fast the PSS grew: the median slope between samples, or None with too few of them
     """
 
@@ -63,17 +63,17 @@ class Sampler:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._began = 0.0
-        # Processor seconds that sampling itself cost.
+        # CPU seconds that sampling itself took.
         self.cost_seconds = 0.0
 
     def start(self) -> None:
-        """Take the first sample and go on in the background."""
+        """Take the first sample and continue in the background."""
         self._began = time.monotonic()
         self._sample()
         self._thread.start()
 
     def stop(self) -> dict[str, Usage]:
-        """Take the last sample and give back what was used. Safe to call when start was not reached."""
+        """Take the last sample and return the usage. Safe to call without start."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -88,7 +88,7 @@ class Sampler:
             due = max(due + max(self._interval_s, cost / MAX_SHARE), time.monotonic())
 
     def _sample(self) -> float:
-        """Look at every tree; returns the processor seconds that this took."""
+        """Sample every tree; returns the CPU seconds that this took."""
         began = time.thread_time()
         machine = _Machine()
         for tree in self._trees.values():
@@ -98,7 +98,7 @@ class Sampler:
         return cost
 
 
-# A process number is given anew once its process has ended: with its start, in ticks since boot, it is one process.
+# The kernel reuses process numbers. The number and the start, in ticks since boot, identify one process.
 Key = tuple[int, int]
 
 
@@ -129,7 +129,7 @@ class _Tree:
         members = machine.tree(self.root)
         sizes = [_pss_bytes(pid) for pid in members]
         known = [size for size in sizes if size is not None]
-        # A part of a tree is not its size: all must be readable. Processes that ended meanwhile are size 0.
+        # All processes must be readable: a part of the tree is not its size. A process that has just ended has size 0.
         if members and len(known) == len(sizes):
             self.memory.append((round(at_s, 3), sum(known)))
         found = {stat.key: stat for pid in members if (stat := _stat(pid)) is not None}
@@ -153,10 +153,10 @@ class _Tree:
         )
 
     def _cpu_seconds(self) -> float | None:
-        """Two counts that can each miss something and never count too much, hence the larger.
+        """The larger of two counts, each of which can miss something and never counts too much.
 
-        Times of the living with those of the children they waited for miss a process whose parent never waits
-        for it; times of every process ever seen miss what a process used after it was last seen.
+        The times of living processes, with the children they waited for, miss a process whose parent never waits. The
+        times of every process ever seen miss the time that a process used after its last sample.
         """
         first = self.first or {}
         if not first:
@@ -166,7 +166,7 @@ class _Tree:
         return round(max(inherited, followed), 3)
 
     def _replaced(self) -> int:
-        """A server that ends a process for good, or starts one more, has replaced none."""
+        """A process that ends for good, or an additional one, replaces none."""
         ended = self.seen.keys() - self.last.keys()
         began = self.seen.keys() - (self.first or {}).keys()
         return min(len(ended), len(began))
@@ -175,10 +175,10 @@ class _Tree:
 def slope(samples: Iterable[tuple[float, int]]) -> float | None:
     """How fast a size grows, in its unit a second: the median of the slopes between every two samples (Theil-Sen).
 
-    One sample that is off does not bend it. None with fewer than FEWEST_FOR_SLOPE samples.
+    One wrong sample does not bend it. None with fewer than MIN_SAMPLES_FOR_SLOPE samples.
     """
     points = list(samples)
-    if len(points) < FEWEST_FOR_SLOPE:
+    if len(points) < MIN_SAMPLES_FOR_SLOPE:
         return None
     slopes = [
         (size - earlier) / (at - before)
@@ -210,10 +210,10 @@ def memory_bytes(root: int) -> int | None:
 
 
 class _Machine:
-    """The machine's processes in one look.
+    """The machine's processes at one moment.
 
-    A kernel that lists the children of a process (CONFIG_PROC_CHILDREN) is asked for those of the trees alone; on
-    another one every process is looked at once.
+    Where the kernel lists the children of a process (CONFIG_PROC_CHILDREN), only the trees are read; elsewhere every
+    process is read once.
     """
 
     def __init__(self) -> None:

@@ -123,7 +123,7 @@ def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
-    """Return once GET `path` answers 200 at `url`; raises DeploymentError naming who died or what it answered."""
+    """Return once GET `path` answers 200 at `url`; raises DeploymentError with the death or the answer."""
     processes = list(processes)
     deadline = time.monotonic() + timeout_s
     while (status := http.status(url, path, HEALTH_TIMEOUT_S)) != 200:
@@ -163,7 +163,7 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
 
 
 def _wait_stopped(process: Process, deadline: float) -> None:
-    """Wait until it has ended; resend the signal now and then: a server that is still starting may ignore it."""
+    """Wait until it has ended; resend the signal from time to time: a server that is still starting may ignore it."""
     while process.popen.poll() is None and (left := deadline - time.monotonic()) > 0:
         try:
             process.popen.wait(min(RESEND_S, left))

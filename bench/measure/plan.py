@@ -61,7 +61,7 @@ def cases(
 ) -> tuple[tuple[Case, ...], tuple[Skip, ...]]:
     """The cases that can run here, and the skips with their reasons; each stack and layer is composed once.
 
-    `size_problem` says why a size cannot be had here, or an empty string. Raises BenchError when no case can run here.
+    `size_problem` says why a size is not available here, or nothing. Raises BenchError when no case can run here.
     """
     found: list[Case] = []
     skips: list[Skip] = []
@@ -74,7 +74,7 @@ def cases(
                 continue
             for size in plan.sizes:
                 if problems[size]:
-                    skips.append(Skip(stack, layer, None, f"size {size} cannot be had here: {problems[size]}", size))
+                    skips.append(Skip(stack, layer, None, f"size {size} is not available here: {problems[size]}", size))
                     continue
                 for workload in plan.workloads:
                     found.append(Case(_record(stack, layer, workload, size, plan.database, composed), composed))

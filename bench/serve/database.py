@@ -25,7 +25,7 @@ class Database:
     label    what results call it: sqlite, postgresql or the URL's scheme
     url      the site's DATABASE_URL, or empty until `service` is up and gives it
     service  the service to start, or empty
-    own      whether it is the instrument's to create and fill
+    own      whether the instrument creates and fills it
     """
 
     label: str
@@ -50,9 +50,7 @@ def parse(asked: str | None) -> Database:
             return Database(urlsplit(asked).scheme.partition("+")[0], asked)
         except ValueError:
             # The URL is not repeated: it may hold a password.
-            raise BenchError(
-                "--database: no URL that can be read; write postgresql://USER:PASSWORD@HOST/NAME"
-            ) from None
+            raise BenchError("--database: not a readable URL; write postgresql://USER:PASSWORD@HOST/NAME") from None
     if asked == SQLITE:
         return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True)
     persistent = [name for name, service in catalog.read().services.items() if service.persistent]
@@ -110,7 +108,7 @@ def _fill_once(database: Database, url: str, identity: Identity) -> None:
         _create_and_fill(url, identity)
         marker.touch()
         return
-    # Only a whole file gets the name: one that was interrupted would be taken for a filled database next time.
+    # Only a complete file gets the name: the next command would take an interrupted one for a filled database.
     partial = path.with_name(f"{path.name}.partial")
     for end in ("", "-wal", "-shm", "-journal"):
         path.with_name(partial.name + end).unlink(missing_ok=True)

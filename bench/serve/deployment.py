@@ -133,7 +133,7 @@ def deployed(
     port: int | None = None,
     run_dir: Path | None = None,
 ) -> Iterator[Running]:
-    """Bring the composition up, yield it once it serves, and stop all of it in the end.
+    """Bring the composition up, yield it once it serves, and stop all of it at the end.
 
     database  `sqlite`, the name of a persistent service, or a URL; see serve.database.parse
     size      the limit put on services, servers and sidecars together; a name of deploy/sizes.toml
@@ -151,7 +151,7 @@ def deployed(
         layout = cleanup.enter_context(directories(run_dir, f"{composition.stack.name}~{composition.layer_name}"))
         register = cleanup.enter_context(orphans.Register(layout.scratch))
         if group and limits:
-            # It is written down first, so that it is removed whatever happens.
+            # Registered before it is made, so that the next command can remove it after a kill.
             register.add_group(group)
             cleanup.callback(group.remove)
             group.create(limits.limits)
@@ -218,7 +218,7 @@ def _start_services(services: Services, composition: Composition, chosen: Databa
 
 @contextmanager
 def _global_fault() -> Iterator[None]:
-    """Without its database no deployment comes up, whatever its stack."""
+    """Turn a failure of the database's service into a GlobalFault: without it no deployment comes up."""
     try:
         yield
     except GlobalFault:

@@ -58,7 +58,7 @@ def _with_listener(composition: Composition) -> tuple[Composition, bool]:
     """The composition with values that its outermost server can serve; and whether another server must end TLS."""
     values, front = composition.values, composition.servers[-1]
     if values.places and values.names["listener"] == "plain":
-        # Nobody ends TLS: a site that insists on HTTPS would redirect every client to itself for ever.
+        # No server terminates TLS: a site that requires HTTPS would redirect every client to itself forever.
         values = replace(values.changed({"redirect": "off"}), env={**values.env, "BENCHAPP_HTTPS": "0"})
     terminated = values.names["listener"] == "tls" and not render.has_tls(front, composition)
     if terminated and front not in composition.stack.servers:
@@ -165,7 +165,7 @@ def _packages(composition: Composition) -> list[str]:
 
 
 def _host_commands(composition: Composition, places: Places, wiring: Wiring) -> list[str]:
-    """What else has to be run on the host, once, for the servers."""
+    """The commands to run once on the host for the servers."""
     return [
         render.text(words, render.context_of(server, composition, places, wiring), server.name)
         for server in composition.servers

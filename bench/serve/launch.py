@@ -21,7 +21,7 @@ class Launcher:
     """Starts programs as one user, with their output in `logs`, and registers them.
 
     home   working and home directory of a program, unless it asks for another
-    group  the control group of the deployment's size, for all that serves; what only prepares runs outside
+    group  the control group of the deployment's size, for servers and services; preparing commands run outside
     """
 
     identity: Identity

@@ -89,7 +89,7 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
         "listen": wiring.listens[server.name][0],
     }
     if context["listen"].port:
-        # The front address is that of the outermost server alone, which a layer may have put before this one.
+        # The front address is that of the outermost server alone, which a layer may have put in front of this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
     if index > 0:
         inner = composition.servers[index - 1]

@@ -23,13 +23,13 @@ from bench.serve.launch import Launcher
 from bench.serve.layout import Layout, Places
 
 READY_TIMEOUT_S = 30
-# A database may have much to write before it ends.
+# A database may have much to write before it stops.
 STOP_TIMEOUT_S = 20
 
 
 @dataclass(frozen=True)
 class _Started:
-    """A service that was started, with all that starting it once more needs.
+    """A service that was started, with everything that a restart needs.
 
     lock  the file that the service holds locked until it has ended, by its descriptor
     """

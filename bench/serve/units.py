@@ -1,4 +1,4 @@
-"""What a production host runs as systemd units: the data that their template reads."""
+"""The systemd units of a production host: the data that their template reads."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def test_tls_is_a_setting_and_a_variant(site_url, words):
         (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (
             ["up", "gunicorn", "--env", "ALLOWED_HOSTS=other.test"],
-            "--env ALLOWED_HOSTS=other.test: the site is asked as 127.0.0.1 here; write ALLOWED_HOSTS=127.0.0.1,",
+            "--env ALLOWED_HOSTS=other.test: the instrument requests the site as 127.0.0.1; write ALLOWED_HOSTS=",
         ),
         (["up", "gunicorn", "--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE, for example --env DEBUG=1"),
         (["up", "gunicorn", "--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
@@ -286,7 +286,7 @@ def test_tls_is_a_setting_and_a_variant(site_url, words):
             ["up", "gunicorn", "--database", "postgresql://user:secret@127.0.0.1:1/name"],
             "bench up: PostgreSQL database name at 127.0.0.1:1: connection to server",
         ),
-        (["up", "gunicorn", "--database", "postgresql://["], "--database: no URL that can be read; write postgresql:"),
+        (["up", "gunicorn", "--database", "postgresql://["], "--database: not a readable URL; write postgresql:"),
         (["up", "gunicorn", "--env", "DEBUG=perhaps"], "bench up: DEBUG='perhaps' is not a switch: use 1 or 0"),
         (
             ["up", "gunicorn", "--database", "sqlite:////nowhere/x"],

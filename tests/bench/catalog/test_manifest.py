@@ -206,7 +206,7 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
     ("url", "told"),
     [
         ("locmemcache://x", False),
-        ("", False),  # what the site has without any is a cache of each process, too
+        ("", False),  # the default of the site is a cache of each process, too
         ("filecache:///tmp/x", True),
         ("dbcache://x", True),
         ("redis://127.0.0.1:6379", True),
@@ -216,7 +216,7 @@ def test_a_cache_of_ones_own_needs_no_service_and_is_told_as_such_a_cache_can_be
     monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
     composed = compose.compose("gunicorn", "site-middleware", env={"CACHE_URL": url})
     assert composed.services == ()
-    assert composed.notes == ("site-middleware: its cache is that of the CACHE_URL given",)
+    assert composed.notes == ("site-middleware: it uses the cache of the given CACHE_URL",)
     (layer,) = composed.layers
     assert (bool(layer.invalidation), bool(layer.coalesces)) == (told, told)
 
@@ -224,7 +224,7 @@ def test_a_cache_of_ones_own_needs_no_service_and_is_told_as_such_a_cache_can_be
 def test_a_cache_of_ones_own_takes_no_service_from_a_layer_that_uses_no_other():
     composed = compose.compose("nginx-uwsgi", "nginx-memcached+fragments", env={"CACHE_URL": "dbcache://x"})
     assert [service.name for service in composed.services] == ["memcached"]
-    assert composed.notes == ("fragments: its cache is that of the CACHE_URL given",)
+    assert composed.notes == ("fragments: it uses the cache of the given CACHE_URL",)
 
 
 def test_a_variant_is_a_stack_of_its_own_with_other_values():

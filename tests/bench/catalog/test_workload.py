@@ -100,7 +100,7 @@ def test_a_step_that_leads_nowhere_is_named(lines, message):
 
 @pytest.mark.parametrize("step", ["", "home", "post:0", "page:tags:1", "page:posts:0", "/a b", "static:"])
 def test_a_line_that_is_no_step_is_refused(step):
-    with pytest.raises(BenchError, match=r"workload w, step 1: .* is no step"):
+    with pytest.raises(BenchError, match=r"workload w, step 1: .* is not a step"):
         Workload("w", "a workload", (step,))
 
 

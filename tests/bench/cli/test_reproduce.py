@@ -457,6 +457,6 @@ def test_a_published_database_that_is_not_installed_is_replaced_and_said(monkeyp
     asked_for = replace(record(), benchmark="caching")
     assert reproduce._database(asked_for, "layers", None) == (
         "sqlite",
-        ("postgresql is not installed (initdb): sqlite stands in for it",),
+        ("postgresql is not installed (initdb): sqlite replaces it",),
     )
     assert reproduce._database(asked_for, "layers", "postgresql") == ("postgresql", ())

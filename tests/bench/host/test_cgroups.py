@@ -291,7 +291,7 @@ def test_without_permission_up_says_how_to_get_it_in_one_line(monkeypatch, capsy
     monkeypatch.setattr(sizes.cgroups, "group", refused)
     assert main.main(["up", "gunicorn", "--size", "bronze"]) == 2
     assert capsys.readouterr().err == (
-        "bench up: --size bronze cannot be had here: /sys/fs/cgroup: not writable by this user; run it as root\n"
+        "bench up: --size bronze is not available here: /sys/fs/cgroup: not writable by this user; run it as root\n"
     )
     assert main.main(["list"]) == 0
     line = "bronze  128 MiB of memory guaranteed, 256 MiB at most, 1 CPU; not here: /sys/fs/cgroup: not writable"
@@ -306,4 +306,4 @@ def test_without_permission_run_skips_the_size_and_measures_the_rest():
         SimpleNamespace(**asked, database="sqlite"), lambda stack, layer: composition, reasons.__getitem__
     )
     assert [case.record.size for case in cases] == ["unlimited"]
-    assert skips == (Skip("one", "none", None, "size bronze cannot be had here: run it as root", "bronze"),)
+    assert skips == (Skip("one", "none", None, "size bronze is not available here: run it as root", "bronze"),)

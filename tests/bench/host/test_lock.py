@@ -77,7 +77,7 @@ def test_a_child_that_was_passed_the_file_holds_the_lock_until_it_ends(holder, t
     process = holder("with a child")
     process.kill()
     process.wait()
-    says = "still in use by what a process that has ended left running after"
+    says = "still in use by an orphan of a process that has ended after"
     with pytest.raises(BenchError, match=says), exclusive(tmp_path / "lock", "the thing", timeout_s=0.2):
         pass
     process.stdin.close()

@@ -48,18 +48,18 @@ def test_what_does_not_exist_is_told_in_one_line_and_leaves_no_folder(go, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("name", "signs"), [("a b", "a blank"), ("50%", "%"), ("a#b:$c", "# : $")])
+@pytest.mark.parametrize(("name", "signs"), [("a b", "a space"), ("50%", "%"), ("a#b:$c", "# : $")])
 def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path, name, signs):
     with pytest.raises(BenchError) as error:
         go("--stack", "one", to=name)
-    said = f"not every server can work in a folder whose name has {signs}; use another"
+    said = f"not every server can work in a folder with {signs} in its name; use another"
     assert str(error.value) == f"{tmp_path / name}: {said}"
     assert not (tmp_path / name).exists()
 
 
 def test_nothing_is_brought_up_in_such_a_folder(tmp_path):
     with (
-        pytest.raises(BenchError, match="has a blank; use another"),
+        pytest.raises(BenchError, match="with a space in its name; use another"),
         deployment.deployed(compose.must_compose("gunicorn"), run_dir=tmp_path / "a b"),
     ):
         pass

@@ -66,7 +66,7 @@ def test_each_stack_and_layer_is_composed_once_and_its_cases_carry_it():
     ]
     assert {item.composition.stack.name == item.record.stack for item in cases} == {True}
     assert records.Skip("b", "x", None, "no server of its chain serves files") in skips
-    assert records.Skip("a", "x", None, "size m cannot be had here: no cgroups", "m") in skips
+    assert records.Skip("a", "x", None, "size m is not available here: no cgroups", "m") in skips
     again = plan.recomposed([item.record for item in cases], compose)
     assert [item.record for item in again] == [item.record for item in cases]
 
