@@ -150,6 +150,15 @@ def facts(report: Report) -> list[str]:
     return found
 
 
+def case_notes(report: Report) -> list[tuple[str, list[str]]]:
+    """Each note of a case once, with the deployments it applies to."""
+    found: dict[str, dict[str, None]] = {}
+    for case in report.run.info.cases:
+        for note in case.notes:
+            found.setdefault(note, {})[f"{case.stack} with {case.layer}"] = None
+    return [(note, list(deployments)) for note, deployments in found.items()]
+
+
 def command(report: Report) -> str:
     """The command line that made the run."""
     return redact.command(report.run.info.command)

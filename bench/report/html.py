@@ -5,35 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from bench.report import (
-    charts,
-    conditions,
-    extra_costs,
-    findings,
-    glossary,
-    numbers,
-    pick,
-    ratings,
-    redact,
-    safety,
-    small_charts,
-    svg,
-)
-from bench.report.model import BASELINE, MEASURED, NOT_RUN, CaseRow, Panel, Report
+from bench.report import charts, conditions, findings, numbers, svg, templating
+from bench.report.model import MEASURED, NOT_RUN, CaseRow, Panel, Report
 from bench.report.numbers import plural, printable
 from bench.report.rendered_configs import ConfigFile
-from bench.report.reproduction import caching
-from bench.report.reproduction import charts as published_charts
 from bench.results import reproduction
-
-TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 _SAFE_PATH = re.compile(r"[\w.~+-]+(/[\w.~+-]+)*")
 
@@ -43,14 +24,8 @@ def render(report: Report, files: Mapping[str, list[ConfigFile]]) -> str:
     return document(
         "report.html.j2",
         title=conditions.summary(report),
-        report=report,
-        run=report.run,
-        plan=report.run.info.plan,
+        **templating.run_context(report),
         files=files,
-        caching=caching.beside(report),
-        pick=pick.pick(report),
-        safety=safety.safety(report),
-        case_notes=case_notes(report),
         not_run=[row for row in report.rows if row.outcome == NOT_RUN],
         keep_alive=_keep_alive(report),
     )
@@ -59,15 +34,12 @@ def render(report: Report, files: Mapping[str, list[ConfigFile]]) -> str:
 def document(template: str, **context: object) -> str:
     """A whole document from a template, with its style and script inside."""
     script = _source("report.js")
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            **context,
-            style=Markup(_source("chart.css") + _source("report.css")),
-            script=Markup(script),
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        )
+    environment = templating.environment(_printable, code=code, log_link=log_link, cell=cell)
+    return environment.get_template(template).render(
+        **context,
+        style=Markup(_source("chart.css") + _source("report.css")),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
@@ -107,15 +79,6 @@ def _captions(report: Report, panel: Panel) -> tuple[str, str, str]:
     )
 
 
-def case_notes(report: Report) -> list[tuple[str, list[str]]]:
-    """Each note of a case once, with the deployments it applies to."""
-    found: dict[str, dict[str, None]] = {}
-    for case in report.run.info.cases:
-        for note in case.notes:
-            found.setdefault(note, {})[f"{case.stack} with {case.layer}"] = None
-    return [(note, list(deployments)) for note, deployments in found.items()]
-
-
 def _keep_alive(report: Report) -> str:
     used = {trial.keep_alive for trial in report.run.trials if trial.status == "ok"}
     if used == {True}:
@@ -125,68 +88,13 @@ def _keep_alive(report: Report) -> str:
     return ""
 
 
-# ------------------------------------------------------------------------------------------- templates
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
-    environment.filters |= _filters()
-    environment.globals |= _globals()
-    return environment
-
-
-def _filters() -> dict[str, Callable[..., object]]:
-    return {
-        "code": code,
-        "log_link": log_link,
-        "number": numbers.number,
-        "whole": numbers.whole,
-        "times": numbers.times,
-        "mib": numbers.mebibytes,
-        "as_published": numbers.as_published,
-        "median": numbers.median,
-        "range_of": numbers.range_of,
-        "plural": plural,
-        "cell": cell,
-    }
-
-
-def _globals() -> dict[str, object]:
-    return {
-        "charts": charts,
-        "conditions": conditions,
-        "extra_costs": extra_costs,
-        "findings": findings,
-        "glossary": glossary,
-        "numbers": numbers,
-        "published_charts": published_charts,
-        "ratings": ratings,
-        "redact": redact,
-        "small_charts": small_charts,
-        "svg": svg,
-        "check_groups": safety.GROUPS,
-        "check_signs": safety.SIGNS,
-        "count_checks": safety.count,
-        "BASELINE": BASELINE,
-        "MEASURED": MEASURED,
-        "NOT_MEASURED": numbers.NOT_MEASURED,
-    }
-
-
-def _finalize(value: object) -> object:
+def _printable(value: object) -> object:
     """Replace unsafe characters in every text that reaches the page."""
     return value if isinstance(value, Markup) else printable(value) if isinstance(value, str) else value
 
 
 def _source(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
+    return (templating.FOLDER / name).read_text(encoding="utf-8")
 
 
 def code(text: str) -> Markup:

@@ -7,113 +7,35 @@ import io
 from collections.abc import Iterable
 
 from bench.figures.stats import Spread
-from bench.report import conditions, findings, html, markdown
+from bench.report import html, markdown
 from bench.report.csv import cell as csv_cell
-from bench.report.numbers import DASH, NOT_MEASURED
 from bench.report.reproduction import texts
-from bench.report.reproduction.side_by_side import PublishedColumn, PublishedFigure, Reproduced
-from bench.report.reproduction.texts import SIGNS, ReproductionTexts
-
-INTERVAL = "95 % interval"
+from bench.report.reproduction.side_by_side import PublishedFigure, Reproduced
+from bench.report.reproduction.texts import ReproductionTexts
 
 
 def as_html(found: Reproduced) -> str:
     """The whole document."""
-    first = found.reports[0]
-    sentences = ReproductionTexts(found)
-    return html.document(
-        "reproduction.html.j2",
-        title=sentences.heading,
-        found=found,
-        texts=sentences,
-        cells=texts,
-        report=first,
-        plan=first.run.info.plan,
-    )
-
-
-# --------------------------------------------------------------------------------------------- Markdown
+    return html.document("reproduction.html.j2", **_context(found))
 
 
 def as_markdown(found: Reproduced) -> str:
     """The whole document as Markdown."""
+    return markdown.document("reproduction.md.j2", **_context(found))
+
+
+def _context(found: Reproduced) -> dict[str, object]:
+    first = found.reports[0]
     sentences = ReproductionTexts(found)
-    blocks = [
-        f"# {markdown.plain(sentences.heading)}",
-        markdown.sentence(sentences.opening),
-        f"**{sentences.summary}**",
-        " ".join(map(markdown.sentence, sentences.pick)),
-        _conclusions(found),
-        markdown.bullets(map(markdown.sentence, sentences.caveats)),
-        "## Published and measured",
-        markdown.sentence(sentences.ratios_note),
-    ]
-    for column in found.columns:
-        blocks += [f"### {markdown.plain(column.title)}", _column(sentences, column)]
-        blocks += map(markdown.sentence, sentences.without_ratio(column))
-    blocks += ["## Which to pick on this machine", *_answers(sentences)]
-    if sentences.gaps:
-        rows = [[markdown.plain(name), outcome, markdown.code(reason)] for name, outcome, reason in sentences.gaps]
-        blocks += ["## Left out", markdown.table(("what", "outcome", "reason"), rows, left=3)]
-    blocks += ["## Runs", *_runs(found)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return {
+        "title": sentences.heading,
+        "found": found,
+        "texts": sentences,
+        "cells": texts,
+        "report": first,
+        "plan": first.run.info.plan,
+    }
 
-
-def _conclusions(found: Reproduced) -> str:
-    rows = [
-        [
-            markdown.plain(item.claim),
-            f"{SIGNS[item.verdict]} {item.verdict}",
-            item.bounds or DASH,
-            markdown.sentence(item.sentence),
-        ]
-        for item in found.verdicts
-    ]
-    return markdown.table(("conclusion", "today", "holds for", "figures"), rows, left=4)
-
-
-def _answers(sentences: ReproductionTexts) -> Iterable[str]:
-    for report in sentences.found.reports:
-        for answer in findings.answers(report):
-            title = f"{findings.setting_title(report, answer.panel)} at {answer.panel.setting.load}"
-            text = " ".join(markdown.sentence(sentence) for sentence in sentences.sentences(answer))
-            yield f"**{markdown.sentence(title)}.** {text}"
-
-
-def _runs(found: Reproduced) -> Iterable[str]:
-    for part in found.parts:
-        if part.report:
-            command = markdown.code(conditions.command(part.report))
-            link = f"[{markdown.plain(part.name)}]({part.name}/report.md)"
-            yield f"- {link}, with all its figures: {conditions.measured(part.report)}; made by {command}"
-
-
-def _column(sentences: ReproductionTexts, column: PublishedColumn) -> str:
-    found = sentences.found
-    heads = ["row", "here"] + (["published"] if column.is_published else [])
-    if column.is_rating:
-        heads += ["measured", "why"]
-    else:
-        heads += ["published ratio"] if column.is_published else []
-        heads += ["measured", INTERVAL, "measured ratio", INTERVAL]
-    index = found.columns.index(column)
-    rows = []
-    for row in found.rows:
-        figure = row.figures[index]
-        here = markdown.code(row.stack) + (f" with {markdown.code(row.layer)}" if sentences.has_layers else "")
-        cells = [texts.published(figure)] if column.is_published else []
-        if column.is_rating:
-            cells += [texts.shown(figure, column), markdown.plain("; ".join(figure.reasons) or figure.why or DASH)]
-        else:
-            cells += [texts.published_ratio(row, figure)] if column.is_published else []
-            why = f": {markdown.plain(figure.why)}" if figure.why and figure.why != NOT_MEASURED else ""
-            cells += [texts.shown(figure, column) + why, texts.interval(figure, column)]
-            cells += [texts.ratio(row, figure), texts.ratio_range(row, figure) or DASH]
-        rows.append([markdown.plain(sentences.where(row)), here, *cells])
-    return markdown.table(heads, rows, left=2)
-
-
-# -------------------------------------------------------------------------------------------------- CSV
 
 CSV_HEAD = (
     "row",
