@@ -20,9 +20,19 @@ from tests import postgresql
 # Where the tests run in the background, SIGINT is ignored, and so it would be in every program they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A test that uses one of these starts PostgreSQL, so it has the mark `servers`.
+POSTGRESQL_FIXTURES = {"postgresql_url", "postgresql_site"}
+
 NewSite = Callable[[str], AbstractContextManager[str]]
 
 SERIAL = itertools.count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if POSTGRESQL_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.servers)
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +40,7 @@ def postgresql_url() -> Iterator[str]:
     """URL of a database in a private PostgreSQL cluster that lives as long as the tests; its user may create others."""
     binaries = postgresql.programs()
     if binaries is None:
-        pytest.skip("initdb and postgres are not installed (Debian and Ubuntu: apt install postgresql)")
+        pytest.skip("programs not installed: initdb, postgres")
     with postgresql.cluster(binaries) as url:
         yield url
 
@@ -42,7 +52,7 @@ def postgresql_database(postgresql_url: str) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.servers)])
 def site_database(request: pytest.FixtureRequest, new_site: NewSite) -> Iterator[str]:
     """The site's tables, migrated and empty, on SQLite and on PostgreSQL in turn, as connection `default`.
 

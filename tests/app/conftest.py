@@ -32,12 +32,11 @@ class Rows:
 
 def make_rows() -> Rows:
     """Write the small site, titles and texts long enough to be cut where pages cut them."""
-    authors = [
-        Author.objects.create(name=f"Author {i}", city=f"City {i % 4}", bio=f"Writes about {i}. " * 5)
-        for i in range(30)
-    ]
-    posts = [
-        Post.objects.create(
+    authors = Author.objects.bulk_create(
+        Author(name=f"Author {i}", city=f"City {i % 4}", bio=f"Writes about {i}. " * 5) for i in range(30)
+    )
+    posts = Post.objects.bulk_create(
+        Post(
             author=authors[0] if i < 55 else authors[i - 54],
             title=f"Post {i} about the garden and the weather",
             body=f"Paragraph of post {i}. " * 30 + "\n\nAnother one.",
@@ -45,23 +44,26 @@ def make_rows() -> Rows:
             views=i * 7 % 61,
         )
         for i in range(60)
-    ]
-    for i in range(60):
-        Comment.objects.create(
+    )
+    Comment.objects.bulk_create(
+        Comment(
             post=posts[0] if i < 55 else posts[i - 54],
             name=f"Reader {i}",
             body=f"Thoughts of reader {i}. " * 8,
             rating=i % 5 + 1,
             created=BEGIN + timedelta(days=180, minutes=i),
         )
+        for i in range(60)
+    )
     return Rows(Author.objects.get(pk=authors[0].pk), Post.objects.get(pk=posts[0].pk))
 
 
 @pytest.fixture(autouse=True)
-def plain_static_names(settings: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Static files as in a fresh checkout, whether or not collectstatic has run in this one."""
+def site_settings(settings: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Static files as in a fresh checkout, whether or not collectstatic has run here, and a quick password hasher."""
     settings.STATIC_ROOT = tmp_path_factory.mktemp("static")
     settings.WHITENOISE_USE_FINDERS = True
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -134,24 +133,23 @@ def test_comment_with_errors_comes_back(reader: Client, rows: Rows, data: dict, 
 
 
 def test_nobody_signs_with_another_name(reader: Client, rows: Rows):
-    reader.post(f"/posts/{rows.post.pk}/comment/", {"body": "Hi", "rating": 5, "name": "Ann", "post": 2, "number": 1})
+    reader.post(f"/posts/{rows.post.pk}/comment/", {"body": "Hi", "rating": 5, "name": "Ann", "post": 2})
     new = Comment.objects.latest("id")
-    assert (new.name, new.post_id, new.number) == ("margaret", rows.post.pk, 56)
+    assert (new.name, new.post_id) == ("margaret", rows.post.pk)
 
 
-@pytest.mark.parametrize("vendor", ["sqlite", "postgresql"])
-def test_redirect_shows_the_new_comment(vendor: str, new_site: Callable):
+def test_redirect_shows_the_new_comment(site_database: str):
     """On the page that has it, whatever was deleted before, on both databases."""
-    with new_site(vendor):
-        rows = make_rows()
-        client = account("margaret")
-        rows.post.comments.filter(number__lte=30).delete()  # 25 are left: one page
-        for page in [2, 2]:
-            response = client.post(f"/posts/{rows.post.pk}/comment/", {"body": "Hi", "rating": 3})
-            new = Comment.objects.latest("id")
-            assert response["Location"] == f"/posts/{rows.post.pk}/page/{page}/#comment-{new.pk}"
-            assert f'id="comment-{new.pk}"' in client.get(response["Location"]).content.decode()
-        assert Post.objects.get(pk=rows.post.pk).comment_count == 27
+    rows = make_rows()
+    client = account("margaret")
+    oldest = rows.post.comments.order_by("id").values_list("pk", flat=True)[:30]
+    Comment.objects.filter(pk__in=list(oldest)).delete()  # 25 are left: one page
+    for page in [2, 2]:
+        response = client.post(f"/posts/{rows.post.pk}/comment/", {"body": "Hi", "rating": 3})
+        new = Comment.objects.latest("id")
+        assert response["Location"] == f"/posts/{rows.post.pk}/page/{page}/#comment-{new.pk}"
+        assert f'id="comment-{new.pk}"' in client.get(response["Location"]).content.decode()
+    assert Post.objects.get(pk=rows.post.pk).comment_count == 27
 
 
 @pytest.mark.parametrize("key", [r'"abcdefgh\000"', "a" * 4000, "ABCDEFGH" * 4, "abcdefgh" * 4 + "'"])

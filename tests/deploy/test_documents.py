@@ -62,7 +62,7 @@ def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_the_commands_of_the_document_do_what_it_says(words, checkout, site_url):
     if not shutil.which("nginx"):
-        pytest.skip("nginx is not installed")
+        pytest.skip("program not installed: nginx")
     env = {**os.environ, "DATABASE_URL": site_url}
     how = {"cwd": checkout, "env": env, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, *words], **how) as process:

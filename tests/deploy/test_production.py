@@ -114,6 +114,7 @@ def host(tmp_path):
     return make
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_servers_accept_the_files(host, stack):
     assert refused_by_servers(host(stack)) == {}
@@ -134,6 +135,7 @@ def refused_by_servers(made: Host) -> dict[str, str]:
 WILDCARD = "example.org *.example.com .example.net"
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("stack", "layer"),
     [
@@ -163,6 +165,7 @@ def test_plain_http_redirects_a_name_below_a_domain_to_itself(host, stack):
         assert ask(made, "/healthz", "evil.test")[0] == 400
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("stack", STACKS)
 def test_systemd_accepts_the_units(host, stack):
     systemd_analyze = programs.find(["systemd-analyze"])

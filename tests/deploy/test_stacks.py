@@ -58,6 +58,7 @@ def runnable(stack: str, layer: str = "none") -> None:
         pytest.skip(composed.reason)
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(("stack", "layer"), PAIRS)
 def test_the_servers_accept_their_files(stack, layer):
     runnable(stack, layer)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.conftest import plain_static_names, reader, rows, settings_from, site_with  # noqa: F401
+from tests.app.conftest import reader, rows, settings_from, site_settings, site_with  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

@@ -24,25 +24,35 @@ def layer(request: pytest.FixtureRequest, site_with: Callable[..., AbstractConte
         cache.clear()
 
 
+def pages_of(rows: Rows) -> list[str]:
+    return ["/", "/posts/", "/authors/page/2/", f"/posts/{rows.post.pk}/", f"/authors/{rows.author.pk}/"]
+
+
 def test_second_reader_gets_the_same_rendering_without_a_query(rows: Rows):
-    for path in ("/", "/posts/", f"/posts/{rows.post.pk}/"):
+    for path in pages_of(rows):
         first = Client().get(path)
         with CaptureQueriesContext(connection) as queries:
             second = Client().get(path)
         assert len(queries) == 0
         assert first["X-Render-Id"] == second["X-Render-Id"]
         assert first.content == second.content
+        assert first["Content-Security-Policy"] == second["Content-Security-Policy"]
+        assert second["Vary"] == "Cookie"
+        # A cached page has no longer lifetime in browsers than a rendered one.
+        assert not second.has_header("Cache-Control")
+        assert not second.has_header("Expires")
 
 
 def test_no_account_gets_the_page_of_another_in_any_order(rows: Rows):
     readers = {name: account(name) for name in ("ann-of-the-hill", "bob-of-the-dale")} | {"": Client()}
-    path = f"/posts/{rows.post.pk}/"
-    for order in permutations(readers):
-        cache.clear()
+    # A page that nobody has seen for each order.
+    for order, path in zip(permutations(readers), [*pages_of(rows), "/posts/page/2/"], strict=True):
         for name in [*order, *order]:
-            html = readers[name].get(path).content.decode()
-            assert {other for other in readers if other and other in html} == ({name} - {""})
+            response = readers[name].get(path)
+            html = response.content.decode()
+            assert {other for other in readers if other and other in html} == ({name} - {""}), path
             assert ("csrfmiddlewaretoken" in html) == bool(name)
+            assert name or not response.cookies
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "127.0.0.1:65000", "LOCALHOST", "localhost."])
@@ -76,5 +86,50 @@ def test_requests_that_bypass_the_cache_neither_fill_it_nor_hit_it(rows: Rows, e
     assert len(set(names)) == 4
 
 
-def test_the_login_page_is_never_cached(rows: Rows):
-    assert len({Client().get("/login/")["X-Render-Id"] for _ in range(3)}) == 3
+def test_head_after_get_is_a_hit(rows: Rows, client: Client):
+    assert client.get("/posts/")["X-Render-Id"] == client.head("/posts/")["X-Render-Id"]
+
+
+def test_each_page_has_its_own_entry(rows: Rows, client: Client):
+    names = {client.get(path)["X-Render-Id"] for path in [*pages_of(rows), "/posts/?page=2", "/posts/page/2/"]}
+    assert len(names) == 7
+
+
+def test_a_page_of_an_account_is_never_cached(rows: Rows):
+    reader = account("margaret")
+    first, second = reader.get("/posts/"), reader.get("/posts/")
+    assert first["X-Render-Id"] != second["X-Render-Id"]
+    assert "max-age" not in first.get("Cache-Control", "")
+    assert not cache._cache
+
+
+def test_a_commenter_sees_the_comment_at_once(rows: Rows):
+    reader, url = account("margaret"), f"/posts/{rows.post.pk}/"
+    reader.get(f"{url}page/3/")
+    Client().get(f"{url}page/3/")
+    response = reader.post(f"{url}comment/", {"body": "There it is.", "rating": 5})
+    assert b"There it is." in reader.get(response["Location"]).content
+
+
+@pytest.mark.parametrize("path", ["/login/", "/nowhere/", "/posts/page/1/", "/posts/page/99/"])
+def test_forms_redirects_and_errors_are_not_cached(rows: Rows, client: Client, path: str):
+    client.get(path)
+    client.get(path)
+    assert not [key for key in cache._cache if "cache_page" in key]
+
+
+def test_every_account_can_post_with_its_own_token(rows: Rows):
+    for name in ("ann", "bob"):
+        account(name)
+        browser = Client(enforce_csrf_checks=True)
+        for path in ("/", "/posts/", "/login/"):
+            browser.get(path)
+        token = browser.cookies["csrftoken"].value
+        response = browser.post(
+            "/login/", {"username": name, "password": "a quiet evening 7", "csrfmiddlewaretoken": token}
+        )
+        assert response.status_code == 302
+        token = browser.cookies["csrftoken"].value
+        url = f"/posts/{rows.post.pk}/comment/"
+        response = browser.post(url, {"body": "Hi", "rating": 5, "csrfmiddlewaretoken": token})
+        assert response.status_code == 302

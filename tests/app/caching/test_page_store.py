@@ -15,13 +15,13 @@ from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.memcached import MemcachedStore
 from benchapp.invalidation import all_pages
 from tests.app.caching.services import fake_uwsgi, memcached
-from tests.app.caching.test_stores_memcached import pytestmark  # noqa: F401
+from tests.app.caching.test_stores_memcached import pytestmark as needs_memcached
 from tests.app.conftest import Rows
 
 Site = Callable[..., AbstractContextManager[None]]
 
 
-@pytest.fixture(params=["memcached", "uwsgi"])
+@pytest.fixture(params=[pytest.param("memcached", marks=needs_memcached), "uwsgi"])
 def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[PageStore, Callable]]:
     """A store, and how its server finds a page."""
     if request.param == "uwsgi":
@@ -79,6 +79,8 @@ def test_only_plain_paths_have_a_key(path: str):
     assert not has_key(path)
 
 
+@pytest.mark.servers
+@needs_memcached[1]
 def test_anonymous_pages_are_stored_in_memcached(rows: Rows, site_with: Site, socket: Path):
     with memcached(socket), site_with(CACHING_NGINX_MEMCACHED_ADDRESS=f"unix:{socket}"):
         pages = MemcachedStore(f"unix:{socket}", 60)

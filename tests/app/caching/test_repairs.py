@@ -27,8 +27,23 @@ from tests.app.conftest import Rows
 
 Site = Callable[..., AbstractContextManager[None]]
 
+SERVICES = [pytest.param(kind, marks=pytest.mark.servers) for kind in ("memcached", "redis")]
 
-@pytest.fixture(params=["memcached", "redis", "locmem", "database", "file"])
+
+@contextmanager
+def service(kind: str, path: Path) -> Iterator[tuple[str, subprocess.Popen]]:
+    """A real memcached or Redis on this socket: its CACHE_URL and its process."""
+    program, scheme, start = {
+        "memcached": ("memcached", "memcache", memcached),
+        "redis": ("redis-server", "redis", redis),
+    }[kind]
+    if not shutil.which(program):
+        pytest.skip(f"program not installed: {program}")
+    with start(path) as process:
+        yield f"{scheme}://{path}", process
+
+
+@pytest.fixture(params=[*SERVICES, "locmem", "database", "file"])
 def cache_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A CACHE_URL of each kind, its service running."""
     plain = {
@@ -39,11 +54,8 @@ def cache_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param in plain:
         yield plain[request.param]
         return
-    if not shutil.which({"redis": "redis-server"}.get(request.param, request.param)):
-        pytest.skip(f"{request.param} is not installed")
-    path = request.getfixturevalue("socket")
-    with (redis if request.param == "redis" else memcached)(path):
-        yield f"{'redis' if request.param == 'redis' else 'memcache'}://{path}"
+    with service(request.param, request.getfixturevalue("socket")) as (url, _):
+        yield url
         caches["template_fragments"].close()
 
 
@@ -64,6 +76,7 @@ def test_fragments_are_cached_and_invalidated_in_every_cache(rows: Rows, site_wi
         assert b"61 comments" in Client().get("/").content
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
 def test_a_redis_that_is_down_breaks_no_page(
     rows: Rows,
@@ -72,10 +85,8 @@ def test_a_redis_that_is_down_breaks_no_page(
     layer: str,
     caplog: pytest.LogCaptureFixture,
 ):
-    if not shutil.which("redis-server"):
-        pytest.skip("redis-server is not installed")
     with site_with(**{layer: "1", "CACHE_URL": f"redis://{socket}"}):
-        with redis(socket):
+        with service("redis", socket):
             assert [queries_of_rows() for _ in range(2)] == [14, 0]
         # Whether what this logger says reaches pytest by itself depends on the settings of logging.
         logger = logging.getLogger("benchapp.caching.repairs.django_backends")
@@ -83,7 +94,7 @@ def test_a_redis_that_is_down_breaks_no_page(
         assert [queries_of_rows() for _ in range(2)] == [14, 14]
         logger.removeHandler(caplog.handler)
         assert "redis: " in caplog.text
-        with redis(socket):
+        with service("redis", socket):
             assert [queries_of_rows() for _ in range(2)] == [14, 0]
         caches["default"].close()
         caches["template_fragments"].close()
@@ -115,12 +126,11 @@ def hanging(process: subprocess.Popen) -> Iterator[None]:
         process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.servers
 def test_set_many_returns_the_keys_that_a_hanging_memcached_did_not_take(socket: Path):
-    if not shutil.which("memcached"):
-        pytest.skip("memcached is not installed")
     options = {"use_pooling": True, "default_noreply": False, "connect_timeout": 1, "timeout": 0.2, "retry_timeout": 0}
     client = ThreadSafeClient([f"unix:{socket}"], ignore_exc=True, **options)
-    with memcached(socket) as process:
+    with service("memcached", socket) as (_, process):
         assert client.set_many({"a": "1", "b": "1"}) == []
         with hanging(process):
             assert sorted(client.set_many({"a": "2", "b": "2"})) == ["a", "b"]
@@ -130,7 +140,7 @@ def test_set_many_returns_the_keys_that_a_hanging_memcached_did_not_take(socket:
     client.close()
 
 
-@pytest.mark.parametrize("kind", ["memcached", "redis"])
+@pytest.mark.parametrize("kind", SERVICES)
 @pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
 @pytest.mark.django_db(transaction=True)
 def test_a_hanging_cache_delays_a_page_once_and_comes_back_without_stale_pages(
@@ -140,10 +150,7 @@ def test_a_hanging_cache_delays_a_page_once_and_comes_back_without_stale_pages(
     kind: str,
     layer: str,
 ):
-    if not shutil.which(program := {"redis": "redis-server"}.get(kind, kind)):
-        pytest.skip(f"{program} is not installed")
-    url = f"{'redis' if kind == 'redis' else 'memcache'}://{socket}"
-    with site_with(**{layer: "1", "CACHE_URL": url}), (redis if kind == "redis" else memcached)(socket) as process:
+    with service(kind, socket) as (url, process), site_with(**{layer: "1", "CACHE_URL": url}):
         assert [queries_of_rows() for _ in range(2)] == [14, 0]
         with hanging(process):
             begun = time.monotonic()

@@ -24,7 +24,10 @@ from tests.app.conftest import Rows
 
 Site = Callable[..., AbstractContextManager[None]]
 
-pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached is not installed")
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not shutil.which("memcached"), reason="program not installed: memcached"),
+]
 
 
 def queries() -> int:

@@ -390,7 +390,7 @@ def outcomes(site, tmp_path_factory):
 
 def of(outcomes, tool, scenario):
     if (tool.name, scenario) not in outcomes:
-        pytest.skip(f"{tool.name} is not installed")
+        pytest.skip(f"program not installed: {tool.name}")
     return outcomes[tool.name, scenario]
 
 
@@ -447,7 +447,7 @@ def test_a_redirect_is_never_followed(tool, outcomes, site):
 @tools_with_keep_alive
 def test_connections_are_reused_only_when_asked(tool, site, tmp_path):
     if not programs.find(tool.programs):
-        pytest.skip(f"{tool.name} is not installed")
+        pytest.skip(f"program not installed: {tool.name}")
     before = site.connections
     made(tool, site.url, ("/again",), tmp_path / "reused")
     between = site.connections

@@ -7,9 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.report import (
-    html,
-)
+from bench.report import html
 from bench.report.write import write_report
 from tests.bench.report import report_folder
 from tests.bench.report.pages import CHROMIUM, LOADING, Page, browsed, shown, table_row
@@ -89,7 +87,8 @@ def test_other_paths_are_text(path):
     assert "href" not in html.log_link(path)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.servers
+@pytest.mark.skipif(CHROMIUM is None, reason="program not installed: chromium")
 @pytest.mark.parametrize("name", ["plain", "hostile"])
 def test_a_browser_shows_it_without_complaint(request, tmp_path, name):
     done = browsed(write_report(request.getfixturevalue(name)), tmp_path / "profile")
@@ -97,7 +96,8 @@ def test_a_browser_shows_it_without_complaint(request, tmp_path, name):
     assert '<button type="button">requests/s</button>' in done.stdout  # its own script ran
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.servers
+@pytest.mark.skipif(CHROMIUM is None, reason="program not installed: chromium")
 @pytest.mark.parametrize(("clicks", "ascending"), [(1, False), (2, True), (3, None)])
 def test_a_click_on_a_column_head_sorts(plain, tmp_path, clicks, ascending):
     click = 'document.querySelector("table.sortable").tHead.rows[0].cells[3].firstElementChild.click();'
