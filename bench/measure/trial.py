@@ -19,6 +19,7 @@ from bench.catalog import catalog
 from bench.host import http, machine
 from bench.load import Job, LoadError, Tool
 from bench.measure import guards, load_process
+from bench.measure.guards import Observed
 from bench.measure.interference import AccessLog, Bodies, Bystanders, unlike
 from bench.measure.load_process import Live, TrialError
 from bench.measure.plan import Measurement
@@ -95,7 +96,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
         if load.warmup_s:
             _warm_up(job, load, directory)
         identity = replace(identity, started_at=now())
-        seen = _timed(job, load, running, observer, before, directory)
+        seen, checked = _timed(job, load, running, observer, before, directory)
         if problem := seen.figures.failure():
             raise TrialError(f"{load.tool.name}: {problem}", newest_log(running.logs), seen.figures)
         after = _visit("after the load", running, paths)
@@ -103,7 +104,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
         errors = [_errors(error.figures)] if error.figures else []
         log = folder.relative(error.log)
         return Trial.of(identity, *errors, observer.condition, status="failed", reason=str(error), log=log)
-    evidence = _judged(job, load, seen, before, after)
+    evidence = _judged(seen, checked, load, before, after)
     reason = guards.voids(evidence.guards or {})
     return Trial.of(
         identity,
@@ -177,33 +178,18 @@ def _errors(found: load_tools.Figures) -> Errors:
     return Errors(**{item.name: getattr(found, item.name) for item in fields(Errors)})
 
 
-def _judged(job: Job, load: Load, seen: Seen, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Evidence:
-    """What the guards say of the load, with what they looked at."""
-    wrong = seen.wrong or next(filter(None, (unlike(path, before[path], after[path]) for path in before)), "")
-    ceiling = load.ceiling(job)
-    body_bytes = sum(len(before[path]) for path in job.paths) / len(job.paths)
-    observed = guards.Observed(
-        figures=seen.figures,
-        connections=job.connections if job.rate is None else None,
-        rush=rush(job.paths),
-        rate=job.rate,
-        mean_is_own=load.tool.own_mean,
-        mean_step_ms=load.tool.latency_step_ms,
-        connecting=load.tool.connects_aside and not (job.keep_alive and seen.stays_open),
-        body_bytes=body_bytes,
-        bytes_whole=load.tool.counts_bytes,
-        wrong_bodies=wrong,
-        served=seen.served,
-        ceiling=ceiling,
-        tool_cpu=seen.tool_cpu,
-        others=seen.others,
-    )
+def _judged(
+    seen: Observed, checked: int, load: Load, before: Mapping[str, bytes], after: Mapping[str, bytes]
+) -> Evidence:
+    """What the guards say of the load, with what they looked at; `checked` pages were compared during it."""
+    differences = (unlike(path, before[path], after[path]) for path in before)
+    seen = replace(seen, wrong_bodies=seen.wrong_bodies or next(filter(None, differences), ""))
     return Evidence(
-        guards=guards.look(observed, load.bounds),
-        body_bytes=round(body_bytes, 1),
-        bodies_checked=seen.checked,
+        guards=guards.look(seen, load.bounds),
+        body_bytes=seen.body_bytes,
+        bodies_checked=checked,
         requests_served=seen.served if isinstance(seen.served, int) else None,
-        tool_ceiling_per_second=ceiling,
+        tool_ceiling_per_second=seen.ceiling,
         tool_cpu_share=seen.tool_cpu,
         other_cpu_share=seen.others,
     )
@@ -227,33 +213,51 @@ def _warm_up(job: Job, load: Load, directory: Path) -> None:
     load_process.run(command, job.connections, directory, "warmup", limit_s, interrupt_after_s=load.warmup_s)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What was measured and noticed during the timed load; the names are those of bench.measure.guards.Observed."""
-
-    figures: load_tools.Figures
-    stays_open: bool
-    checked: int
-    wrong: str
-    served: int | str
-    tool_cpu: float | None
-    others: float | None
-
-
 def _timed(
     job: Job, load: Load, running: Running, observer: Observer, expected: Mapping[str, bytes], directory: Path
-) -> Seen:
-    command = load.tool.command(load.program, job)
-    limit_s = job.seconds + job.timeout_s + GRACE_S
+) -> tuple[Observed, int]:
+    """Make the load; what was observed, and how many pages were checked meanwhile."""
     stays_open = _stays_open(running, job.paths[0])
     bodies = Bodies(running.url, expected, max(1.0, job.seconds / PAGES_CHECKED))
     # Servers take a relative name of a log as relative to the logs or to their working directory.
     access_log = AccessLog(*(folder / "access.log" for folder in (running.logs, running.logs.parent / "run")))
+    texts, tool_s, others = _watched(job, load, observer, bodies, directory)
+    try:
+        figures = _parsed(load.tool, texts, directory).supported()
+        served = access_log.lines(figures.requests_total)
+    finally:
+        # It asks the site, too: not before the front server's count is read.
+        observer.look_back()
+    seen = Observed(
+        figures=figures,
+        connections=job.connections if job.rate is None else None,
+        rush=rush(job.paths),
+        rate=job.rate,
+        mean_is_own=load.tool.own_mean,
+        mean_step_ms=load.tool.latency_step_ms,
+        connecting=load.tool.connects_aside and not (job.keep_alive and stays_open),
+        body_bytes=round(sum(len(expected[path]) for path in job.paths) / len(job.paths), 1),
+        bytes_whole=load.tool.counts_bytes,
+        wrong_bodies=bodies.wrong,
+        served=served - bodies.checked if isinstance(served, int) else served,
+        ceiling=load.ceiling(job),
+        tool_cpu=round(tool_s / (figures.duration_s * load.tool_cores(job)), 4),
+        others=others,
+    )
+    return seen, bodies.checked
+
+
+def _watched(
+    job: Job, load: Load, observer: Observer, bodies: Bodies, directory: Path
+) -> tuple[tuple[str, str], float, float | None]:
+    """Run the load tool: what it printed, its processor seconds, and the share of the machine that others took."""
+    command = load.tool.command(load.program, job)
+    limit_s = job.seconds + job.timeout_s + GRACE_S
     observer.start()
     bystanders, tool_before = Bystanders(), load_process.processor_seconds()
     bodies.start()
     try:
-        stdout, stderr = load_process.run(command, job.connections, directory, "load", limit_s, live=load.live)
+        texts = load_process.run(command, job.connections, directory, "load", limit_s, live=load.live)
     except TrialError:
         observer.stop()
         observer.look_back()
@@ -262,36 +266,23 @@ def _timed(
         tool_s = load_process.processor_seconds() - tool_before
         bodies.stop()
         observer.stop()
-    others = bystanders.share([tool_s, *observer.cpu_seconds()])
+    return texts, tool_s, bystanders.share([tool_s, *observer.cpu_seconds()])
+
+
+def _parsed(tool: Tool, texts: tuple[str, str], directory: Path) -> load_tools.Figures:
     try:
-        figures = load.tool.parse(stdout, stderr).supported()
-        served = access_log.lines(figures.requests_total)
+        return tool.parse(*texts)
     except LoadError as error:
         raise TrialError(str(error), directory / "load.err") from None
-    finally:
-        # It asks the site, too: not before the front server's count is read.
-        observer.look_back()
-    return Seen(
-        figures=figures,
-        stays_open=stays_open,
-        checked=bodies.checked,
-        wrong=bodies.wrong,
-        served=served - bodies.checked if isinstance(served, int) else served,
-        tool_cpu=round(tool_s / (figures.duration_s * load.tool_cores(job)), 4),
-        others=others,
-    )
 
 
 def load_once(job: Job, load: Load, directory: Path) -> tuple[load_tools.Figures, float]:
     """Load outside any trial: its figures, and the processor seconds of the load tool. Raises TrialError."""
     before = load_process.processor_seconds()
     command = load.tool.command(load.program, job)
-    stdout, stderr = load_process.run(command, job.connections, directory, "load", job.seconds + GRACE_S)
+    texts = load_process.run(command, job.connections, directory, "load", job.seconds + GRACE_S)
     seconds = load_process.processor_seconds() - before
-    try:
-        return load.tool.parse(stdout, stderr), seconds
-    except LoadError as error:
-        raise TrialError(str(error), directory / "load.err") from None
+    return _parsed(load.tool, texts, directory), seconds
 
 
 def _stays_open(running: Running, path: str) -> bool:
