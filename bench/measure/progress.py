@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -20,7 +20,7 @@ from rich.text import Text
 from bench.catalog.sizes import UNLIMITED
 from bench.results import stability
 from bench.results.folder import Run
-from bench.results.records import Case, Outcome, RunInfo
+from bench.results.records import Case, RunInfo
 from bench.results.trials import Trial
 
 
@@ -156,17 +156,6 @@ def case_words(case: Case | Trial) -> str:
 def level_words(level: int, mode: str) -> str:
     """A level in words."""
     return f"{level:,} connections" if mode == "closed" else f"{level:,} requests/s due"
-
-
-def verdict(outcomes: Sequence[Outcome]) -> str:
-    """What verifying a deployment found, in words."""
-    wrong = sum(not outcome.ok for outcome in outcomes)
-    declared = sum(outcome.declared is not None for outcome in outcomes)
-    not_tried = sum(outcome.not_tried is not None for outcome in outcomes)
-    passed = f"{len(outcomes) - not_tried - declared} checks passed"
-    words = f"{wrong} of {len(outcomes)} checks FAILED" if wrong else passed
-    words += f", {declared} declared" if declared else ""
-    return words + (f", {not_tried} not tried" if not_tried else "")
 
 
 def outcome(trial: Trial) -> str:

@@ -21,12 +21,13 @@ from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch
-from bench.measure.progress import Printer, RunProgress, verdict
+from bench.measure.progress import Printer, RunProgress
 from bench.measure.trial import Load, newest_log, now
 from bench.measure.trial_runner import TrialRunner
 from bench.results.folder import CHECKS_FILE, read_run
 from bench.results.trials import Trial
 from bench.serve.deployment import Running
+from bench.verify import table
 
 
 class Session:
@@ -156,8 +157,8 @@ class Session:
             outcomes = self._instrument.verify(running)
             self.journal.folder.append_checks(outcomes)
             self._ledger.add_outcomes(batch.stack, batch.layer, outcomes)
-            seconds = time.monotonic() - started
-            self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {verdict(outcomes)} in {seconds:.1f} s")
+            took = f"{time.monotonic() - started:.1f} s"
+            self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
             if not self._ledger.wrong_answers(batch):
                 # The checks have grown the workers and filled the layer: trials begin from new ones.
                 running.empty_layer()

@@ -10,7 +10,7 @@ import pytest
 from bench.measure import progress
 from bench.measure.progress import Printer, RunProgress
 from bench.results.folder import Run
-from bench.results.records import Case, Outcome
+from bench.results.records import Case
 from tests.bench.report.report_folder import failed
 from tests.bench.results import run_data
 
@@ -98,14 +98,3 @@ def test_the_end_names_failures_and_what_to_do_next(tmp_path):
         "2 of 6 trials voided: guards do not trust them",
         f"results in {tmp_path}; next: python -m bench report {tmp_path}",
     ]
-
-
-def test_the_verdict_of_verify_in_words():
-    outcomes = [
-        Outcome("one", "none", "status", True),
-        Outcome("one", "none", "upload", True, declared="no bodies"),
-        Outcome("one", "none", "browser", True, not_tried="no browser"),
-    ]
-    assert progress.verdict(outcomes) == "1 checks passed, 1 declared, 1 not tried"
-    outcomes.append(Outcome("one", "none", "content", False, "a page", "another"))
-    assert progress.verdict(outcomes) == "1 of 4 checks FAILED, 1 declared, 1 not tried"
