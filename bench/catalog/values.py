@@ -11,8 +11,8 @@ from typing import Any
 from bench.catalog.manifest import read_toml
 from bench.errors import BenchError
 
-# The files of values: what measuring uses, and what a production host uses.
-BENCH, PRODUCTION = "bench", "production"
+# The file of values that measuring uses.
+BENCH = "bench"
 # The host name in the instrument's own requests.
 LOOPBACK = "127.0.0.1"
 

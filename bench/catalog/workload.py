@@ -16,7 +16,6 @@ from bench import paths
 from bench.errors import BenchError
 
 SESSIONS = paths.PROJECT / "fixtures" / "sessions"
-LISTS = ("authors", "posts", "comments")
 DEFAULT = "session"
 # Ends the names of workloads that open a connection for each request.
 CLOSE = "-close"

@@ -60,13 +60,6 @@ def mean_ms(histogram: HdrHistogram | None) -> float | None:
     return float(histogram.get_mean_value() / 1000)
 
 
-def max_ms(histogram: HdrHistogram | None) -> float | None:
-    """The longest request in milliseconds, to three digits; None without requests."""
-    if histogram is None or not histogram.total_count:
-        return None
-    return float(histogram.get_max_value() / 1000)
-
-
 def enough(count: int, percent: float) -> bool:
     """Whether at least MIN_SAMPLES_BEYOND of `count` requests lie beyond the percentile."""
     return round(count * (100 - percent) / 100, 6) >= MIN_SAMPLES_BEYOND

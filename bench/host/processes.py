@@ -63,8 +63,6 @@ class Sampler:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._began = 0.0
-        # CPU seconds that sampling itself took.
-        self.cost_seconds = 0.0
 
     def start(self) -> None:
         """Take the first sample and continue in the background."""
@@ -93,9 +91,7 @@ class Sampler:
         machine = _Machine()
         for tree in self._trees.values():
             tree.sample(time.monotonic() - self._began, machine)
-        cost = time.thread_time() - began
-        self.cost_seconds += cost
-        return cost
+        return time.thread_time() - began
 
 
 # The kernel reuses process numbers. The number and the start, in ticks since boot, identify one process.

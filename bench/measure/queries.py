@@ -30,17 +30,15 @@ class QueryCounter:
         self._rendered: dict[tuple[str, tuple[str, ...]], dict[str, dict[str, int]] | None] = {}
         self._cached: dict[tuple[str, str, tuple[str, ...]], set[str] | None] = {}
 
-    def per_request(
-        self, running: Running, stack: str, layer: str, addresses: tuple[str, ...], state: str = "warm"
-    ) -> float | None:
+    def per_request(self, running: Running, stack: str, layer: str, addresses: tuple[str, ...]) -> float | None:
         """Queries of a request to these addresses, on average; None when that cannot be found out."""
         pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(STATIC)))
         counts = self._counts(running, layer, pages)
-        cached = self._answered_by_a_cache(running, stack, layer, pages) if state == "warm" else set()
+        cached = self._answered_by_a_cache(running, stack, layer, pages)
         if counts is None or cached is None:
             return None
         times = Counter(addresses)
-        total = sum(times[page] * counts[page][state] for page in pages if page not in cached)
+        total = sum(times[page] * counts[page]["warm"] for page in pages if page not in cached)
         return round(total / len(addresses), 3)
 
     def _counts(self, running: Running, layer: str, pages: tuple[str, ...]) -> dict[str, dict[str, int]] | None:

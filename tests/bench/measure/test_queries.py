@@ -24,7 +24,6 @@ def test_queries_are_weighed_by_the_workload_and_none_where_a_cache_answers(monk
         asked = target.server.asked.total()
         assert counter.per_request(running, "one", "none", addresses) == 8 / 5
         assert target.server.asked.total() == asked, "what is known is not asked again"
-        assert counter.per_request(running, "one", "none", addresses, "cold") == 40 / 5
         assert counter.per_request(running, "one", "none", ("/static/a.css",)) == 0
 
 
