@@ -1,7 +1,13 @@
-"""One sentence for each metric and word of the report. The sentences about fields of a trial come from the results."""
+"""One sentence for each metric and word of the report.
+
+Sentences about fields of a trial come from the results, those about words from docs/glossary.md.
+"""
 
 from __future__ import annotations
 
+import re
+
+from bench import paths
 from bench.report.numbers import TIMES
 from bench.results.records import describe
 from bench.results.trials import Trial
@@ -27,7 +33,6 @@ COMPUTED = {
     "median": "The middle one of the rounds' figures; for an even number of rounds the mean of the middle two.",
     "95 % interval": "The 95 % confidence interval of the median, by bootstrap over the rounds. With up to five rounds "
     "it is their range.",
-    "tie": "Two cases tie when the 95 % confidence interval of their ratio does not lie entirely beyond the margin.",
     f"{TIMES} none": "Requests/s divided by those of layer none on the same stack in the same round; the median of all "
     "rounds.",
     "memory": "Peak proportional set size (PSS) of the process tree of each server and service, added up. PSS divides "
@@ -39,24 +44,18 @@ COMPUTED = {
     "Kinds that the load tool does not count are missing.",
 }
 
-WORDS = {
-    "stack": "A chain of servers that serves the project, from the application server to the one that speaks HTTP to "
-    "clients.",
-    "layer": "A caching strategy laid over a stack; none is one.",
-    "deployment": "A stack with a layer, running.",
-    "workload": "Which URLs are requested, in what mix.",
-    "size": "A limit on the memory and CPU time of stack, layer and services together.",
-    "level": "Concurrent connections (closed loop) or requests a second (open loop).",
-    "case": f"Stack {TIMES} layer {TIMES} workload {TIMES} size {TIMES} database.",
-    "trial": "One timed measurement of a case at a level.",
-    "round": "One pass over all cases, in shuffled order.",
-    "baseline": "What other figures are compared with: layer none on the same stack.",
-    "warm-up": "Load before a trial that is not measured. Caches are filled before it.",
-    "closed loop": "Each connection waits for its answer before it sends the next request. It shows capacity.",
-    "open loop": "Requests leave on a schedule, whether answers come or not. It shows the latency that visitors see.",
-    "guard": "A check of a trial that voids it when its figures cannot be trusted.",
-    "voided": "A trial with figures that no median or ratio uses, because a guard rejected it.",
-}
+# The words of docs/glossary.md that the report uses.
+WORDS = (
+    *("stack", "layer", "deployment", "workload", "size", "level", "case", "trial", "round", "baseline", "warm-up"),
+    *("closed loop", "open loop", "guard", "voided", "tie"),
+)
+
+
+def words() -> dict[str, str]:
+    """Word of the report -> what it means, from docs/glossary.md, without links."""
+    text = (paths.PROJECT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^\| (.+?) \| (.+?) \|$", re.sub(r"\[(.+?)\]\(.+?\)", r"\1", text), re.M))
+    return {word: f"{found[word][:1].upper()}{found[word][1:]}." for word in WORDS}
 
 
 def metrics() -> dict[str, str]:
