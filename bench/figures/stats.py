@@ -41,6 +41,19 @@ class Spread:
             raise ValueError(f"not a spread: {self.low} <= {self.median} <= {self.high} of {self.count}")
 
 
+@dataclass(frozen=True)
+class PooledPercentile:
+    """A percentile over the requests of all rounds, with the lowest and highest round beside it.
+
+    `count` is the number of rounds with enough requests for a percentile of their own, possibly 0.
+    """
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+
 def spread(values: Iterable[float | None]) -> Spread | None:
     """Median and confidence interval of the measured values; None without one. NaN counts as not measured."""
     known = sorted(value for value in values if value is not None and math.isfinite(value))

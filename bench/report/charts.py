@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bench.figures.stats import Spread
+from bench.figures.stats import PooledPercentile, Spread
 from bench.report import row_charts
 from bench.report.axis import scale_for
 from bench.report.findings import deployment, setting_title
-from bench.report.model import BASELINE, FAILED, MEASURED, CaseRow, Panel, PooledPercentile, Report
+from bench.report.model import BASELINE, FAILED, MEASURED, CaseRow, Panel, Report
 from bench.report.numbers import DASH, MIB, NOT_MEASURED, TIMES, mebibytes, median, number, one_line, range_of, times
 from bench.report.row_charts import ChartEntry, Groups, RowChart
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from bench.figures import histogram
-from bench.figures.stats import Ratio, Spread, paired, spread
+from bench.figures.stats import PooledPercentile, Ratio, Spread, paired, spread
 from bench.results.folder import Run
 from bench.results.records import Outcome
 from bench.results.trials import Trial
@@ -50,19 +50,6 @@ class Setting:
     def without_level(self) -> tuple[str, str, str, str]:
         """What settings share that differ in the level alone."""
         return (self.workload, self.size, self.database, self.mode)
-
-
-@dataclass(frozen=True)
-class PooledPercentile:
-    """A percentile over the requests of all rounds, with the lowest and highest round beside it.
-
-    `count` is the number of rounds with enough requests for a percentile of their own, possibly 0.
-    """
-
-    median: float
-    low: float
-    high: float
-    count: int
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: rows are keys of dictionaries

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
+
+from bench.figures.stats import PooledPercentile, Spread
 
 NOT_MEASURED = "not measured"
 DASH = "\N{EN DASH}"  # where no figure is expected, as in the row of a failed case
@@ -14,31 +15,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 MIB = 1024 * 1024
 
 Show = Callable[[float | None], str]  # how a figure is written
-
-
-class HasMedian(Protocol):
-    """A figure over several rounds."""
-
-    @property
-    def median(self) -> float:
-        """Median of the rounds."""
-
-
-class HasInterval(HasMedian, Protocol):
-    """A figure with the ends of its interval and the number of rounds behind it."""
-
-    @property
-    def low(self) -> float:
-        """Lower end."""
-
-    @property
-    def high(self) -> float:
-        """Upper end."""
-
-    @property
-    def count(self) -> int:
-        """Number of rounds."""
-
+Figure = Spread | PooledPercentile
 
 # Characters that break a line, hide text or are invalid XML: control characters, bidirectional marks, non-characters
 # and lone surrogates.
@@ -102,12 +79,12 @@ def mebibytes(value: float | None) -> str:
     return NOT_MEASURED if value is None else number(value / MIB)
 
 
-def median(figure: HasMedian | None, show: Show = number) -> str:
+def median(figure: Figure | None, show: Show = number) -> str:
     """The median alone."""
     return show(figure.median if figure else None)
 
 
-def range_of(figure: HasInterval | None, show: Show = number) -> str:
+def range_of(figure: Figure | None, show: Show = number) -> str:
     """`low to high`, or `one round` without a range."""
     if figure is None:
         return NOT_MEASURED

@@ -25,21 +25,13 @@ def read_configs(directory: Path) -> dict[str, list[ConfigFile]]:
     if not root.is_dir():
         return {}
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
-    found = {folder.name: [_read(path, folder) for path in _files(folder)] for folder in folders}
+    found = {
+        folder.name: [
+            _read(path, folder) for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()
+        ]
+        for folder in folders
+    }
     return {name: files for name, files in found.items() if files}
-
-
-def _files(folder: Path) -> list[Path]:
-    files, waiting = [], [folder]
-    while waiting:
-        for path in waiting.pop().iterdir():
-            if path.is_symlink():
-                continue
-            if path.is_dir():
-                waiting.append(path)
-            elif path.is_file():
-                files.append(path)
-    return sorted(files)
 
 
 def _read(path: Path, folder: Path) -> ConfigFile:
