@@ -18,10 +18,10 @@ from bench.errors import BenchError, DeploymentError
 from bench.host.identity import worker
 from bench.measure.progress import Printer
 from bench.project import commands
-from bench.results.records import Outcome, Skip
+from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment
 from bench.verify import table
-from bench.verify.check import GROUPS, Check
+from bench.verify.check import Check
 from bench.verify.site import Site, prepare
 from bench.verify.suite import Progress, Selection, Subject, all_checks, layer_names, run_suite
 from bench.verify.target_site import require_answer, target_site

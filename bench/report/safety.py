@@ -12,26 +12,11 @@ from dataclasses import dataclass
 
 from bench.report.model import BASELINE, Report
 from bench.report.numbers import number, plural
-from bench.results.records import Outcome
+from bench.results.records import GROUPS, Outcome
 
 PASS, DECLARED, FAIL, NOT_TRIED = "pass", "declared", "fail", "not tried"
 WORST_FIRST = (FAIL, DECLARED, PASS, NOT_TRIED)
 SIGNS = {PASS: "\N{CHECK MARK}", DECLARED: "!", FAIL: "\N{BALLOT X}", NOT_TRIED: "\N{EN DASH}"}
-
-# Group of checks -> what passing it proves. A test keeps them equal to the groups of bench.verify.
-GROUPS = {
-    "behaviour": "the site gives its right answers",
-    "caching": "the layer caches cacheable pages and nothing else",
-    "privacy": "no visitor sees another visitor's page",
-    "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
-    "freshness": "a write shows soon, and stale pages do not come back",
-    "stampede": "many requests at once cost few renderings",
-    "bytes": "a cached answer equals the rendered one in every byte and header",
-    "names": "odd URLs break nothing, read no other file and share no cache entry",
-    "files": "no client reads a partial page, whichever process dies meanwhile",
-    "service": "pages keep coming while the caching service is down, and hits return with it",
-    "advisories": "published faults of cache middleware and Vary stay fixed",
-}
 
 
 @dataclass(frozen=True)
@@ -78,12 +63,8 @@ class Safety:
 
 
 def word(check: Outcome) -> str:
-    """The outcome of a check in one word."""
-    if not check.ok:
-        return FAIL
-    if check.declared:
-        return DECLARED
-    return NOT_TRIED if check.not_tried else PASS
+    """The outcome of a check: `pass`, `declared`, `fail` or `not tried`."""
+    return check.word.lower()
 
 
 def safety(report: Report) -> Safety:

@@ -24,6 +24,7 @@ from bench.report import (
 from bench.report.model import BASELINE, MEASURED, Report
 from bench.report.reproduction import caching
 from bench.report.reproduction import charts as published_charts
+from bench.results.records import GROUPS
 
 FOLDER = Path(__file__).resolve().parent / "templates"
 
@@ -50,7 +51,7 @@ _GLOBALS = {
     "redact": redact,
     "small_charts": small_charts,
     "svg": svg,
-    "check_groups": safety.GROUPS,
+    "check_groups": GROUPS,
     "check_signs": safety.SIGNS,
     "count_checks": safety.count,
     "BASELINE": BASELINE,

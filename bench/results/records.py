@@ -150,6 +150,23 @@ class RunInfo:
     notes: Annotated[tuple[str, ...], means("What a reader must know about the whole run.")] = ()
 
 
+# Group of checks -> what passing it proves, in the order they are made and shown. `behaviour` holds for any site; the
+# others are about layers.
+GROUPS = {
+    "behaviour": "the site gives its right answers",
+    "caching": "the layer caches cacheable pages and nothing else",
+    "privacy": "no visitor sees another visitor's page",
+    "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
+    "freshness": "a write shows soon, and stale pages do not come back",
+    "stampede": "many requests at once cost few renderings",
+    "bytes": "a cached answer equals the rendered one in every byte and header",
+    "names": "odd URLs break nothing, read no other file and share no cache entry",
+    "files": "no client reads a partial page, whichever process dies meanwhile",
+    "service": "pages keep coming while the caching service is down, and hits return with it",
+    "advisories": "published faults of cache middleware and Vary stay fixed",
+}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What one check of verify found on one deployment."""

@@ -3,7 +3,8 @@
 The expected answers are the site's own, rendered in process. `bench.verify.checks` says what is compared and how.
 """
 
-from bench.verify.check import GROUPS, Check, check
+from bench.results.records import GROUPS
+from bench.verify.check import Check, check
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Mismatch, NotTried
 from bench.verify.site import Account, Site, prepare

@@ -10,24 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from bench.results.records import GROUPS
 from bench.verify.context import Context
 from bench.verify.finding import Finding
 
 BEHAVIOUR = "behaviour"
-# In the order they are made and shown. `behaviour` holds for any site; a layer is put to the others too.
-GROUPS = {
-    BEHAVIOUR: "the site gives its right answers",
-    "caching": "the layer caches cacheable pages and nothing else",
-    "privacy": "no visitor sees another visitor's page",
-    "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
-    "freshness": "a write shows soon, and stale pages do not come back",
-    "stampede": "many requests at once cost few renderings",
-    "bytes": "a cached answer equals the rendered one in every byte and header",
-    "names": "odd URLs break nothing, read no other file and share no cache entry",
-    "files": "no client reads a partial page, whichever process dies meanwhile",
-    "service": "pages keep coming while the caching service is down, and hits return with it",
-    "advisories": "published faults of cache middleware and Vary stay fixed",
-}
 
 # Stages in their order. READING: the database still is what the expected answers were made from. ACCOUNT: an account
 # reads and writes. AFTER: pages may differ from the expected ones. LAYER: the account is gone, and only the check

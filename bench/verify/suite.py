@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from bench.errors import BenchError
-from bench.results.records import Outcome
+from bench.results.records import GROUPS, Outcome
 from bench.serve.deployment import Running
-from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, GROUPS, LAYER, READING, STAGES, Check
+from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Accounts, Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried

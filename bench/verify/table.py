@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from bench.results.records import Outcome, Skip
-from bench.verify.check import GROUPS
+from bench.results.records import GROUPS, Outcome, Skip
 
 # With more deployments the table of single checks, which has a column for each, is too wide to read.
 MAX_COLUMNS = 12

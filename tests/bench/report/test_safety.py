@@ -11,7 +11,6 @@ from bench.report.arrange import arrange
 from bench.report.write import write_report
 from bench.results import records
 from bench.results.folder import Folder, read_run
-from bench.verify.check import GROUPS
 from tests.bench.report.pages import (
     Page,
     cells_of,
@@ -83,7 +82,3 @@ def test_a_deployment_with_a_failed_check_is_never_picked(tmp_path):
     folder = made(tmp_path)
     checks(folder)
     assert not picked(read(folder))[0].startswith("Pick `nginx-uwsgi` with `staticgenerator`")
-
-
-def test_groups_are_those_of_verify():
-    assert safety.GROUPS == GROUPS
