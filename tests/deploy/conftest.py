@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from bench import paths
 from bench.host.identity import worker
 from bench.verify import Selection, Verifier
+from tests.deploy.running import command
 
 ROWS = 3000
-
-
-def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> subprocess.CompletedProcess:
-    """Run a command of the project as a user would, in the checkout."""
-    env = {**os.environ, **({"DATABASE_URL": database} if database else {})}
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=paths.PROJECT,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        stdin=subprocess.DEVNULL,
-        **more,
-    )
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ from bench.catalog import catalog, compose, values
 from bench.catalog.compose import Composition, Skip
 from bench.project import commands
 from bench.serve import deployment
-from tests.deploy.conftest import command
 
 
 @pytest.mark.parametrize(
@@ -35,18 +34,16 @@ def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says)
     assert composed.reason.endswith(": join layers that work in different places")
 
 
-@pytest.mark.parametrize("words", [["up", "nginx-uwsgi"], ["render", "nginx-uwsgi", "--to", "/nowhere/x"]])
-def test_commands_say_why_two_layers_do_not_fit_together(words):
-    done = command("-m", "bench", *words, "--layer", "staticgenerator+nginx-microcache")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "staticgenerator and nginx-microcache both bring nginx.http.conf" in done.stderr
-
-
-@pytest.mark.parametrize("one", catalog.read().layers)
-@pytest.mark.parametrize("other", ["fragments", "site-middleware", "varnish"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (one, other)
+        for one in catalog.read().layers
+        for other in ("fragments", "site-middleware", "varnish")
+        if one not in (other, "none")
+    ],
+)
 def test_layers_in_different_places_go_together(one, other):
-    if one in (other, "none"):
-        pytest.skip("the same layer, or none")
     layers = catalog.read().joined_layers(f"{one}+{other}")
     fitting = [stack for stack in catalog.read().stacks.values() if not any(compose.misfit(stack, it) for it in layers)]
     assert fitting
@@ -179,12 +176,6 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
         assert database.execute("SELECT count(*) FROM parts").fetchone()[0] >= 10
 
 
-def test_an_unknown_cache_is_reported_in_one_line():
-    done = command("-m", "bench", "up", "uwsgi", "--layer", "fragments", "--set", "cache=radis")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "--set cache=radis: use memcached or redis" in done.stderr
-
-
 @pytest.mark.servers
 @pytest.mark.parametrize(
     "stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"]
@@ -211,17 +202,3 @@ def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, site_
             answer = b"".join(iter(lambda: tls.recv(65536), b""))
         seen = json.loads(answer[answer.index(b"{") : answer.rindex(b"}") + 1])
         assert (seen["client"], seen["scheme"]) == ("203.0.113.9", "https")
-
-
-def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path):
-    done = command(
-        "-m", "bench", "render", "nginx-uwsgi", "--layer", "varnish", "--values", "production", "--to", tmp_path / "o"
-    )
-    assert done.returncode == 0, done.stderr
-    files = {path.name: path.read_text() for path in (tmp_path / "o").rglob("*") if path.is_file()}
-    assert "-a 127.0.0.1:8000 " in files["benchapp-varnish.service"]
-    assert "tls=/run/benchapp/varnish-tls.sock,PROXY" in files["benchapp-varnish.service"]
-    assert "listen 127.0.0.1:8001" in files["listen.plain.conf"]
-    assert "include /etc/benchapp/nginx/listen.plain.conf" in files["nginx.conf"]
-    assert 'backend = "/run/benchapp/varnish-tls.sock"' in files["INSTALL.md"]
-    assert "BENCHAPP_FRONT=1" in files["site.env"]

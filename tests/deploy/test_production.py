@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import http.client
 import os
-import shlex
 import shutil
 import signal
 import ssl
@@ -24,6 +23,8 @@ from bench.host import ports, supervise
 from bench.host.identity import worker
 from bench.serve import config_check, export, render
 
+pytestmark = pytest.mark.servers
+
 STACKS = list(catalog.read().stacks)
 NAME = "example.org"
 
@@ -31,7 +32,7 @@ NAME = "example.org"
 class Host:
     """A host of production's in a directory: the same values and templates, the places moved there."""
 
-    def __init__(self, stack: str, layer: str, folder: Path, **changes: str):
+    def __init__(self, stack: str, layer: str, folder: Path, certificate: Path, **changes: str):
         composed = compose.compose(stack, layer)
         if isinstance(composed, Skip):
             pytest.skip(composed.reason)
@@ -55,11 +56,11 @@ class Host:
         self.places = export.production_places(self.values)
         self.stack = composed.stack
         self.composition = compose.compose_for_files(stack, layer, self.values)
-        for name in ("run", "logs", "store", "tls", "static"):
+        for name in ("run", "logs", "store", "static"):
             (folder / name).mkdir()
+        shutil.copytree(certificate, folder / "tls")
         found = composed.modules
         self.written = export.write(self.composition, Path(self.places.conf))
-        make_certificate(Path(self.places.tls))
         for server in self.stack.servers:
             # As the install note's commands do.
             for name, template in server.host_modules.items():
@@ -96,25 +97,28 @@ class Host:
         return self.lines(unit, "ExecStart")[0].split()
 
 
-def make_certificate(folder: Path) -> None:
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory) -> Path:
+    """A directory with a certificate and its key, as the servers want them."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("program not installed: openssl")
-    key, certificate = folder / "privkey.pem", folder / "fullchain.pem"
+    folder = tmp_path_factory.mktemp("certificate")
+    key, chain = folder / "privkey.pem", folder / "fullchain.pem"
     argv = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}"]
-    subprocess.run([*argv, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
-    (folder / "both.pem").write_bytes(certificate.read_bytes() + key.read_bytes())
+    subprocess.run([*argv, "-keyout", str(key), "-out", str(chain)], check=True, capture_output=True)
+    (folder / "both.pem").write_bytes(chain.read_bytes() + key.read_bytes())
+    return folder
 
 
 @pytest.fixture
-def host(tmp_path):
+def host(tmp_path, certificate):
     def make(stack: str, layer: str = "none", **changes: str) -> Host:
-        return Host(stack, layer, tmp_path, **changes)
+        return Host(stack, layer, tmp_path, certificate, **changes)
 
     return make
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_servers_accept_the_files(host, stack):
     assert refused_by_servers(host(stack)) == {}
@@ -135,7 +139,6 @@ def refused_by_servers(made: Host) -> dict[str, str]:
 WILDCARD = "example.org *.example.com .example.net"
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(
     ("stack", "layer"),
     [
@@ -154,7 +157,6 @@ def test_the_servers_accept_every_name_below_a_domain(host, stack, layer):
     assert refused_by_servers(host(stack, layer, server_names=WILDCARD)) == {}
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("stack", ["nginx-uwsgi", "apache-modwsgi", "lighttpd-fastcgi", "cherokee-uwsgi"])
 def test_plain_http_redirects_a_name_below_a_domain_to_itself(host, stack):
     made = host(stack, server_names=WILDCARD)
@@ -165,7 +167,6 @@ def test_plain_http_redirects_a_name_below_a_domain_to_itself(host, stack):
         assert ask(made, "/healthz", "evil.test")[0] == 400
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("stack", STACKS)
 def test_systemd_accepts_the_units(host, stack):
     systemd_analyze = programs.find(["systemd-analyze"])
@@ -179,7 +180,6 @@ def test_systemd_accepts_the_units(host, stack):
     assert (ours, done.returncode) == ([], 0)
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("stack", [name for name in STACKS if name not in ("gunicorn", "uwsgi", "granian", "uvicorn")])
 def test_plain_http_redirects_and_https_serves(host, stack):
     made = host(stack)
@@ -212,7 +212,6 @@ def serving(made: Host, **env: str):
         supervise.stop(list(processes.values()))
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(
     ("stack", "server"),
     [
@@ -289,34 +288,6 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
     assert "CACHING_STATICGENERATOR_ROOT" in made.environment("benchapp-expirepages")
 
 
-@pytest.mark.parametrize(
-    ("layer", "changes", "unit", "cache_url"),
-    [
-        ("fragments", {}, "benchapp-memcached", "pymemcache:///run/benchapp/memcached.sock"),
-        ("fragments", {"cache": "redis"}, "benchapp-redis", "redis:///run/benchapp/redis.sock"),
-        ("nginx-memcached", {"cache": "redis"}, "benchapp-memcached", "pymemcache:///run/benchapp/memcached.sock"),
-        ("none", {}, "", ""),
-    ],
-)
-def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, changes, unit, cache_url):
-    chosen, out = catalog.read().values["production"].changed(changes), tmp_path / "out"
-    export.write(compose.compose_for_files("nginx-uwsgi", layer, chosen), out)
-    units = {path.stem: path.read_text() for path in (out / "systemd").glob("*.service")}
-    assert set(units) == {"benchapp-uwsgi", "benchapp-nginx", unit} - {""}
-    env = dict(line.split("=", 1) for line in (out / "site.env").read_text().splitlines() if line[0] != "#")
-    assert env.get("CACHE_URL", "") == cache_url
-    note = (out / "INSTALL.md").read_text()
-    assert ("The layer's cache is a unit of its own" in note) == bool(unit)
-    if unit:
-        assert f" {unit}.service" in note
-        (start,) = [line.partition("=")[2] for line in units[unit].splitlines() if line.startswith("ExecStart=")]
-        assert cache_url.partition("://")[2] in shlex.split(start)
-        assert ("" in shlex.split(start)) == ("redis" in unit)
-    if unit and (systemd_analyze := programs.find(["systemd-analyze"])) and programs.find(shlex.split(start)[:1]):
-        argv = [str(systemd_analyze), "verify", str(out / "systemd" / f"{unit}.service")]
-        assert subprocess.run(argv, capture_output=True, text=True).stderr == ""
-
-
 def test_the_install_note_names_packages_and_who_ends_tls(host):
     note = (Path(host("nginx-gunicorn", "fragments").places.conf) / "INSTALL.md").read_text()
     assert "apt-get install git python3-venv curl logrotate nginx memcached\n" in note
@@ -349,13 +320,3 @@ def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, s
     assert made.environment(f"benchapp-{stack}")["BENCHAPP_BEHIND_PROXY"] == "1"
     files = [path.read_text() for path in made.written if path.suffix in (".service", ".py", ".ini")]
     assert any("8000" in text for text in files)
-
-
-@pytest.mark.parametrize("stack", ["nginx-uwsgi", "gunicorn"])
-def test_a_site_without_tls_does_not_ask_for_it(stack, tmp_path):
-    chosen = catalog.read().values["production"].changed({"listener": "plain"})
-    export.write(compose.compose_for_files(stack, "none", chosen), tmp_path / "out")
-    assert "BENCHAPP_HTTPS=0\n" in (tmp_path / "out" / "site.env").read_text()
-    note = (tmp_path / "out" / "INSTALL.md").read_text()
-    assert "The site is served over plain HTTP on 0.0.0.0:443" in note
-    assert "privkey.pem" not in note

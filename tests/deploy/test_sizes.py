@@ -19,7 +19,7 @@ from bench.host import cgroups
 from bench.host.cgroups import Unavailable
 from bench.measure import resource_usage
 from bench.serve import deployment
-from tests.deploy.test_stacks import Up, runnable, until
+from tests.deploy.running import Up, runnable, until
 
 pytestmark = pytest.mark.servers
 

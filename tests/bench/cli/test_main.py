@@ -1,0 +1,70 @@
+"""Bad input on the command line: one line that says what is wrong, and status 2."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["up", "nosuch"], "bench up: no stack called 'nosuch'; there are: "),
+        (["up", "gunicorn", "--layer", "fragmets"], "bench up: no layer called 'fragmets'; did you mean fragments?"),
+        (["up", "gunicorn", "--size", "goldd"], "bench up: --size goldd: no such size; did you mean gold?"),
+        (["up", "gunicorn", "--port", "0"], "argument --port: '0' is no port; use a number from 1 to 65535"),
+        (
+            ["up", "gunicorn", "--set", "workers=3"],
+            "bench up: --set workers: no such value; deploy/values/bench.toml has",
+        ),
+        (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
+        (
+            ["up", "gunicorn", "--env", "ALLOWED_HOSTS=other.test"],
+            "--env ALLOWED_HOSTS=other.test: the instrument requests the site as 127.0.0.1; write ALLOWED_HOSTS=",
+        ),
+        (["up", "gunicorn", "--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE, for example --env DEBUG=1"),
+        (["up", "gunicorn", "--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
+        (
+            ["up", "gunicorn", "--database", "oracle://user:secret@host/name"],
+            "bench up: DATABASE_URL: 'oracle' is not a database of this site: use sqlite:///FILE or postgresql://",
+        ),
+        (
+            ["up", "gunicorn", "--database", "postgresql://user:secret@127.0.0.1:1/name"],
+            "bench up: PostgreSQL database name at 127.0.0.1:1: connection to server",
+        ),
+        (["up", "gunicorn", "--database", "postgresql://["], "--database: not a readable URL; write postgresql:"),
+        (["up", "gunicorn", "--env", "DEBUG=perhaps"], "bench up: DEBUG='perhaps' is not a switch: use 1 or 0"),
+        (
+            ["up", "gunicorn", "--database", "sqlite:////nowhere/x"],
+            "/nowhere/x: no such database; run ./manage.py migrate",
+        ),
+        (
+            ["up", "gunicorn", "--layer", "staticgenerator"],
+            "cannot run here: staticgenerator needs apache or cherokee or lighttpd or nginx in the chain",
+        ),
+        (["up", "gunicorn", "--set", "listener=tls"], "gunicorn: gunicorn has no TLS listener; use listener=plain"),
+        (["render", "gunicorn", "--to", "bench"], "/bench: not empty; name a new or empty directory"),
+        (["render", "gunicorn", "--to", "Makefile"], "/Makefile: is a file; name a new or empty directory"),
+        (["render", "gunicorn", "--to", "/tmp/x", "--values", "nosuch"], "no values called 'nosuch' in deploy/values"),
+        (["render", "gunicorn", "--to", "/tmp/x", "--values", "../values/bench"], "no values called '../values/bench'"),
+        (
+            ["up", "nginx-uwsgi", "--layer", "staticgenerator+nginx-microcache"],
+            "staticgenerator and nginx-microcache both bring nginx.http.conf",
+        ),
+        (
+            ["render", "nginx-uwsgi", "--to", "/nowhere/x", "--layer", "staticgenerator+nginx-microcache"],
+            "staticgenerator and nginx-microcache both bring nginx.http.conf",
+        ),
+        (
+            ["up", "uwsgi", "--layer", "fragments", "--set", "cache=radis"],
+            "--set cache=radis: use memcached or redis",
+        ),
+        (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(words, says, bench):
+    done = bench(*words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "secret" not in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,106 @@
+"""Production's files: complete, clear of the instrument, and whole or not written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from bench import paths, programs
+from bench.catalog import catalog, compose
+from bench.errors import BenchError
+from bench.serve import export
+from tests.deploy.running import runnable
+
+
+@pytest.mark.parametrize("stack", catalog.read().stacks)
+def test_production_files_do_not_mention_the_instrument(stack, tmp_path):
+    layer = "fragments"
+    written = export.write(
+        compose.compose_for_files(stack, layer, catalog.read().values["production"]), tmp_path / "out"
+    )
+    names = {str(path.relative_to(tmp_path / "out")) for path in written}
+    assert {"site.env", "INSTALL.md", "logrotate.conf", "systemd/benchapp.target"} <= names
+    for server in catalog.read().stacks[stack].servers:
+        assert f"systemd/benchapp-{server.name}.service" in names
+    for path in written:
+        text = path.read_text("utf-8")
+        assert not re.search(r"\bbench\b|benchmark|`verify`", text), f"{path} mentions the instrument"
+        assert str(paths.PROJECT) not in text, f"{path} names this checkout"
+        assert str(paths.VENV) not in text, f"{path} names this virtual environment"
+        assert "127.0.0.1:0" not in text
+
+
+@pytest.mark.servers
+def test_rendering_for_this_machine_writes_what_up_uses(tmp_path, bench):
+    runnable("nginx-uwsgi")
+    done = bench("render", "nginx-uwsgi", "--to", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "out" / "conf" / "nginx.conf") in done.stdout.splitlines()
+    assert os.environ.get("HOME", "/root") not in (tmp_path / "out" / "conf" / "nginx.conf").read_text()
+
+
+def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path, monkeypatch, tmp_path_factory):
+    # The server's own file comes first and can be written; the install note cannot.
+    host_files = tmp_path_factory.mktemp("host")
+    (host_files / "INSTALL.md").write_text("{{ nosuch }}")
+    monkeypatch.setattr(export, "HOST", host_files)
+    composition = compose.compose_for_files("gunicorn", "none", catalog.read().values["production"])
+    for folder in (tmp_path / "new", tmp_path / "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        with pytest.raises(BenchError):
+            export.write(composition, folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "changes", "unit", "cache_url"),
+    [
+        ("fragments", {}, "benchapp-memcached", "pymemcache:///run/benchapp/memcached.sock"),
+        ("fragments", {"cache": "redis"}, "benchapp-redis", "redis:///run/benchapp/redis.sock"),
+        ("nginx-memcached", {"cache": "redis"}, "benchapp-memcached", "pymemcache:///run/benchapp/memcached.sock"),
+        ("none", {}, "", ""),
+    ],
+)
+def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, changes, unit, cache_url):
+    chosen, out = catalog.read().values["production"].changed(changes), tmp_path / "out"
+    export.write(compose.compose_for_files("nginx-uwsgi", layer, chosen), out)
+    units = {path.stem: path.read_text() for path in (out / "systemd").glob("*.service")}
+    assert set(units) == {"benchapp-uwsgi", "benchapp-nginx", unit} - {""}
+    env = dict(line.split("=", 1) for line in (out / "site.env").read_text().splitlines() if line[0] != "#")
+    assert env.get("CACHE_URL", "") == cache_url
+    note = (out / "INSTALL.md").read_text()
+    assert ("The layer's cache is a unit of its own" in note) == bool(unit)
+    if unit:
+        assert f" {unit}.service" in note
+        (start,) = [line.partition("=")[2] for line in units[unit].splitlines() if line.startswith("ExecStart=")]
+        assert cache_url.partition("://")[2] in shlex.split(start)
+        assert ("" in shlex.split(start)) == ("redis" in unit)
+    if unit and (systemd_analyze := programs.find(["systemd-analyze"])) and programs.find(shlex.split(start)[:1]):
+        argv = [str(systemd_analyze), "verify", str(out / "systemd" / f"{unit}.service")]
+        assert subprocess.run(argv, capture_output=True, text=True).stderr == ""
+
+
+@pytest.mark.parametrize("stack", ["nginx-uwsgi", "gunicorn"])
+def test_a_site_without_tls_does_not_ask_for_it(stack, tmp_path):
+    chosen = catalog.read().values["production"].changed({"listener": "plain"})
+    export.write(compose.compose_for_files(stack, "none", chosen), tmp_path / "out")
+    assert "BENCHAPP_HTTPS=0\n" in (tmp_path / "out" / "site.env").read_text()
+    note = (tmp_path / "out" / "INSTALL.md").read_text()
+    assert "The site is served over plain HTTP on 0.0.0.0:443" in note
+    assert "privkey.pem" not in note
+
+
+def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path, bench):
+    done = bench("render", "nginx-uwsgi", "--layer", "varnish", "--values", "production", "--to", tmp_path / "o")
+    assert done.returncode == 0, done.stderr
+    files = {path.name: path.read_text() for path in (tmp_path / "o").rglob("*") if path.is_file()}
+    assert "-a 127.0.0.1:8000 " in files["benchapp-varnish.service"]
+    assert "tls=/run/benchapp/varnish-tls.sock,PROXY" in files["benchapp-varnish.service"]
+    assert "listen 127.0.0.1:8001" in files["listen.plain.conf"]
+    assert "include /etc/benchapp/nginx/listen.plain.conf" in files["nginx.conf"]
+    assert 'backend = "/run/benchapp/varnish-tls.sock"' in files["INSTALL.md"]
+    assert "BENCHAPP_FRONT=1" in files["site.env"]

@@ -1,0 +1,101 @@
+"""Run commands of the project as a user does, and keep deployments up while a test looks at them."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import httpx
+import psutil
+import pytest
+
+from bench import paths
+from bench.catalog import compose
+from bench.catalog.compose import Skip
+from bench.host.supervise import Address
+
+
+def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> subprocess.CompletedProcess:
+    """Run a command of the project as a user would, in the checkout."""
+    env = {**os.environ, **({"DATABASE_URL": database} if database else {})}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=paths.PROJECT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        stdin=subprocess.DEVNULL,
+        **more,
+    )
+
+
+def runnable(stack: str, layer: str = "none") -> None:
+    """Skip the test when a program that it needs is not installed, naming it."""
+    composed = compose.compose(stack, layer)
+    if isinstance(composed, Skip):
+        pytest.skip(composed.reason)
+
+
+class Up:
+    """`bench up`, started as a user would and stopped in the end."""
+
+    def __init__(self, *words: str):
+        argv = [sys.executable, "-m", "bench", "up", *words]
+        self.process = subprocess.Popen(
+            argv, cwd=paths.PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+        )
+        self.line = self.process.stdout.readline()
+
+    @property
+    def url(self) -> str:
+        return self.line.removeprefix("ready ").strip()
+
+    def tree(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.communicate(timeout=20)
+
+
+def alive(processes) -> list[psutil.Process]:
+    return [item for item in processes if item.is_running() and item.status() != psutil.STATUS_ZOMBIE]
+
+
+def until(holds: Callable[[], bool], what: str, limit_s: float = 20) -> None:
+    """Wait until it holds; fails, saying what was waited for, when it does not within the limit."""
+    deadline = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not so after {limit_s:g} s: {what}"
+        time.sleep(0.05)
+
+
+def closed(url: str) -> bool:
+    parts = httpx.URL(url)
+    return not Address(parts.host, parts.port).accepts()
+
+
+@contextlib.contextmanager
+def idle_connection(address: Address):
+    """A connection on which a request was answered."""
+    family = socket.AF_UNIX if address.path else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as opened:
+        opened.settimeout(20)
+        opened.connect(address.path or (address.host, address.port))
+        opened.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = http.client.HTTPResponse(opened)
+        answer.begin()
+        answer.read()
+        assert answer.status == 200
+        yield opened

@@ -1,0 +1,103 @@
+"""`bench up` as a user runs it: it says ready, serves, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+
+import httpx
+import pytest
+
+from bench.host.supervise import Address
+from tests.deploy.running import Up, alive, closed, command, idle_connection, runnable, until
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_up_says_ready_and_leaves_nothing_behind(signum, site_url):
+    runnable("nginx-uwsgi")
+    with Up("nginx-uwsgi", "--database", site_url) as up:
+        assert up.line == f"ready {up.url}\n"
+        assert up.url.startswith("http://127.0.0.1:")
+        assert httpx.get(up.url + "posts/").status_code == 200
+        tree = up.tree()
+        assert len(tree) > 4
+        up.process.send_signal(signum)
+        assert up.process.wait(timeout=20) == 0
+        assert alive(tree) == []
+        assert closed(up.url)
+
+
+def test_two_stacks_are_up_at_once(site_url):
+    runnable("nginx-gunicorn")
+    with Up("gunicorn", "--database", site_url) as one, Up("nginx-gunicorn", "--database", site_url) as other:
+        assert one.url != other.url
+        for url in (one.url, other.url):
+            assert httpx.get(url).status_code == 200
+
+
+def test_what_a_killed_up_leaves_is_cleaned_up_by_the_next(site_url):
+    runnable("nginx-uwsgi")
+    with Up("nginx-uwsgi", "--database", site_url) as up:
+        tree = up.tree()
+        up.process.kill()
+        up.process.wait()
+        with Up("gunicorn", "--database", site_url) as other:
+            assert httpx.get(other.url).status_code == 200
+        until(lambda: alive(tree) == [], "all that the killed one left is gone")
+        assert closed(up.url)
+
+
+def test_up_ends_when_a_server_ends(site_url):
+    runnable("nginx-uwsgi")
+    with Up("nginx-uwsgi", "--database", site_url) as up:
+        master = next(item for item in up.tree() if "master process" in " ".join(item.cmdline()))
+        master.kill()
+        assert up.process.wait(timeout=20) == 2
+        assert "was killed by SIGKILL" in up.process.stderr.read()
+        assert closed(up.url)
+
+
+def test_a_port_in_use_is_told(site_url):
+    with Up("gunicorn", "--database", site_url) as up:
+        port = str(httpx.URL(up.url).port)
+        done = command("-m", "bench", "up", "gunicorn", "--database", site_url, "--port", port)
+        assert done.returncode == 2
+        assert f"port {port} is in use; name another with --port or leave it out" in done.stderr
+
+
+def test_processes_and_site_environment_come_from_the_command_line(site_url):
+    with Up(
+        "gunicorn", "--database", site_url, "--set", "processes=2", "--env", "ALLOWED_HOSTS=127.0.0.1,other.test"
+    ) as up:
+        assert httpx.get(up.url, headers={"Host": "other.test"}).status_code == 200
+        # The first worker answers before the second one is there.
+        master = up.tree()[0]
+        until(lambda: len(master.children()) == 2, "gunicorn has two workers")
+
+
+@pytest.mark.parametrize("words", [["nginx-uwsgi", "--set", "listener=tls"], ["nginx-uwsgi@listener=tls"]], ids=str)
+def test_tls_is_a_setting_and_a_variant(site_url, words):
+    runnable("nginx-uwsgi")
+    with Up(*words, "--database", site_url) as up:
+        assert up.url.startswith("https://127.0.0.1:")
+        answer = httpx.get(up.url + "posts", verify=False)
+        assert answer.headers["Location"] == "/posts/"
+
+
+def test_granian_closes_an_idle_connection_when_the_others_do(site_url):
+    with Up("granian", "--database", site_url, "--set", "client_keepalive_s=1") as up:
+        url = httpx.URL(up.url)
+        with idle_connection(Address(url.host, url.port)) as idle:
+            # By itself it would take 30 s.
+            idle.settimeout(20)
+            assert idle.recv(1) == b""
+
+
+def test_pages_on_disk_are_no_older_than_the_time_to_live(site_url):
+    runnable("nginx-gunicorn", "staticgenerator")
+    words = ["nginx-gunicorn", "--layer", "staticgenerator", "--database", site_url, "--set", "cache_seconds=1"]
+    with Up(*words) as up, httpx.Client(base_url=up.url) as client:
+        assert "X-Render-Id" in client.get("/posts/").headers
+        assert "X-Render-Id" not in client.get("/posts/").headers, "the second answer is the file"
+        until(lambda: "X-Render-Id" in client.get("/posts/").headers, "the file is gone after its time to live")
