@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from bench.catalog.survey import survey
+from bench.figures.columns import columns
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,29 +29,21 @@ def as_text(listing: dict[str, Any]) -> str:
     lines = [f"Python {python['version']} ({python['program']}); {who}"]
     if listing["notice"]:
         lines.append(f"note: {listing['notice']}")
-    lines += ["", "STACKS (innermost server first)"]
-    width = max(map(len, listing["stacks"]))
-    for name, stack in listing["stacks"].items():
-        chain = " <- ".join(f"{item['name']} {_version(item)}" for item in stack["servers"])
-        lines.append(f"  {name:{width}}  {chain}")
-    lines += ["", *_chosen(listing)]
-    lines += ["", "LAYERS"]
-    width = max(map(len, listing["layers"]))
-    lines += [f"  {name:{width}}  {layer['about']}" for name, layer in listing["layers"].items()]
-    lines += ["", "SERVICES"]
-    for name, service in listing["services"].items():
-        state = (
-            f"not installed: {', '.join(service['missing'])}"
-            if service["missing"]
-            else service["version"] or "installed"
-        )
-        lines.append(f"  {name:{width}}  {state}")
-    lines += ["", "SIZES (of stack, layer and services together)"]
-    width = max(map(len, listing["sizes"]))
-    for name, size in listing["sizes"].items():
-        lines.append(
-            f"  {name:{width}}  {size['title']}" + (f"; not here: {size['problem']}" if size["problem"] else "")
-        )
+    sections = {
+        "STACKS (innermost server first)": [
+            (name, " <- ".join(f"{item['name']} {_version(item)}" for item in stack["servers"]))
+            for name, stack in listing["stacks"].items()
+        ],
+        "FOUND": sorted(_found(listing).items()),
+        "LAYERS": [(name, layer["about"]) for name, layer in listing["layers"].items()],
+        "SERVICES": [(name, _state(service)) for name, service in listing["services"].items()],
+        "SIZES (of stack, layer and services together)": [
+            (name, size["title"] + (f"; not here: {size['problem']}" if size["problem"] else ""))
+            for name, size in listing["sizes"].items()
+        ],
+    }
+    for title, rows in sections.items():
+        lines += ["", title, *columns(rows, "  ")]
     return "\n".join([*lines, "", *_matrix(listing)])
 
 
@@ -60,28 +53,26 @@ def _version(server: dict[str, Any]) -> str:
     return server["version"] or "(version unknown)"
 
 
-def _chosen(listing: dict[str, Any]) -> list[str]:
-    """The programs and modules that would be used, one line each."""
+def _state(service: dict[str, Any]) -> str:
+    missing = ", ".join(service["missing"])
+    return f"not installed: {missing}" if missing else service["version"] or "installed"
+
+
+def _found(listing: dict[str, Any]) -> dict[str, str]:
+    """The programs and modules that would be used, with their paths."""
     found: dict[str, str] = {}
     for chain in [*listing["stacks"].values(), *listing["layers"].values()]:
         for server in chain["servers"]:
             found[server["name"]] = server["program"] or "not installed"
             found |= {f"{server['name']} {name}": path or "not installed" for name, path in server["modules"].items()}
-    width = max(map(len, found))
-    return ["FOUND", *(f"  {name:{width}}  {path}" for name, path in sorted(found.items()))]
+    return found
 
 
 def _matrix(listing: dict[str, Any]) -> list[str]:
-    layers = list(listing["layers"])
-    width = max(map(len, listing["fits"]))
-    lines = ["CAN RUN HERE (yes, or the number of the reason)", "  " + " " * width + "  " + "  ".join(layers)]
-    reasons: list[str] = []
+    reasons = list(dict.fromkeys(reason for fits in listing["fits"].values() for reason in fits.values() if reason))
+    rows = [["", *listing["layers"]]]
     for stack, fits in listing["fits"].items():
-        cells = []
-        for layer in layers:
-            reason = fits[layer]
-            if reason is not None and reason not in reasons:
-                reasons.append(reason)
-            cells.append(f"{'yes' if reason is None else reasons.index(reason) + 1:<{len(layer)}}")
-        lines.append(f"  {stack:{width}}  " + "  ".join(cells).rstrip())
-    return lines + [f"  {number}: {reason}" for number, reason in enumerate(reasons, 1)]
+        answers = (fits[layer] for layer in listing["layers"])
+        rows.append([stack, *("yes" if reason is None else str(reasons.index(reason) + 1) for reason in answers)])
+    numbered = [f"  {number}: {reason}" for number, reason in enumerate(reasons, 1)]
+    return ["CAN RUN HERE (yes, or the number of the reason)", *columns(rows, "  "), *numbered]

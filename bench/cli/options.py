@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.catalog import manifest, sizes
@@ -90,6 +92,25 @@ def results_folder(text: str) -> Path:
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
     return path
+
+
+def count(text: str) -> int:
+    """A whole number from 1, for argparse."""
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def between(low: float, high: float, what: str) -> Callable[[str], float]:
+    """The type of a number from `low` to `high`, for argparse; `what` names it in the error."""
+
+    def number(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            if low <= float(text) <= high:
+                return float(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+
+    return number
 
 
 def port_number(text: str) -> int:

@@ -4,6 +4,7 @@ once, measure it, take it down. Results are a folder; --resume continues a run t
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Iterable
@@ -39,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="full: before a deployment is measured, also the checks of its layer that take seconds (default: quick)",
     )
     parser.add_argument(
-        "--margin", type=_share, metavar="SHARE", help=f"ignore smaller differences (default: {stats.MARGIN})"
+        "--margin",
+        type=options.between(0, 0.99, "a share such as 0.05"),
+        metavar="SHARE",
+        help=f"ignore smaller differences (default: {stats.MARGIN})",
     )
     options.add_guard(parser)
 
@@ -65,21 +69,23 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         action="append",
-        type=_count,
+        type=options.count,
         metavar="N",
         help="connections, or requests a second with --mode open"
         + options.REPEATABLE.format(f"{begin.LEVEL}, or {begin.RATE} requests a second"),
     )
     parser.add_argument(
-        "--rate", action="append", type=_count, metavar="N", help="--mode open with this --level (repeatable)"
+        "--rate", action="append", type=options.count, metavar="N", help="--mode open with this --level (repeatable)"
     )
-    parser.add_argument("--rounds", type=_count, metavar="R", help=f"trials of each case (default: {begin.ROUNDS})")
     parser.add_argument(
-        "--duration", type=_count, metavar="SEC", help=f"seconds of a trial (default: {begin.DURATION_S})"
+        "--rounds", type=options.count, metavar="R", help=f"trials of each case (default: {begin.ROUNDS})"
+    )
+    parser.add_argument(
+        "--duration", type=options.count, metavar="SEC", help=f"seconds of a trial (default: {begin.DURATION_S})"
     )
     parser.add_argument(
         "--warmup",
-        type=_seconds,
+        type=options.between(0, math.inf, "a number of seconds"),
         metavar="SEC",
         help="seconds of load before a trial (default: a fifth of it, at most 2)",
     )
@@ -149,29 +155,3 @@ def _unique(values: Iterable[Any] | None) -> tuple[Any, ...]:
 def without_password(word: str) -> str:
     """A word of a command line; of a URL in it without user and password."""
     return re.sub(r"://[^/@\s]*@", "://...@", word)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 0.05")
-    return share
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return seconds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import signal
 import sys
@@ -15,6 +14,7 @@ from bench import paths
 from bench.catalog import catalog, compose, manifest, values
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
+from bench.figures.columns import columns
 from bench.host.identity import worker
 from bench.measure.progress import Printer
 from bench.project import commands
@@ -31,7 +31,7 @@ from bench.verify.wire import Target
 UP = "up"
 TARGET = "target"
 NEEDS_LAYER = "these checks are made only where there is a layer"
-MIN_LOAD_S, MAX_LOAD_S = 0.1, 60
+LOAD_SECONDS = options.between(0.1, 60, "a number of seconds from 0.1 to 60")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,18 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Without --database, checks that need expected pages or an account are not tried",
     )
     parser.add_argument(
-        "--load", type=seconds, default=2.5, metavar="SEC", help="seconds of load by 100 clients at once (default: 2.5)"
+        "--load",
+        type=LOAD_SECONDS,
+        default=2.5,
+        metavar="SEC",
+        help="seconds of load by 100 clients at once (default: 2.5)",
     )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options.add_set(parser)
-
-
-def seconds(text: str) -> float:
-    """A number of seconds from 0.1 to 60, for argparse."""
-    with contextlib.suppress(ValueError):
-        if MIN_LOAD_S <= float(text) <= MAX_LOAD_S:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from {MIN_LOAD_S} to {MAX_LOAD_S}")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -99,8 +95,7 @@ def _print_checks(as_json: bool) -> int:
     if as_json:
         print(json.dumps(checks, indent=2))
     else:
-        wide, group = (max(len(item[key]) for item in checks) for key in ("check", "group"))
-        print("\n".join(f"{item['check']:{wide}}  {item['group']:{group}}  {item['proves']}" for item in checks))
+        print("\n".join(columns([tuple(item.values()) for item in checks])))
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from bench.figures.columns import columns
 from bench.results.records import GROUPS, Outcome, Skip
 
 # With more deployments the table of single checks, which has a column for each, is too wide to read.
@@ -97,8 +98,7 @@ def _layers(outcomes: list[Outcome]) -> list[str]:
     groups = [group for group in GROUPS if any(group in found for found in layers.values())]
     rows = [["LAYER", *groups]]
     rows += [[layer, *(_shown(found.get(group)) for group in groups)] for layer, found in layers.items()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return columns(rows)
 
 
 def _shown(found: list[Outcome] | None) -> str:
@@ -113,12 +113,8 @@ def _checks(outcomes: list[Outcome], deployments: list[tuple[str, str]]) -> list
     """A row for each check, a column for each deployment."""
     cells = {(item.stack, item.layer, item.check): item.word for item in outcomes}
     names = list(dict.fromkeys(item.check for item in outcomes))
-    width = max(map(len, names), default=0)
-    lines = [f"{'CHECK':{width}}  " + " ".join(f"{number:>9}" for number in range(1, len(deployments) + 1))]
-    for name in names:
-        row = [cells.get((*key, name), "-") for key in deployments]
-        lines.append(f"{name:{width}}  " + " ".join(f"{word:>9}" for word in row))
-    return lines
+    rows = [["CHECK", *(str(number) for number in range(1, len(deployments) + 1))]]
+    return columns(rows + [[name, *(cells.get((*key, name), "-") for key in deployments)] for name in names])
 
 
 def _figures(outcomes: list[Outcome]) -> list[str]:

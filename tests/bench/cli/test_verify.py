@@ -92,7 +92,7 @@ def test_a_wrong_deployment_is_reported_and_exits_with_1(capsys, deployments):
     assert status == 1
     assert "1  gunicorn with layer none: 2 checks passed" in out
     assert "2  uwsgi with layer none: 1 of 2 checks failed" in out
-    assert "not-found       pass      FAIL" in out
+    assert "not-found  pass  FAIL" in out
     assert "FAIL uwsgi with layer none, not-found\n  expected  GET /no/such/page/: Content-Type text/html" in out
 
 
@@ -146,7 +146,7 @@ def test_a_declaration_is_printed_with_its_reason():
     ]
     text = table.as_text(outcomes, [])
     assert "1  s with layer none: 1 checks passed, 1 declared" in text
-    assert "upload   declared" in text
+    assert "upload  declared" in text
     assert "DECLARED\n  s with layer none, upload: its parser stops at 64 kB" in text
 
 
@@ -177,8 +177,8 @@ def test_wrong_words_get_one_line_and_status_2(capsys, words, message):
 
 @pytest.mark.parametrize("text", ["", "x", "0", "61", "nan"])
 def test_seconds_out_of_range_are_refused(text):
-    with pytest.raises(argparse.ArgumentTypeError, match=r"is no number of seconds from 0\.1 to 60"):
-        verify.seconds(text)
+    with pytest.raises(argparse.ArgumentTypeError, match=r"is not a number of seconds from 0\.1 to 60"):
+        verify.LOAD_SECONDS(text)
 
 
 def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch):
