@@ -22,6 +22,7 @@ from pathlib import Path
 
 from bench import load, programs
 from bench.catalog import catalog, compose, workload
+from bench.cli.options import count
 from bench.figures import stats
 from bench.host.http import get
 from bench.measure.plan import Measurement
@@ -42,9 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stack", default="nginx-uwsgi", metavar="S")
     parser.add_argument("--layer", default="none", metavar="L")
     parser.add_argument("--workload", default="home", metavar="W", help="one of a single URL (default: %(default)s)")
-    parser.add_argument("--level", type=int, default=16, metavar="N")
-    parser.add_argument("--duration", type=int, default=5, metavar="SEC")
-    parser.add_argument("--rounds", type=int, default=5, metavar="R")
+    parser.add_argument("--level", type=count, default=16, metavar="N")
+    parser.add_argument("--duration", type=count, default=5, metavar="SEC")
+    parser.add_argument("--rounds", type=count, default=5, metavar="R")
     parser.add_argument("--tool", action="append", choices=TOOLS, help="only this tool of the instrument (repeatable)")
     args = parser.parse_args(arguments)
     tools = {tool: TOOLS[tool] for tool in args.tool or TOOLS}

@@ -22,17 +22,17 @@ import re
 import statistics
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import psutil
+from urllib.parse import urlsplit
 
 from bench import programs
 from bench.catalog import compose
 from bench.catalog.compose import Skip
+from bench.cli.options import count
 from bench.errors import BenchError
+from bench.host import http, pin, processes
 from bench.project import commands
 from bench.serve import deployment
 
@@ -87,14 +87,7 @@ class Line:
 
     def cpu_s(self) -> float:
         """The processor time that servers and services have used so far, in seconds."""
-        return sum(sum(process.cpu_times()[:2]) for process in tree(self.pids))
-
-
-def positive(text: str) -> int:
-    """A whole number from 1, for argparse."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"not a whole number from 1: {text!r}")
-    return int(text)
+        return sum(map(processes.cpu_seconds, self.pids))
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -114,10 +107,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--stack", action="append", type=pair, default=[], metavar="L=S", help="use another stack for that layer"
     )
-    parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="how often each is asked (default: 5)")
-    parser.add_argument("--seconds", type=positive, default=3, metavar="N", help="how long each time (default: 3)")
+    parser.add_argument("--rounds", type=count, default=5, metavar="N", help="how often each is asked (default: 5)")
+    parser.add_argument("--seconds", type=count, default=3, metavar="N", help="how long each time (default: 3)")
     parser.add_argument(
-        "--connections", type=positive, default=32, metavar="N", help="keep-alive connections (default: 32)"
+        "--connections", type=count, default=32, metavar="N", help="keep-alive connections (default: 32)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args(arguments)
@@ -154,41 +147,22 @@ def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: 
             continue
         running = cleanup.enter_context(deployment.deployed(composed, database=database))
         pids = list(running.pids.values())
-        pin(pids)
-        bodies = [get(f"{running.url}/") for _ in range(8)]
+        pin.move({pin.STACK: (SERVERS_CORE,)}, pin.STACK, pids)
+        bodies = [http.get(running.url, "/") for _ in range(8)]
         yield Line(layer, stack, f"{running.url}/", len(bodies[-1]), pids)
         if layer == "none":
             file = commands.static_root() / f"layers-limit-{os.getpid()}.html"
             file.write_bytes(bodies[-1])
             cleanup.callback(file.unlink, missing_ok=True)
-            url = f"{running.url}/static/{file.name}"
-            yield Line(LIMIT, stack, url, len(get(url)), pids)
-
-
-def tree(pids: list[int]) -> list[psutil.Process]:
-    """The processes with all their children."""
-    roots = [psutil.Process(pid) for pid in pids]
-    return [*roots, *(child for root in roots for child in root.children(recursive=True))]
-
-
-def pin(pids: list[int]) -> None:
-    """Put the processes with all their children and threads on the servers' core."""
-    for process in tree(pids):
-        for thread in process.threads():
-            with contextlib.suppress(ProcessLookupError):
-                os.sched_setaffinity(thread.id, {SERVERS_CORE})
-
-
-def get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        return answer.read()
+            path = f"/static/{file.name}"
+            yield Line(LIMIT, stack, f"{running.url}{path}", len(http.get(running.url, path)), pids)
 
 
 def measure(lines: list[Line], args: argparse.Namespace) -> None:
     """Ask all of them in each round, in an order of its own; the first round is a warm-up."""
     for number in range(args.rounds + 1):
         for line in random.sample(lines, len(lines)):
-            get(line.url)
+            http.get(line.url, urlsplit(line.url).path)
             before = line.cpu_s()
             seconds, requests = load(line.url, args.connections, args.seconds if number else 1)
             if number:

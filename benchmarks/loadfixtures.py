@@ -26,12 +26,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
+from bench.cli.options import count
+from bench.host import processes
+from bench.paths import PROJECT
 from fixtures.generator import ROWS_DEFAULT, TABLES, Rows
 from tests import postgresql
 
-PROJECT = Path(__file__).resolve().parent.parent
 LIMIT = 1.5  # what the command may cost, in times of the bare loader
 MEMORY_EVERY_S = 0.05
 # As in deploy/services/postgresql: safe, and with room for a million rows.
@@ -97,15 +97,8 @@ def memory(url: str, rows: int) -> int:
 
     def sample() -> None:
         nonlocal peak
-        root = psutil.Process(process.pid)
         while not over.wait(MEMORY_EVERY_S):
-            total = 0
-            try:
-                for one in [root, *root.children(recursive=True)]:
-                    total += one.memory_full_info().pss
-            except psutil.Error:
-                continue
-            peak = max(peak, total)
+            peak = max(peak, processes.memory_bytes(process.pid) or 0)
 
     sampler = threading.Thread(target=sample)
     sampler.start()
@@ -244,8 +237,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.loadfixtures", description=__doc__.splitlines()[0], allow_abbrev=False
     )
-    parser.add_argument("--rows", type=int, default=ROWS_DEFAULT, help=f"rows of all tables ({ROWS_DEFAULT:,})")
-    parser.add_argument("--rounds", type=int, default=5, help="timed runs of each (5)")
+    parser.add_argument("--rows", type=count, default=ROWS_DEFAULT, help=f"rows of all tables ({ROWS_DEFAULT:,})")
+    parser.add_argument("--rounds", type=count, default=5, help="timed runs of each (5)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="benchapp-loadfixtures-") as name, contests(Path(name)) as found:
         export(Rows(total=options.rows), Path(name))

@@ -20,17 +20,16 @@ from pathlib import Path
 
 from bench import load, programs
 from bench.catalog import compose
+from bench.cli.options import count
 from bench.figures import stats
 from bench.host import processes
-from bench.load import Figures, Job, Tool
-from bench.measure import load_process
+from bench.load import Figures, Job
 from bench.measure.resource_usage import Observer
+from bench.measure.trial import Load, load_once
 from bench.serve import deployment
 from bench.serve.deployment import Running
 
 LIMIT = 0.02
-# How long the load tool may take beyond its time.
-GRACE_S = 10
 
 
 @dataclass
@@ -55,24 +54,24 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("stack", nargs="?", default="nginx-uwsgi", help="default: nginx-uwsgi")
     parser.add_argument("--layer", default="none", help="default: none")
     parser.add_argument("--path", default="/", help="what is asked for (default: /)")
-    parser.add_argument("--level", type=int, default=16, help="connections (default: 16)")
-    parser.add_argument("--rounds", type=int, default=15, help="pairs (default: 15)")
-    parser.add_argument("--duration", type=int, default=3, help="seconds of each load (default: 3)")
+    parser.add_argument("--level", type=count, default=16, help="connections (default: 16)")
+    parser.add_argument("--rounds", type=count, default=15, help="pairs (default: 15)")
+    parser.add_argument("--duration", type=count, default=3, help="seconds of each load (default: 3)")
     parser.add_argument("--database", default="sqlite", help="as of `up` (default: sqlite)")
     return parser.parse_args(arguments)
 
 
-def measure(running: Running, tool: Tool, program: str, job: Job, rounds: int) -> Measured:
+def measure(running: Running, load: Load, job: Job, rounds: int) -> Measured:
     """Make the pairs, after one load that is not counted."""
     measured = Measured()
-    _load(tool, program, job)
+    _load(load, job)
     for number in range(1, rounds + 1):
         for observed in random.sample([True, False], 2):
             observer = Observer(running) if observed else None
             before = _cpu_seconds(running)
             if observer:
                 observer.start()
-            figures = _load(tool, program, job)
+            figures = _load(load, job)
             if observer:
                 observer.stop()
                 measured.shares.append(observer.condition.observer_cpu_seconds / job.seconds)
@@ -86,14 +85,12 @@ def _cpu_seconds(running: Running) -> float:
     return sum(processes.cpu_seconds(pid) for pid in running.pids.values())
 
 
-def _load(tool: Tool, program: str, job: Job) -> Figures:
+def _load(load: Load, job: Job) -> Figures:
     """The figures of the load tool. Exits when it failed."""
     with tempfile.TemporaryDirectory() as folder:
-        limit_s = job.seconds + job.timeout_s + GRACE_S
-        printed = load_process.run(tool.command(program, job), job.connections, Path(folder), "load", limit_s)
-    figures = tool.parse(*printed)
+        figures, _ = load_once(job, load, Path(folder))
     if problem := figures.failure():
-        raise SystemExit(f"{tool.name}: {problem}")
+        raise SystemExit(f"{load.tool.name}: {problem}")
     return figures
 
 
@@ -117,8 +114,8 @@ def main(arguments: list[str] | None = None) -> int:
     args = parse(arguments)
     tool, program = load.choose([(args.path,)], programs.find)
     with deployment.deployed(compose.must_compose(args.stack, args.layer), database=args.database) as running:
-        job = Job(running.url, (args.path,), args.level, args.duration, keep_alive=tool.can_keep_alive)
-        measured = measure(running, tool, str(program), job, args.rounds)
+        how = Load(tool, str(program), args.duration, warmup_s=0, threads=1)
+        measured = measure(running, how, how.job(running.url, (args.path,), args.level, keep_alive=True), args.rounds)
     print(f"load average: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores", file=sys.stderr)
     print(as_text(measured))
     fewer = measured.compared(measured.rates).verdict == stats.SLOWER

@@ -24,6 +24,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
+from bench.cli.options import count
+
 MODES = ("counted", "offset")
 DEPTHS = (0.0, 0.5, 0.95)
 WARM_UP_ROUNDS = 3
@@ -50,24 +52,17 @@ class Measurement:
         self.times_ms.append((time.perf_counter() - start) * 1000)
 
 
-def positive(text: str) -> int:
-    """A whole number from 1, for argparse."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"not a whole number from 1: {text!r}")
-    return int(text)
-
-
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.pagination", description=__doc__.splitlines()[0], allow_abbrev=False
     )
-    parser.add_argument("--rows", type=positive, default=1_020_000, help="rows to load, of all tables (1,020,000)")
+    parser.add_argument("--rows", type=count, default=1_020_000, help="rows to load, of all tables (1,020,000)")
     parser.add_argument(
         "--database",
         metavar="URL",
         help="the site's database to measure, filled with --rows if it is empty (a temporary SQLite file)",
     )
-    parser.add_argument("--rounds", type=positive, default=200, help="readings of each page (200)")
+    parser.add_argument("--rounds", type=count, default=200, help="readings of each page (200)")
     parser.add_argument(
         "--seconds", type=float, default=10, help="no more readings of a page that took this long so far (10)"
     )

@@ -23,6 +23,7 @@ from bench import paths
 from bench.catalog import compose
 from bench.catalog.compose import Skip
 from bench.catalog.survey import survey
+from bench.cli.options import count
 from bench.host.supervise import Address
 
 READY_LIMIT_S, GONE_LIMIT_S = 3.0, 2.0
@@ -75,7 +76,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks to measure (default: all that can run here)")
-    parser.add_argument("--rounds", type=int, default=5, help="how often (default: 5)")
+    parser.add_argument("--rounds", type=count, default=5, help="how often (default: 5)")
     parser.add_argument("--database", default="sqlite", help="as of `up` (default: sqlite)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="as of `up`")
     return parser.parse_args(arguments)

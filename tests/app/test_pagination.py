@@ -271,8 +271,8 @@ def test_the_benchmark_prints_every_list_mode_and_depth():
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--rows", "many"], 2, "argument --rows: not a whole number from 1: 'many'"),
-        (["--rounds", "0"], 2, "argument --rounds: not a whole number from 1: '0'"),
+        (["--rows", "many"], 2, "argument --rows: 'many' is not a whole number from 1"),
+        (["--rounds", "0"], 2, "argument --rounds: '0' is not a whole number from 1"),
         (["--database", "postgres://nobody@127.0.0.1:9/x"], 1, "benchmarks.pagination: connection to server at"),
     ],
 )
