@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from bench import programs
 from bench.catalog import compose
-from bench.catalog.compose import Skip
+from bench.catalog.compose import CannotRun
 from bench.cli.options import count
 from bench.errors import BenchError
 from bench.host import http, pin, processes
@@ -142,7 +142,7 @@ def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: 
     """Start every layer that can run here, pinned to its core, its page cached; the limit comes with `none`."""
     for layer in layers:
         stack = stacks.get(layer, USUAL)
-        if isinstance(composed := compose.compose(stack, layer), Skip):
+        if isinstance(composed := compose.compose(stack, layer), CannotRun):
             print(f"{layer} on {stack} left out: {composed.reason}", file=sys.stderr)
             continue
         running = cleanup.enter_context(deployment.deployed(composed, database=database))

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from bench import paths
 from bench.catalog import compose
-from bench.catalog.compose import Skip
+from bench.catalog.compose import CannotRun
 from bench.catalog.survey import survey
 from bench.cli.options import count
 from bench.host.supervise import Address
@@ -87,7 +87,7 @@ def chosen(names: list[str]) -> list[Measurement]:
     known = survey()["stacks"]
     found = []
     for name in names or known:
-        if isinstance(composed := compose.compose(name), Skip):
+        if isinstance(composed := compose.compose(name), CannotRun):
             print(f"skipped: {name}: {composed.reason}", file=sys.stderr)
             continue
         servers = [f"{item['name']} {item['version'] or '?'}" for item in known[name.partition("@")[0]]["servers"]]

@@ -190,7 +190,7 @@ def _state_of(author: Author) -> dict[str, Any]:
         "name": Author.objects.filter(pk=author.pk).values_list("name", flat=True).first(),
         "title": post and post.title,
         "posts": _count_of(Post.objects.filter(author=author.pk).count(), "post"),
-        "said": _count_of(Comment.objects.filter(post__author=author.pk).count(), "comment"),
+        "comments": _count_of(Comment.objects.filter(post__author=author.pk).count(), "comment"),
         "comment": comment and comment.body,
         "totals": f"{authors} authors, {posts} posts and {comments} comments",
         "author_page": reverse("author", args=[author.pk]),

@@ -26,7 +26,7 @@ DEBIAN_PROGRAMS = Path("/usr/sbin")
 
 
 @dataclass(frozen=True)
-class Skip:
+class CannotRun:
     """Why a stack with a layer cannot run here."""
 
     reason: str
@@ -88,7 +88,7 @@ def compose(
     layer_names: str = NO_LAYER,
     changes: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
-) -> Composition | Skip:
+) -> Composition | CannotRun:
     """The stack with the layers (joined with `+`), or the reason why it cannot run here.
 
     changes  values that the user changes: one of them names the service that layers in a cache use
@@ -100,21 +100,21 @@ def compose(
     stack, layers = known.stack(stack_name), in_own_cache(known.joined_layers(layer_names), env)
     chosen = known.values[BENCH].changed(changes or {})
     if reason := unfit(stack, layers):
-        return Skip(reason)
+        return CannotRun(reason)
     found: dict[str, Path] = {}
     modules: dict[str, dict[str, str]] = {}
     for server in chain(stack, layers):
         program = programs.find(server.programs, server.search)
         if program is None:
-            return Skip(f"program not installed: {' or '.join(server.programs)}; {server.hint or INSTALL}")
+            return CannotRun(f"program not installed: {' or '.join(server.programs)}; {server.hint or INSTALL}")
         found[server.name], modules[server.name] = program, {}
         for name, globs in modules_of(server, layers).items():
             path = programs.module(globs)
             if path is None:
-                return Skip(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
+                return CannotRun(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
             modules[server.name][name] = path
     services = _with_services(stack, layers, {**chosen.names, **stack.values, **chosen.changes})
-    if isinstance(services, Skip):
+    if isinstance(services, CannotRun):
         return services
     own = [layer.name for layer in layers if CACHE_URL in env and CHOSEN_CACHE in known.layers[layer.name].services]
     notes = (*services.notes, *(f"{name}: {OWN_CACHE}" for name in own))
@@ -223,7 +223,7 @@ def layer_needs(layer: Layer) -> str:
     return " or ".join(dialects) + " in the chain"
 
 
-def _with_services(stack: Stack, layers: tuple[Layer, ...], names: dict[str, Any]) -> Composition | Skip:
+def _with_services(stack: Stack, layers: tuple[Layer, ...], names: dict[str, Any]) -> Composition | CannotRun:
     """The composition with its services, or what replaces those that are not installed; without its programs."""
     known = catalog.read()
     services: dict[str, Service] = {}
@@ -241,7 +241,7 @@ def _with_services(stack: Stack, layers: tuple[Layer, ...], names: dict[str, Any
                 notes.append(f"{layer.name}: {instead['note']}")
                 here = structs.replace(here, **_otherwise(instead))
             else:
-                return Skip(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
+                return CannotRun(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
         used.append(here)
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
@@ -286,7 +286,7 @@ def must_compose(
 ) -> Composition:
     """Like `compose`; raises BenchError with the reason when it cannot run here."""
     composed = compose(stack_name, layer_names, changes, env)
-    if isinstance(composed, Skip):
+    if isinstance(composed, CannotRun):
         raise BenchError(f"{stack_name} with layer {layer_names} cannot run here: {composed.reason}")
     return composed
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench import paths, programs
 from bench.catalog import catalog, compose, sizes
-from bench.catalog.compose import Composition, Skip
+from bench.catalog.compose import CannotRun, Composition
 from bench.catalog.manifest import Layer, Server, Service, Stack
 from bench.catalog.values import BENCH
 from bench.errors import BenchError
@@ -73,7 +73,7 @@ def _who() -> dict[str, str | None]:
 
 def _problem(stack: str, layer: str) -> str | None:
     composed = compose.compose(stack, layer)
-    return composed.reason if isinstance(composed, Skip) else None
+    return composed.reason if isinstance(composed, CannotRun) else None
 
 
 def _stack(stack: Stack) -> dict[str, Any]:

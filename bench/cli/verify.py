@@ -137,28 +137,32 @@ def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:
     """Bring up each deployment that can run here, one after another, and verify it."""
-    pairs, skips = plan(args.stacks, args.layer or [])
-    idle = [pair for pair in pairs if not selection.of(layer_names(pair[1]))]
-    pairs = [pair for pair in pairs if pair not in idle]
-    skips += [Skip(*pair, None, NEEDS_LAYER) for pair in idle]
+    runnable, skips = plan(args.stacks, args.layer or [], args.set, args.env)
+    compositions = []
+    for item in runnable:
+        if selection.of(layer_names(item.layer_name)):
+            compositions.append(item)
+        else:
+            skips.append(Skip(item.stack.name, item.layer_name, None, NEEDS_LAYER))
     verifier = Verifier(selection)
     outcomes: list[Outcome] = []
-    for number, (stack, layer) in enumerate(pairs, 1):
+    for number, composition in enumerate(compositions, 1):
         started = time.monotonic()
-        with Printer(sys.stderr, f"{number} of {len(pairs)}, {stack} with layer {layer}: ") as printer:
-            found = _verify_one(verifier, stack, layer, args, printer)
+        what = f"{composition.stack.name} with layer {composition.layer_name}"
+        with Printer(sys.stderr, f"{number} of {len(compositions)}, {what}: ") as printer:
+            found = _verify_one(verifier, composition, args, printer)
             took_s = time.monotonic() - started
-            printer.say(f"{stack} with layer {layer}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
+            printer.say(f"{what}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
         outcomes += found
     return outcomes, skips
 
 
 def _verify_one(
-    verifier: Verifier, stack: str, layer: str, args: argparse.Namespace, printer: Printer
+    verifier: Verifier, composition: compose.Composition, args: argparse.Namespace, printer: Printer
 ) -> list[Outcome]:
+    stack, layer = composition.stack.name, composition.layer_name
     printer.show("starting")
     try:
-        composition = compose.must_compose(stack, layer, values.parse_changes(args.set), values.environment(args.env))
         with deployment.deployed(composition, database=args.database, size=args.size) as running:
             found = verifier.verify(running, show_check(printer))
             if died := running.died():
@@ -172,16 +176,22 @@ def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
     return Outcome(stack, layer, UP, False, "the deployment comes up and stays up", str(error))
 
 
-def plan(stacks: Iterable[str], layers: Iterable[str]) -> tuple[list[tuple[str, str]], list[Skip]]:
-    """The pairs of stack and layer that can run here, and a Skip for each that cannot; no names mean all."""
-    pairs: list[tuple[str, str]] = []
+def plan(
+    stacks: Iterable[str], layers: Iterable[str], changes: list[str], env: list[str]
+) -> tuple[list[compose.Composition], list[Skip]]:
+    """The stacks with layers that can run here, and a Skip for each that cannot; no names mean all.
+
+    `changes` and `env` are what --set and --env give.
+    """
+    new_values, environment = values.parse_changes(changes), values.environment(env)
+    found: list[compose.Composition] = []
     skips: list[Skip] = []
     chosen_layers = list(layers) or list(catalog.read().layers)
     for name in list(stacks) or list(catalog.read().stacks):
         for layer in chosen_layers:
-            composed = compose.compose(name, layer)
-            if isinstance(composed, compose.Skip):
+            composed = compose.compose(name, layer, new_values, environment)
+            if isinstance(composed, compose.CannotRun):
                 skips.append(Skip(name, layer, None, composed.reason))
             else:
-                pairs.append((name, layer))
-    return pairs, skips
+                found.append(composed)
+    return found, skips

@@ -1,7 +1,7 @@
 """Load tools as pure adapters: arguments to a command, output text to numbers. Nothing here starts a process.
 
 The trial runner writes the command's files into a directory of the trial, runs the command there with nothing
-but the command's environment, and gives back what it printed.
+but the command's environment, and returns its output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.load.wrk import Wrk
 __all__ = ["TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
 
 # In the order of preference: the first that is installed and fits is taken. The engine is always there; the tools after
-# it are taken only when asked for: siege and hey measure less, k6 costs more.
+# it run only on request: siege and hey measure less, k6 costs more.
 TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoop(), OpenLoop(), Siege(), Hey(), K6())
 
 

@@ -1,4 +1,4 @@
-"""What every load tool's adapter takes and gives."""
+"""The input and the output of every load tool's adapter."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a load tool measured. None is what it cannot tell.
+    """What a load tool measured. None: the tool does not report it.
 
-    problem           what went wrong by the tool's own count and fits no field
+    problem           an error that the tool counted and that fits no field
     histogram         of the latency, as bench.histogram.encode makes it
-    statuses          status -> answers with it; a range where the tool tells no more (`100-399`)
+    statuses          status -> answers with it; a range where the tool reports no more (`100-399`)
     thirds            requests in the first, second and last third of the load
     requests_dropped  due by the schedule and not sent
     send_delay_p99_ms how late requests left
@@ -126,14 +126,14 @@ class Tool(ABC):
     programs         names it may be installed under
     version          what to add to the program to make it print its version
     url_list         whether it can request many URLs in turn
-    latency_step_ms  the finest step in which it tells the latency
+    latency_step_ms  the resolution of its latency
     can_keep_alive   whether it can reuse connections without miscounting
     aliases          other names it may be asked for by
     install          what installs it
     fallback         whether it comes with this project, to be used where no faster tool is installed
     modes            closed loop, open loop or both
     own_mean         whether it measures the mean latency, rather than dividing time by requests
-    connects_aside   whether its latency leaves out the time of connecting
+    connects_aside   whether its latency excludes the time of connecting
     counts_bytes     whether its bytes a second are all that was received, exactly
     """
 

@@ -2,8 +2,8 @@
 
 What its figures mean: latency in steps of a microsecond, up to three digits. In the closed loop it counts from sending
 a request, or from opening its connection where it needs a new one; in the open loop from the moment the request was
-due, so that what waits behind a stalled server is in it. How late requests of an open loop left is measured too, and so
-is what could not be sent at all. Requests under way at the end of a closed loop are not counted. Redirects are not
+due, so that it includes the wait behind a stalled server. The open loop also measures how late requests left, and how
+many it could not send. Requests under way at the end of a closed loop are not counted. Redirects are not
 followed, failed requests are not repeated. docs/methodology.md says why it exists and how it compares with others.
 
 A request costs it two to three times the processor time that it costs wrk; its ceiling is calibrated like every tool's.

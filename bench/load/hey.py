@@ -16,7 +16,7 @@ class Hey(Tool):
 
     name = "hey"
     programs = ("hey",)
-    # It has no version to tell.
+    # It prints no version.
     version = ("-h",)
     url_list = False
     latency_step_ms = 0.1

@@ -3,8 +3,8 @@
 What its figures mean: latency counts from sending a request to having its whole answer, in steps of a
 microsecond. wrk itself adds samples that nobody measured, for requests that a slow answer kept from being sent; they
 make its own mean a multiple of the true one and are taken out again here (`as_measured`). It counts statuses of 400
-and above; a redirect does not count, and is found by the visits before and after the load. A request still unanswered
-at the end is not counted at all.
+and above, not redirects: the pages requested before and after the load show those. A request without an answer at
+the end is not counted.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def as_measured(
     if not connections:
         return None
     if requests < connections:
-        # Too few for wrk to know a pace: it added nothing.
+        # With so few requests wrk knows no pace: it added nothing.
         measured = [(value, count) for value, count in counts]
         return measured if sum(count for _, count in measured) == requests else None
     step = duration_us // (requests // connections)

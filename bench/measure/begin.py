@@ -12,7 +12,7 @@ from pathlib import Path
 from bench import load, paths, programs
 from bench.catalog import catalog, sizes, values
 from bench.catalog import workload as workloads
-from bench.catalog.compose import Composition, Skip
+from bench.catalog.compose import CannotRun, Composition
 from bench.errors import BenchError
 from bench.figures import stats
 from bench.host import machine, pin
@@ -29,7 +29,7 @@ from bench.results.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.serve import database
 
 LEVEL = 16
-# Requests a second that any stack should stand.
+# Requests a second that any stack should sustain.
 RATE = 50
 ROUNDS = 5
 DURATION_S = 10
@@ -74,7 +74,7 @@ class Request:
 
 
 def begin(request: Request, instrument: Instrument) -> Session:
-    """A new run, its folder made. Raises BenchError for what does not exist or cannot be done."""
+    """A new run, its folder made. Raises BenchError for unknown names and invalid values."""
     known, plan = catalog.read(), make_plan(request)
     pinned = pin.cores(pin.affinity(), request.pin)
     chosen = _load(plan, request.tool, pinned)
@@ -174,7 +174,7 @@ def _composer(plan: Plan, instrument: Instrument) -> planning.Compose:
     """Composes stacks and layers with the plan's values and environment."""
     changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
 
-    def compose(stack: str, layer: str) -> Composition | Skip:
+    def compose(stack: str, layer: str) -> Composition | CannotRun:
         return instrument.compose(stack, layer, changes, env)
 
     return compose
@@ -183,7 +183,7 @@ def _composer(plan: Plan, instrument: Instrument) -> planning.Compose:
 def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
     steps = [catalog.read().workload(name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
-    # Where it has no core of its own, one thread could not keep up with the fastest servers.
+    # Without a core of its own, one thread could not keep up with the fastest servers.
     threads = len(pinned[pin.LOAD]) if pinned else machine.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
     return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, bounds)
@@ -206,8 +206,8 @@ def _notes(chosen: Load, pinned: pin.Cores | None) -> tuple[str, ...]:
         notes.append(f"processor cores: {shared}")
     if cores < pin.CORES_FOR_ALL and not pinned:
         notes.append(
-            f"{cores} cores: the load tool shares them with the servers, so figures hold against each other on this "
-            "machine and not as capacities"
+            f"{cores} cores: the load tool shares them with the servers, so compare figures on this machine, and do "
+            "not read them as capacities"
         )
     if chosen.tool.fallback:
         notes.append(
@@ -234,7 +234,7 @@ def _same_database(directory: Path, asked: str | None, plan: Plan) -> str:
 
 def _differences(before: Environment, here: Environment) -> list[str]:
     """A note when a run is resumed in another environment than it began in."""
-    # These are learned on the way.
+    # The run fills these in as it goes.
     here = replace(here, configs=before.configs, rows_seed=before.rows_seed, rows_total=before.rows_total)
     now_here = asdict(here)
     names = [name for name, value in asdict(before).items() if now_here[name] != value]

@@ -36,7 +36,7 @@ def stacks(path: Path = STACKS) -> list[str]:
 class Calibration:
     """The ceilings of a run's load tool, stored in its folder, so that a resumed run has the same.
 
-    directory  for what servers and load tool write meanwhile
+    directory  for the files that servers and load tool write during the calibration
     """
 
     # What the load tool printed, by keep-alive.

@@ -15,7 +15,7 @@ from bench.errors import BenchError
 from bench.load import Figures
 
 OK = "ok"
-# With fewer requests on each connection, those under way at the end are too large a part for Little's law.
+# With fewer requests on each connection, the unfinished ones at the end are too large a part for Little's law.
 MIN_REQUESTS_EACH = 5
 
 # Guard -> its default bound, in the order of the report.
@@ -39,14 +39,14 @@ class Observed:
 
     figures       of the load tool
     connections   of a closed loop, None in an open one
-    rush          requests that each of them may have answered at once, files mostly, before a page first holds it
+    rush          requests that each connection may finish at once, mostly files, before a page first occupies it
     rate          requests due a second of an open loop, None in a closed one
     mean_is_own   whether the tool measured its mean, rather than computing it from the rate
     mean_step_ms  the steps in which it states the mean
     connecting    whether time went into connecting that the tool leaves out of the latency
     body_bytes    mean size of the bodies visited before the load
     bytes_whole   whether the tool counts all bytes received
-    wrong_bodies  what was wrong with bodies seen during and after the load, empty when nothing was
+    wrong_bodies  the fault of a body seen during or after the load, or empty
     served        requests of the load that the front server counted; a sentence when it cannot say
     ceiling       requests a second the tool could make with all its processor time
     tool_cpu      processor time of the tool as a share of what its threads could use
@@ -198,9 +198,9 @@ def _drift(seen: Observed, bound: float) -> str | None:
     """As many answers in the last third as in the first, but for three standard deviations of chance."""
     thirds = seen.figures.thirds
     if thirds is None:
-        return _not("the load tool states no course of the load")
+        return _not("the load tool does not count the thirds of the load")
     first, last = thirds[0], thirds[2]
-    # Answers come in batches of up to one a connection; at first, before pages hold them, of as many as rush by.
+    # Answers come in batches: up to one a connection, and up to `rush` before pages occupy the connections.
     slack = bound * first + 3 * math.sqrt(first + last) + seen.rush * (seen.connections or 0)
     if abs(last - first) <= slack:
         return None
@@ -216,7 +216,7 @@ def _others(seen: Observed, bound: float) -> str | None:
 
 
 def _late(seen: Observed, bound: float) -> str | None:
-    """Requests of an open loop left on time, or so little late that it is lost in their latency."""
+    """Requests of an open loop left on time, or with a delay that hardly changes their latency."""
     figures = seen.figures
     delay, latency = figures.send_delay_p99_ms, figures.latency_p99_ms or figures.latency_max_ms
     if delay is None:

@@ -1,4 +1,4 @@
-"""The rest of the instrument, as a run uses it: compose, serve, verify, and questions to the project."""
+"""The rest of the instrument, as a run uses it: compose, serve, verify, and query the project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bench.verify import Selection, Verifier
 
 
 class Instrument:
-    """What a run needs of the other packages; tests put a quick one in its place.
+    """What a run needs of the other packages; tests replace it by a quick fake.
 
     thorough  whether deployments are verified with the checks that take seconds too
     """
@@ -35,8 +35,8 @@ class Instrument:
 
     def compose(
         self, stack: str, layer: str, changes: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
-    ) -> Composition | compose.Skip:
-        """The stack with the layer, or why it cannot run here; raises BenchError for a name that does not exist."""
+    ) -> Composition | compose.CannotRun:
+        """The stack with the layer, or the reason; raises BenchError for a name that does not exist."""
         return compose.compose(stack, layer, changes, env)
 
     def deployed(
@@ -50,7 +50,7 @@ class Instrument:
         return self._verifier.verify(running)
 
     def queries_per_request(self, running: Running, case: Case, addresses: tuple[str, ...]) -> float | None:
-        """Database queries of a request to these addresses, on average; None when that cannot be found out."""
+        """Database queries of a request to these addresses, on average; None when they cannot be counted."""
         return self._queries.per_request(running, case.stack, case.layer, addresses)
 
     def static_names(self) -> dict[str, str]:
@@ -76,7 +76,7 @@ class Instrument:
         return next((item for item in composed if isinstance(item, Composition)), None)
 
     def check_database(self, asked: str | None) -> None:
-        """Raise GlobalFault when a database that the user named cannot be used; ours are checked as they come up."""
+        """Raise GlobalFault when a database that the user named cannot be used; others are checked later."""
         chosen = database.parse(asked)
         if not chosen.own:
             try:

@@ -1,4 +1,4 @@
-"""Interference: other processes at work during the load, and pages fetched meanwhile to check that they are right."""
+"""Interference by other processes during the load; also checks pages and counts log lines during it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import psutil
 
 from bench.host import http
 
-# Pages with a token of their own differ in so many bytes from visit to visit, and never in length.
+# A page with a token differs in at most so many bytes from request to request, and never in length.
 MAX_UNLIKE_BYTES = 256
-# Seconds between two pages.
+# Seconds between two checked pages.
 INTERVAL_S = 1.0
 # How long a server may take to write its access log.
 LOG_WAIT_S = 3.0
@@ -79,7 +79,7 @@ class Bystanders:
     def share(self, ours_s: Iterable[float | None]) -> float | None:
         """Share of all cores that others took since the start; `ours_s` are seconds of the trial's own processes.
 
-        None when the machine does not say, or one of ours is not known.
+        None when the machine does not report it, or one of the trial's processes is not known.
         """
         ours_s = list(ours_s)
         known = [seconds for seconds in ours_s if seconds is not None]
@@ -101,7 +101,7 @@ def _busy_s() -> float | None:
 
 
 class AccessLog:
-    """Lines that the front server wrote to its access log since the start, where the deployment keeps one."""
+    """Lines that the front server wrote to its access log since the start, where the deployment has one."""
 
     def __init__(self, *paths: Path):
         self._path = next((path for path in paths if path.is_file()), None)

@@ -1,4 +1,4 @@
-"""What a run learns on its way and writes down besides trials: notes, configurations, rows, addresses."""
+"""The records of a run besides its trials: notes, configurations, rows, addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.host import machine
 from bench.results.folder import Folder
 from bench.results.records import Environment, RunInfo
 
-# Share of the rows that may have come or gone since a run began: a check that was killed leaves a few behind.
+# Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
 MAX_CHANGED_ROWS = 0.01
 
 
@@ -31,7 +31,7 @@ class Journal:
         self._write_info(replace(self.info, finished_at=when))
 
     def note(self, notes: Iterable[str]) -> None:
-        """Store what a deployment says of this machine; what it says of its stack is with its cases."""
+        """Store the notes of a deployment about this machine; its cases have those about the stack."""
         known = {*self.info.notes, *(note for case in self.info.cases for note in case.notes)}
         if new := [note for note in notes if note not in known]:
             self._write_info(replace(self.info, notes=(*self.info.notes, *new)))

@@ -1,4 +1,4 @@
-"""What of a run is done and what is left. Pure: no file, no process, no clock."""
+"""The trials of a run that are done and those that are left. Pure: no file, no process, no clock."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_NAMED = 3
 class Ledger:
     """Keeps count of the trials and checks of a run.
 
-    left      what is still to be measured, batch by batch
-    failures  trials that failed and stand
-    voided    trials that a guard voided and stand
+    left      the batches with trials still to be made
+    failures  failed trials that are not repeated
+    voided    voided trials that are not repeated
     """
 
     def __init__(self, schedule: Sequence[Batch], trials: Iterable[Trial] = (), outcomes: Iterable[Outcome] = ()):
@@ -59,12 +59,12 @@ class Ledger:
         return guards.disturbed(trial.guards or {}) and self._attempts[trial.trial_id] <= MAX_REPEATS
 
     def add_outcomes(self, stack: str, layer: str, outcomes: Iterable[Outcome]) -> None:
-        """Note what verifying a stack with a layer found."""
+        """Record the outcomes of verifying a stack with a layer."""
         wrong = self._wrong.setdefault((stack, layer), [])
         wrong += [outcome for outcome in outcomes if not outcome.ok]
 
     def is_verified(self, batch: Batch) -> bool:
-        """Whether the stack with the layer was verified in this run, whatever was found."""
+        """Whether the stack with the layer was verified in this run, passed or not."""
         return (batch.stack, batch.layer) in self._wrong
 
     def wrong_answers(self, batch: Batch) -> str | None:

@@ -22,7 +22,7 @@ from bench.load import Command, Figures
 MAX_LOG_BYTES = 1_000_000
 # File descriptors a load tool needs besides its connections.
 SPARE_FILES = 100
-# Beginning of a line of a load tool's errors that says how far it is: seconds, requests so far, thread.
+# Beginning of a load tool's progress line on stderr: seconds, requests so far, thread.
 PROGRESS = b"progress "
 
 # Called with seconds since the load began and requests so far.
@@ -30,7 +30,7 @@ Live = Callable[[float, int], None]
 
 
 class TrialError(Exception):
-    """Why a trial failed; `log` tells more, `figures` are the tool's when it got that far."""
+    """Why a trial failed; `log` has details, `figures` are the load tool's if it finished."""
 
     def __init__(self, reason: str, log: Path | None = None, figures: Figures | None = None):
         super().__init__(reason)
@@ -50,8 +50,8 @@ def run(
 ) -> tuple[str, str]:
     """Run a load tool in `directory`; returns its stdout and stderr, which are stored there as `name`.out and .err.
 
-    With `interrupt_after_s` it gets SIGINT then, and its exit status does not matter. `live` is called as the tool
-    tells how far it is. Raises TrialError when it fails or is not done after `limit_s`, and GlobalFault when it cannot
+    After `interrupt_after_s` it gets SIGINT, and its exit status does not matter. `live` gets each progress report of
+    the tool. Raises TrialError when it fails or is not done after `limit_s`, and GlobalFault when it cannot
     be started.
     """
     _write_files(command, directory, name)
@@ -80,14 +80,14 @@ def run(
 
 
 def processor_seconds() -> float:
-    """Processor time of the processes that ended and were waited for: the load tool's, when no other process ends."""
+    """CPU time of the child processes that have ended: the load tool's, when no other process ends."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 @contextlib.contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Deliver signals after the block: within it one would be lost, or leave a program just started running."""
+    """Deliver signals after the block: inside it a signal would be lost, or leave a new program running."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -146,7 +146,7 @@ def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, st
 def _drain(stream: IO[bytes], path: Path, live: Live | None) -> None:
     """Write the tool's errors to the file up to its limit, and read on, so that the tool never blocks.
 
-    Lines that tell how far the load is go to `live` and not into the file.
+    Progress lines go to `live` and not into the file.
     """
     room = MAX_LOG_BYTES
     counts: dict[bytes, int] = {}
@@ -161,7 +161,7 @@ def _drain(stream: IO[bytes], path: Path, live: Live | None) -> None:
 
 
 def _pass_on(line: bytes, counts: dict[bytes, int], live: Live) -> None:
-    """Add up what the threads of the tool tell, `progress SECONDS REQUESTS [THREAD]`; other lines are ignored."""
+    """Add up the reports of the tool's threads, `progress SECONDS REQUESTS [THREAD]`; other lines are ignored."""
     with contextlib.suppress(ValueError):
         _, seconds, requests, *thread = line.split()
         counts[b"".join(thread)] = int(requests)
@@ -170,7 +170,7 @@ def _pass_on(line: bytes, counts: dict[bytes, int], live: Live) -> None:
 
 @contextlib.contextmanager
 def _open_files(wanted: int) -> Iterator[None]:
-    """Let programs started meanwhile open that many files; the servers keep the limit they have."""
+    """Let programs started inside the block open that many files; the servers keep their limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -6,8 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.catalog.compose import Composition
-from bench.catalog.compose import Skip as Misfit
+from bench.catalog.compose import CannotRun, Composition
 from bench.catalog.sizes import UNLIMITED
 from bench.errors import BenchError
 from bench.results import records
@@ -53,7 +52,7 @@ class Batch:
         return f"{self.stack}~{self.layer}" + ("" if self.size == UNLIMITED else f"~{self.size}")
 
 
-Compose = Callable[[str, str], Composition | Misfit]
+Compose = Callable[[str, str], Composition | CannotRun]
 
 
 def cases(
@@ -69,7 +68,7 @@ def cases(
     for stack in plan.stacks:
         for layer in plan.layers:
             composed = compose(stack, layer)
-            if isinstance(composed, Misfit):
+            if isinstance(composed, CannotRun):
                 skips.append(Skip(stack, layer, None, composed.reason))
                 continue
             for size in plan.sizes:
@@ -97,7 +96,7 @@ def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[Case
         key = (record.stack, record.layer)
         if key not in known:
             composed = compose(*key)
-            if isinstance(composed, Misfit):
+            if isinstance(composed, CannotRun):
                 raise BenchError(f"{record.stack} with layer {record.layer} cannot run here now: {composed.reason}")
             known[key] = composed
         found.append(Case(record, known[key]))

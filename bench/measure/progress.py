@@ -2,7 +2,7 @@
 
 `Printer` serves every command: `run` and `reproduce` write to stdout, `verify` shows its checks on stderr. Where the
 stream is no terminal only the lines that stay are written, as plain text. `RunProgress` words a run: one line a trial,
-live the rate of the trial under way.
+and the rate of the current trial on the live line.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Printer:
 
 
 def say(line: str) -> None:
-    """One line on stdout, for what shows no live line."""
+    """Print one line on stdout, for commands without a live line."""
     Printer().say(line)
 
 
@@ -91,7 +91,7 @@ class RunProgress:
             self._number(trial)
 
     def announce(self, tool: str, folder: Path) -> None:
-        """Say what will be measured, and what cannot be."""
+        """Print what will be measured, and what is skipped."""
         self._printer.say(f"{len(self._info.cases)} cases, {self._remaining} trials to make by {tool}")
         self._printer.say(f"results go to {folder}")
         for skip in self._info.skips:
@@ -100,20 +100,20 @@ class RunProgress:
             self._printer.say(f"note: {note}")
 
     def start_trial(self, case: Case, level: int, mode: str) -> None:
-        """A trial of this case begins."""
+        """Note the trial that begins."""
         self._current = f"{case_words(case)}, {level_words(level, mode)}"
 
     def live(self, seconds: float, requests: int) -> None:
-        """How far the trial under way is: seconds since its load began, requests so far."""
+        """Show the current trial: seconds since its load began, requests so far."""
         if seconds > 0:
             self._printer.show(f"{self._current}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s")
 
     def repeated(self, trial: Trial) -> None:
-        """Say that a trial is repeated, and why."""
+        """Print that a trial is repeated, and why."""
         self._printer.say(f"{trial.reason}: the trial is repeated")
 
     def trial(self, trial: Trial) -> None:
-        """Say how a trial went."""
+        """Print the outcome of a trial."""
         self._finished += 1
         self._remaining -= 1
         self._printer.say(
@@ -122,7 +122,7 @@ class RunProgress:
         )
 
     def summarize(self, run: Run, failures: int, voided: int) -> None:
-        """Say how stable each case was, how many trials failed or are void, and what to do next."""
+        """Print each case's stability, the number of failed and voided trials, and the next command."""
         for case in run.info.cases:
             rated = stability.rate(trial for trial in run.trials if trial.case_id == case.case_id)
             if rated.rating:

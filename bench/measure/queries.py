@@ -24,14 +24,14 @@ HTML = "text/html"
 
 
 class QueryCounter:
-    """Counts for one deployment after another; a layer, or a stack with it, is asked once."""
+    """Counts for one deployment after another; once for a layer, or for a stack with it."""
 
     def __init__(self) -> None:
         self._rendered: dict[tuple[str, tuple[str, ...]], dict[str, dict[str, int]] | None] = {}
         self._cached: dict[tuple[str, str, tuple[str, ...]], set[str] | None] = {}
 
     def per_request(self, running: Running, stack: str, layer: str, addresses: tuple[str, ...]) -> float | None:
-        """Queries of a request to these addresses, on average; None when that cannot be found out."""
+        """Queries of a request to these addresses, on average; None when they cannot be counted."""
         pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(STATIC)))
         counts = self._counts(running, layer, pages)
         cached = self._answered_by_a_cache(running, stack, layer, pages)

@@ -1,6 +1,6 @@
-"""What one load costs a deployment, and what it leaves behind: sampled while it lasts, looked at when it is over.
+"""The cost of one load for a deployment, sampled during the load, and the state of the deployment after it.
 
-The observer's own price is part of the record: processor seconds of the whole instrument, the load tool not included.
+The record includes the observer's own cost: CPU seconds of the whole instrument without the load tool.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.host.processes import Sampler, Usage, members
 from bench.results.trials import Condition, Costs
 from bench.serve.deployment import Running
 
-# How long a site may take to answer again after a load, and connections to be closed.
+# The time for a site to answer again after a load, and for its connections to be closed.
 COME_BACK_S = 5.0
 SETTLE_S = 1.0
 POLL_S = 0.05
@@ -27,12 +27,12 @@ CLOSE_WAIT = "08"
 
 
 class Observer:
-    """Watches a deployment from `start` to `stop`, then `look_back`s at what is left of it.
+    """Samples a deployment from `start` to `stop`, then records its state with `look_back`.
 
-    Killed processes count from when the observer is made, so that a warm-up is part of it.
+    It counts killed processes from its creation on, so including the warm-up.
 
     costs      what the servers used between `start` and `stop`; None before
-    condition  of the deployment, as far as it was looked at
+    condition  of the deployment, as far as it was observed
     """
 
     def __init__(self, running: Running):
@@ -72,7 +72,7 @@ class Observer:
         return list(((self.costs and self.costs.cpu_seconds) or {}).values())
 
     def look_back(self) -> None:
-        """See what the load has left behind; takes a moment until the deployment has settled."""
+        """Record the state that the load left behind; waits a moment until the deployment has settled."""
         came_back = until(self._running.answers, COME_BACK_S)
         killed = self._running.oom_kills()
         self.note(
@@ -105,7 +105,7 @@ def until(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def settled_close_wait(pids: Mapping[str, int]) -> dict[str, int | None]:
-    """Connections in CLOSE_WAIT of each server's tree, once those have gone that a server was about to close."""
+    """Connections in CLOSE_WAIT of each server's tree, after the servers had time to close them."""
     found = close_wait(pids)
     deadline = time.monotonic() + SETTLE_S
     while any(found.values()) and time.monotonic() < deadline:
@@ -115,7 +115,7 @@ def settled_close_wait(pids: Mapping[str, int]) -> dict[str, int | None]:
 
 
 def close_wait(pids: Mapping[str, int], net: Path = Path("/proc/net")) -> dict[str, int | None]:
-    """TCP connections in CLOSE_WAIT that the process tree of each server holds now; None where it may not be seen."""
+    """TCP connections in CLOSE_WAIT that the process tree of each server holds now; None where they cannot be read."""
     inodes: set[str] = set()
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
@@ -135,6 +135,6 @@ def _held(root: int, inodes: set[str]) -> int | None:
         except PermissionError:
             return None
         except OSError:
-            # It has ended meanwhile.
+            # It has just ended.
             continue
     return sum(f"socket:[{inode}]" in held for inode in inodes)

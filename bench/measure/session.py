@@ -74,7 +74,7 @@ class Session:
     def _up(
         self, composition: Composition, size: str, directory: Path, configs: Path, interrupts: Interrupts
     ) -> Iterator[Running]:
-        """The composition up, on its cores. Signals wait while it is taken down; its directory is tidied then."""
+        """Bring the composition up on its cores. While it is taken down and its directory is tidied, signals wait."""
         deployed = self._instrument.deployed(composition, database=self._database, size=size, run_dir=directory)
         try:
             with interrupts.released_at_end(), deployed as running:
@@ -87,7 +87,7 @@ class Session:
             _tidy(directory, configs)
 
     def _calibrate(self, interrupts: Interrupts) -> None:
-        """Learn what the load tool can do at most, once in a run."""
+        """Measure the load tool's maximum rate, once in a run."""
         calibration = Calibration(self.journal.folder.raw)
         ceilings = calibration.stored()
         composition = self._instrument.calibration() if ceilings is None else None
@@ -109,7 +109,7 @@ class Session:
             self._printer.say(f"{load.tool.name} could make {words} at most with each core it keeps busy")
 
     def _measure(self, batch: Batch, interrupts: Interrupts) -> None:
-        """Make the trials of a batch; a deployment that dies on the way is brought up again for the rest."""
+        """Make the trials of a batch; a deployment that dies is brought up again for the rest."""
         folder, left = self.journal.folder, list(batch.measurements)
         while left:
             if wrong := self._ledger.wrong_answers(batch):
@@ -131,7 +131,7 @@ class Session:
         return None
 
     def _new_directory(self, batch: Batch) -> Path:
-        """Where the deployment has its files; each time it is brought up it gets a directory of its own."""
+        """A new directory for the files of the deployment, each time it is brought up."""
         # Not every server can work in a directory with the comma of a variant of two values.
         first = f"{batch.name}~r{batch.round}".replace(",", "+")
         names = itertools.chain([first], (f"{first}~{number}" for number in itertools.count(2)))
@@ -144,7 +144,7 @@ class Session:
             raise GlobalFault(f"neither {first} nor {stack} can be brought up: {reason}")
 
     def _learn(self, batch: Batch, running: Running, directory: Path) -> None:
-        """Write down what the deployment tells of the machine, the files rendered for it, and the site's rows."""
+        """Record the deployment's notes, the hashes of its rendered files, and the site's rows."""
         self.journal.note(running.notes)
         self.journal.configs(batch.name, directory)
         if self.journal.needs_rows:
@@ -160,7 +160,7 @@ class Session:
             took = f"{time.monotonic() - started:.1f} s"
             self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
             if not self._ledger.wrong_answers(batch):
-                # The checks have grown the workers and filled the layer: trials begin from new ones.
+                # The checks have grown the workers and filled the layer: restart both before the first trial.
                 running.empty_layer()
                 self._instrument.settle(self._pinned, running)
         return not self._ledger.wrong_answers(batch)

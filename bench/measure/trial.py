@@ -30,13 +30,13 @@ from bench.results.folder import Folder
 from bench.results.trials import Errors, Evidence, Figures, Identity, Trial
 from bench.serve.deployment import Running
 
-# Time a load tool may take beyond its load: it may wait for the last answers, then it adds up.
+# Time for a load tool, after the load, to wait for the last answers and to add up.
 GRACE_S = 10
 # Pages of the workload that are fetched and compared in a trial, at most one a second.
 PAGES_CHECKED = 10
 # Connections that an open loop may open: as many as requests can be waiting for an answer.
 MAX_CONNECTIONS = 10_000
-# Connections that an open loop is taken to have while all is well.
+# Connections that an open loop usually needs.
 USUAL_CONNECTIONS = 16
 
 
@@ -48,7 +48,7 @@ class Load:
     mode      closed: the level is connections; open: it is requests a second
     bounds    of the guards that are in force (bench.measure.guards)
     ceilings  requests a second the tool can make with all of one core, by keep-alive or not; empty if not calibrated
-    live      shows how far the load is, where the load tool tells
+    live      shows the progress of the load, where the load tool reports it
     """
 
     tool: Tool
@@ -70,7 +70,7 @@ class Load:
         return replace(job, rate=level, connections=min(MAX_CONNECTIONS, max(100, level * job.timeout_s)))
 
     def tool_cores(self, job: Job) -> int:
-        """How many cores the load tool can keep busy with a job: as many as it is told to use, or all."""
+        """How many cores the load tool can keep busy with a job: as many as its options say, or all."""
         return self.tool.threads(job) or machine.cores()
 
     def ceiling(self, job: Job) -> float | None:
@@ -79,12 +79,12 @@ class Load:
         return None if of_one is None else round(of_one * self.tool_cores(job), 1)
 
     def visitors(self, job: Job) -> int:
-        """How many connections a job has at once; an open loop has few of those it may have while all is well."""
+        """How many connections a job has at once; an open loop usually needs few of those it may open."""
         return job.connections if job.rate is None else min(job.rate, USUAL_CONNECTIONS)
 
 
 def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: Load, folder: Folder) -> Trial:
-    """Make the trial and give back its record, whose status is `failed` when anything went wrong."""
+    """Make the trial and return its record; its status is `failed` when anything went wrong."""
     directory = folder.raw / item.trial_id
     directory.mkdir(parents=True, exist_ok=True)
     job = load.job(running.url, paths, item.level, catalog.read().workload(item.case.workload).keep_alive)
@@ -119,7 +119,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
 
 
 def failed(item: Measurement, load: Load, reason: str, log: str | None = None) -> Trial:
-    """The record of a trial that did not come to a load."""
+    """The record of a trial that failed before its load."""
     return Trial.of(_identity(item, load), status="failed", reason=reason, log=log)
 
 
@@ -129,7 +129,7 @@ def now() -> str:
 
 
 def newest_log(logs: Path) -> Path | None:
-    """The log that was written to last, which tells most about a failure; None when all are empty."""
+    """The log that was written to last, most likely about the failure; None when all are empty."""
     with contextlib.suppress(OSError):
         written = [path for path in logs.iterdir() if path.is_file() and path.stat().st_size]
         return max(written, key=lambda path: path.stat().st_mtime, default=None)
@@ -137,7 +137,7 @@ def newest_log(logs: Path) -> Path | None:
 
 
 def rush(paths: Sequence[str]) -> int:
-    """How many requests of these, asked for in turn and again from the first, end with a page after files alone."""
+    """The length of the longest sequence of files among these requests, with the page after it."""
     runs = [len(list(run)) for files, run in itertools.groupby((*paths, *paths), _is_file) if files]
     return 1 + min(max(runs, default=0), len(paths) - 1)
 
@@ -181,7 +181,7 @@ def _errors(found: load_tools.Figures) -> Errors:
 def _judged(
     seen: Observed, checked: int, load: Load, before: Mapping[str, bytes], after: Mapping[str, bytes]
 ) -> Evidence:
-    """What the guards say of the load, with what they looked at; `checked` pages were compared during it."""
+    """The verdicts of the guards on the load, with their evidence; `checked` pages were compared during it."""
     differences = (unlike(path, before[path], after[path]) for path in before)
     seen = replace(seen, wrong_bodies=seen.wrong_bodies or next(filter(None, differences), ""))
     return Evidence(

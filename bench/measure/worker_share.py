@@ -2,7 +2,7 @@
 
 The site's probe /probe/inside names the process that answers. Before the load begins it is requested on as many
 connections as the trial has, at the same time, with keep-alive or without as in the trial: a server that ties a
-keep-alive connection to one worker does so here as it does there.
+keep-alive connection to one worker shows it here too.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MAX_CONNECTIONS = 512
 def requests_per_worker(
     url: str, connections: int, keep_alive: bool = True, budget_s: float = BUDGET_S
 ) -> dict[str, int] | None:
-    """How many requests each worker process answered, the busiest first; None where the site does not say.
+    """How many requests each worker process answered, the busiest first; None where the site has no such probe.
 
-    A worker that answered none is not in it.
+    A worker without an answer is not in the list.
     """
     count = min(connections, MAX_CONNECTIONS)
     deadline = time.monotonic() + budget_s
@@ -60,7 +60,7 @@ def _ask(url: str, keep_alive: bool, together: threading.Barrier, deadline: floa
                 break
             answers[str(json.loads(body)["process_id"])] += 1
     except (threading.BrokenBarrierError, OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        # Out of time, a site without the probe, or one that is gone: what was learned until then holds.
+        # Out of time, a site without the probe, or one that is gone: the answers until then count.
         pass
     finally:
         connection.close()

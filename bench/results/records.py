@@ -138,7 +138,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What was asked, when, and what came of the plan."""
+    """The request, its times, and the cases and skips of its plan."""
 
     format: Annotated[int, means("Version of the folder's format."), Meta(ge=1, le=FORMAT)]
     command: Annotated[tuple[str, ...], means("Command line of the run.")]

@@ -1,4 +1,4 @@
-"""What a reproduction leaves on disk: a folder of runs, one a part, and `reproduction.json` that says which.
+"""The files of a reproduction: a folder of runs, one a part, and `reproduction.json`, which lists them.
 
 Like `bench.results.records` it depends on nothing that measures: reports read it, `bench.cli.reproduce` writes it.
 """

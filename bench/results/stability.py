@@ -81,7 +81,7 @@ def errors(trials: Sequence[Trial]) -> float | None:
 
 def _error_share(trial: Trial) -> float | None:
     if trial.status == "failed" and trial.came_back is None:
-        # The trial failed before its load, from wrong answers or a failed start: that says nothing about stability.
+        # The trial failed before its load, from wrong answers or a failed start: that is no evidence about stability.
         return None
     broken = [trial.errors_connect, trial.errors_read, trial.errors_timeout]
     answers = trial.requests_total or sum((trial.statuses or {}).values())

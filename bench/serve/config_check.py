@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench import paths
 from bench.catalog import compose, manifest
-from bench.catalog.compose import Composition, Skip
+from bench.catalog.compose import CannotRun, Composition
 from bench.catalog.manifest import NO_LAYER, Layer, Stack
 from bench.host import identity, ports
 from bench.project import commands
@@ -46,7 +46,7 @@ def check(stack: Stack, layer: Layer) -> list[Finding]:
     if compose.misfit(stack, layer):
         return []
     composed = compose.compose(stack.name, layer.name)
-    if isinstance(composed, Skip):
+    if isinstance(composed, CannotRun):
         return [Finding(stack.name, layer.name, "", composed.reason, skipped=True)]
     with contextlib.ExitStack() as cleanup:
         folder = Path(tempfile.mkdtemp(prefix="benchapp-check-"))

@@ -16,7 +16,7 @@ from bench.verify.finding import Finding
 
 BEHAVIOUR = "behaviour"
 
-# Stages in their order. READING: the database still is what the expected answers were made from. ACCOUNT: an account
+# Stages in their order. READING: the database is as it was when the expected answers were rendered. ACCOUNT: an account
 # reads and writes. AFTER: pages may differ from the expected ones. LAYER: the account is gone, and only the check
 # itself invalidates pages.
 READING, ACCOUNT, AFTER, LAYER = "reading", "account", "after", "layer"

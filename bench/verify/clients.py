@@ -20,7 +20,7 @@ RETRY_S = 0.01
 class Clients:
     """Clients that request `paths` in turn, each on a keep-alive connection.
 
-    tolerant  an incomplete answer is no mistake: the server is being killed meanwhile
+    tolerant  an incomplete answer is not a mismatch, because the server is being killed
     pause_s   how long each client waits between two requests
     """
 

@@ -68,11 +68,11 @@ class Context:
     posts     ids of the posts that checks commented on, for the cleanup
     load_s    seconds of load by many clients at once
     running   the deployment, for checks that stop a service of it; None for a --target
-    accounts  the accounts of the checks; None when no check needs one
+    accounts  the accounts of the checks; None if no check needs one
     browser   the visitor whom the `login` check logged in
     browsers  the logged-in visitors of the other accounts, by their number
     clones    the same deployment brought up once more with other values; see layer_facts.clone
-    exits     what is undone when the suite ends
+    exits     the cleanup at the end of the suite
     """
 
     target: Target

@@ -37,7 +37,7 @@ def require_probes(context: Context) -> None:
 
 
 def paragraphs(answer: Answer) -> dict[str, str]:
-    """What a probe page says of its rendering and of the request it was rendered for."""
+    """The paragraphs of a probe page, about its rendering and its request, by name."""
     return {
         name.decode(): html.unescape(text.decode()) for name, text in _PARAGRAPH.findall(answer.content[:_HEAD_BYTES])
     }

@@ -17,7 +17,7 @@ from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import Site
 from bench.verify.wire import BadAnswer, Target
 
-# A server that lets every check wait is given up after this many seconds instead of after each check's own limit. The
+# A server that lets every check wait ends the suite after this many seconds, not after the limit of each check. The
 # checks of the layer have a limit of their own.
 SUITE_LIMIT_S = 60.0
 LAYER_LIMIT_S = 180.0
@@ -84,7 +84,7 @@ class Subject:
 
     env       environment of the deployment's site, for the site's commands
     declared  checks that the stack or layer does not support -> the reason
-    running   the deployment; None when somebody else brought the site up
+    running   the deployment; None for a --target
     """
 
     target: Target

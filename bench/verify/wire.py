@@ -190,7 +190,7 @@ class Connection:
         self.socket.sendall(data)
 
     def send_anyway(self, data: bytes) -> bool:
-        """Send all of `data`, whatever comes back, as most clients do; False when the other side stopped reading."""
+        """Send all of `data`, even after an early answer, as most clients do; False if the server stopped reading."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
@@ -198,7 +198,7 @@ class Connection:
         return True
 
     def quiet_for(self, seconds: float) -> bool:
-        """Wait; returns whether the other side neither sent nor closed anything meanwhile."""
+        """Wait; returns whether the server neither sent nor closed anything."""
         deadline = time.monotonic() + seconds
         while select.select([self.socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
             if self.target.scheme != "https" or self._has_data():
@@ -251,7 +251,7 @@ class Connection:
         return answer
 
     def rest(self) -> bytes:
-        """All bytes until the other side closes; raises BadAnswer when it stays open and silent."""
+        """All bytes until the server closes; raises BadAnswer when it stays open and silent."""
         try:
             return self.reader.read()
         except TimeoutError:

@@ -18,13 +18,13 @@ ROWS = "/probe/rows/"
 
 @dataclass(frozen=True)
 class Row:
-    """What the site's pages must say of a probe's author, as the database has it.
+    """The texts that the site's pages must show about a probe's author, from the database.
 
-    name            the author's name; None when the author is gone
-    title, comment  of the author's post and its newest comment; None when the post is gone
-    posts, said     how many posts and comments, as the pages put it
-    totals          the sentence on the home page that counts everything
-    never           what was written and rolled back: no page may ever show it
+    name             the author's name; None when the author is gone
+    title, comment   of the author's post and its newest comment; None when the post is gone
+    posts, comments  how many posts and comments, as the pages say it
+    totals           the sentence on the home page that counts everything
+    never            texts that were written and rolled back: no page may ever show them
     """
 
     author: int
@@ -32,7 +32,7 @@ class Row:
     title: str | None
     comment: str | None
     posts: str
-    said: str
+    comments: str
     totals: str
     author_page: str
     post_page: str | None

@@ -33,8 +33,8 @@ LISTS = TABLES | {
 }
 
 # A page needs two levels of up to 256 blocks, 256 ids of a block, and its rows.
-MOST_BLOCKS = 800
-MOST_STEPS = 25_000
+MAX_BLOCKS = 800
+MAX_STEPS = 25_000
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_a_page_costs_little_at_any_depth(busy_site, steps, settings):
             page_of(number)
         return count[0]
 
-    most = MOST_BLOCKS if connection.vendor == "postgresql" else MOST_STEPS
+    most = MAX_BLOCKS if connection.vendor == "postgresql" else MAX_STEPS
     settings.BENCHAPP_PAGINATION = "counted"
     page_of = pagination.page_of_posts
     last = page_of(1).num_pages

@@ -17,7 +17,7 @@ import pytest
 
 from bench import paths
 from bench.catalog import compose
-from bench.catalog.compose import Skip
+from bench.catalog.compose import CannotRun
 from bench.host.supervise import Address
 
 
@@ -37,9 +37,9 @@ def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> 
 
 
 def runnable(stack: str, layer: str = "none") -> None:
-    """Skip the test when a program that it needs is not installed, naming it."""
+    """CannotRun the test when a program that it needs is not installed, naming it."""
     composed = compose.compose(stack, layer)
-    if isinstance(composed, Skip):
+    if isinstance(composed, CannotRun):
         pytest.skip(composed.reason)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from bench import paths
 from bench.catalog import catalog, compose, values
-from bench.catalog.compose import Composition, Skip
+from bench.catalog.compose import CannotRun, Composition
 from bench.project import commands
 from bench.serve import deployment
 
@@ -29,7 +29,7 @@ from bench.serve import deployment
 )
 def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says):
     composed = compose.compose(stack, layers)
-    assert isinstance(composed, Skip)
+    assert isinstance(composed, CannotRun)
     assert says in composed.reason
     assert composed.reason.endswith(": join layers that work in different places")
 
@@ -103,7 +103,7 @@ ALLOWED = {"ALLOWED_HOSTS": "127.0.0.1,localhost,example.org,.example.com"}
 def test_hits_over_tls_have_the_headers_of_a_rendering(stack, layer, site_url):
     production = catalog.read().values["production"]
     changes = {"listener": "tls", "page_headers": production.names["page_headers"], **NAMES}
-    if isinstance(composed := compose.compose(stack, layer, changes, {"BENCHAPP_HTTPS": "1", **ALLOWED}), Skip):
+    if isinstance(composed := compose.compose(stack, layer, changes, {"BENCHAPP_HTTPS": "1", **ALLOWED}), CannotRun):
         pytest.skip(composed.reason)
     with (
         deployment.deployed(composed, database=site_url) as running,
@@ -136,7 +136,7 @@ def hits_equal_renderings(client: httpx.Client, page_headers: dict[str, str]) ->
 @pytest.mark.servers
 @pytest.mark.parametrize(("stack", "layer"), [("nginx-uwsgi", "varnish"), ("apache-modwsgi", "apache-cache")])
 def test_names_below_a_domain_share_cached_pages(stack, layer, site_url):
-    if isinstance(composed := compose.compose(stack, layer, NAMES, ALLOWED), Skip):
+    if isinstance(composed := compose.compose(stack, layer, NAMES, ALLOWED), CannotRun):
         pytest.skip(composed.reason)
     with deployment.deployed(composed, database=site_url) as running, httpx.Client(base_url=running.url) as client:
         names_share_a_page(client)
@@ -159,7 +159,7 @@ def names_share_a_page(client: httpx.Client) -> None:
 
 @pytest.mark.servers
 def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_path):
-    if isinstance(composed := compose.compose("uwsgi@cache=redis", "fragments"), Skip):
+    if isinstance(composed := compose.compose("uwsgi@cache=redis", "fragments"), CannotRun):
         pytest.skip(composed.reason)
     assert [service.name for service in composed.services] == ["redis"]
     with deployment.deployed(
@@ -181,7 +181,7 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
     "stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"]
 )
 def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, site_url):
-    if isinstance(composed := compose.compose(stack, "varnish"), Skip):
+    if isinstance(composed := compose.compose(stack, "varnish"), CannotRun):
         pytest.skip(composed.reason)
     with deployment.deployed(composed, database=site_url) as running:
         forged = {"X-Front-Address": "9.9.9.9", "X-Front-Proto": "https", "X-Real-IP": "9.9.9.9"}

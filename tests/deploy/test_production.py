@@ -18,7 +18,7 @@ import pytest
 
 from bench import paths, programs
 from bench.catalog import catalog, compose
-from bench.catalog.compose import Skip
+from bench.catalog.compose import CannotRun
 from bench.host import ports, supervise
 from bench.host.identity import worker
 from bench.serve import config_check, export, render
@@ -34,7 +34,7 @@ class Host:
 
     def __init__(self, stack: str, layer: str, folder: Path, certificate: Path, **changes: str):
         composed = compose.compose(stack, layer)
-        if isinstance(composed, Skip):
+        if isinstance(composed, CannotRun):
             pytest.skip(composed.reason)
         self.identity = worker(folder)
         chosen = catalog.read().values["production"]

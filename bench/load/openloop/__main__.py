@@ -18,11 +18,11 @@ from typing import Any
 
 from bench.load.openloop import VERSION
 from bench.load.openloop.closed import ClosedLoop
+from bench.load.openloop.counts import together
 from bench.load.openloop.job import Job
 from bench.load.openloop.open import OpenLoop
-from bench.load.openloop.outcome import together
 
-# A process is forked within this time; all begin together.
+# Time to fork a process; all begin together after it.
 FORK_S = 0.05
 
 
@@ -43,13 +43,13 @@ def main() -> int:
 
 
 def _part(job: Job, number: int, begins: float) -> dict[str, Any]:
-    """The load of one process, and what came of it."""
+    """Make the load of one process; returns its counts."""
     loop = ClosedLoop if job.rate is None else OpenLoop
     return loop(job, number, begins).run().packed()
 
 
 def _fork(job: Job, number: int, begins: float) -> tuple[int, int]:
-    """A process that makes its part of the load: its id, and the pipe that its outcome will come from."""
+    """A process that makes its part of the load: its id, and the pipe that its counts will come from."""
     read, write = os.pipe()
     pid = os.fork()
     if pid:
@@ -67,7 +67,7 @@ def _fork(job: Job, number: int, begins: float) -> tuple[int, int]:
 
 
 def _wait(children: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    """The outcomes of all processes, which are killed when one fails or the load is interrupted."""
+    """The counts of all processes, which are killed when one fails or the load is interrupted."""
     left = {pid for pid, _ in children}
     parts = []
     try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 HEAD, LENGTH, CHUNKED, UNTIL_END = range(4)
-LONGEST_HEAD = 65536
+MAX_HEAD_BYTES = 65536
 
 
 class AnswerError(Exception):
-    """What came is no HTTP answer."""
+    """The bytes received are not an HTTP answer."""
 
 
 class Answer:
@@ -29,12 +29,12 @@ class Answer:
         self._left = 0
 
     def feed(self, data: bytes) -> bool:
-        """Read a piece; true when the answer is whole. Raises AnswerError for what is no answer."""
+        """Read a piece; true when the answer is whole. Raises AnswerError for anything but an answer."""
         if self._state == HEAD:
             data = self._buffer + data
             end = data.find(b"\r\n\r\n")
             if end < 0:
-                if len(data) > LONGEST_HEAD:
+                if len(data) > MAX_HEAD_BYTES:
                     raise AnswerError("no end of the head")
                 self._buffer = data
                 return False

@@ -6,9 +6,9 @@ import itertools
 import time
 
 from bench.load.openloop.connection import Connection
+from bench.load.openloop.counts import Counts
 from bench.load.openloop.job import Job
-from bench.load.openloop.loop import GLANCE_S, Loop
-from bench.load.openloop.outcome import Outcome
+from bench.load.openloop.loop import CHECK_INTERVAL_S, Loop
 
 
 class ClosedLoop(Loop):
@@ -17,7 +17,7 @@ class ClosedLoop(Loop):
     The connections of a process draw their paths from one list in turn; processes begin at different places of it, so
     that they do not request the same page at the same time. Latency begins when a request is sent, or when its
     connection is opened where it needs a new one. Requests under way at the end count nowhere. After a failure the
-    connection is opened again at the next glance, so that a server that refuses is not flooded.
+    connection is opened again after CHECK_INTERVAL_S at most, so that a refusing server is not flooded.
     """
 
     def __init__(self, job: Job, number: int, begins: float) -> None:
@@ -25,20 +25,20 @@ class ClosedLoop(Loop):
         first, count = number * len(job.paths) // job.processes, len(job.paths)
         self._pages = itertools.cycle([(first + i) % count for i in range(count)])
 
-    def run(self) -> Outcome:
+    def run(self) -> Counts:
         """Keep the connections busy until the end."""
         time.sleep(max(0.0, self._begins - time.monotonic()))
         # A process that gets its core late has its full time all the same.
-        self._begins = glance = time.monotonic()
+        self._begins = next_check = time.monotonic()
         self._ends = self._begins + self._job.seconds
         while (now := time.monotonic()) < self._ends:
-            if now >= glance:
+            if now >= next_check:
                 self._give_up(now)
                 self._report(now)
                 for _ in range(self._limit - len(self._by_fd)):
                     self._open(next(self._pages), time.monotonic())
-                glance = now + GLANCE_S
-            self._handle(min(glance, self._ends) - now)
+                next_check = now + CHECK_INTERVAL_S
+            self._handle(min(next_check, self._ends) - now)
         self._give_up(self._ends)
         return self._finish(self._job.seconds)
 

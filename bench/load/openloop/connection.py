@@ -19,7 +19,7 @@ class Connection:
     since   when the latency of its request begins
     page    which path it requests
     unsent  what is left to send of the request
-    answer  as far as it has come
+    answer  the part received so far
     """
 
     __slots__ = ("_host", "_tls", "answer", "busy", "fresh", "page", "ready", "since", "sock", "unsent")
@@ -46,13 +46,13 @@ class Connection:
             raise
 
     def begin(self, request: bytes, page: int, since: float) -> None:
-        """Take up a request; nothing is sent yet."""
+        """Assign a request to the connection; nothing is sent yet."""
         self.busy, self.since, self.page = True, since, page
         self.unsent = request
         self.answer = Answer()
 
     def connected(self) -> None:
-        """Go on connecting now that the socket is readable or writable.
+        """Continue to connect: the socket is readable or writable.
 
         Raises ssl.SSLWantReadError or ssl.SSLWantWriteError while a handshake waits, another OSError when it failed.
         """
@@ -73,7 +73,7 @@ class Connection:
         self.unsent = self.unsent[sent:]
 
     def receive(self) -> bytes | None:
-        """What has come; empty when the connection has ended, None when nothing has come."""
+        """The bytes received; empty when the connection has ended, None when there are none."""
         sock = self.sock
         try:
             data = sock.recv(PIECE_BYTES)

@@ -1,4 +1,4 @@
-"""What the load tool is asked to do, read from the JSON file that its adapter writes."""
+"""The job of the load tool, read from the JSON file that its adapter writes."""
 
 from __future__ import annotations
 

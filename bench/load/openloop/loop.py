@@ -1,4 +1,4 @@
-"""What both loops share: connections, their events, what is counted. When requests leave is theirs to say."""
+"""The base of both loops: connections, their events, and the counts. The loops decide when requests leave."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Literal
 
 from bench.load.openloop.answer import AnswerError
 from bench.load.openloop.connection import Connection
+from bench.load.openloop.counts import Counts
 from bench.load.openloop.job import Job
-from bench.load.openloop.outcome import Outcome
 
 READ = select.EPOLLIN | select.EPOLLRDHUP
 WRITE = select.EPOLLOUT
-# How often unanswered requests are looked for.
-GLANCE_S = 0.1
+# Time between two searches for requests that timed out.
+CHECK_INTERVAL_S = 0.1
 PROGRESS_S = 1.0
 
 Failure = Literal["connect", "read", "timeout"]
@@ -28,7 +28,7 @@ class Loop(ABC):
     """The part of one process, `number`, in the load of a job that begins at `begins` (time.monotonic)."""
 
     def __init__(self, job: Job, number: int, begins: float) -> None:
-        self.outcome = Outcome()
+        self.counts = Counts()
         self._job = job
         self._number = number
         self._begins = begins
@@ -41,24 +41,24 @@ class Loop(ABC):
         self._parent = os.getppid()
 
     @abstractmethod
-    def run(self) -> Outcome:
-        """Make the load and return what came of it."""
+    def run(self) -> Counts:
+        """Make the load; returns the counts."""
 
     @abstractmethod
     def _free(self, connection: Connection, now: float) -> None:
         """A request was answered; its connection is free, or closed when it is not `ready`."""
 
     def _broken(self, connection: Connection) -> None:
-        """The connection ended before its answer was whole."""
+        """Close a connection that ended before its answer was whole."""
         self._close(connection)
         self._fail("read")
 
     def _fail(self, kind: Failure) -> None:
-        """A request came to nothing."""
-        setattr(self.outcome, kind, getattr(self.outcome, kind) + 1)
+        """Count a failed request."""
+        setattr(self.counts, kind, getattr(self.counts, kind) + 1)
 
     def _open(self, page: int, since: float) -> None:
-        """Send a request on a new connection, as soon as that is made."""
+        """Send a request on a new connection, once it is open."""
         try:
             connection = Connection(self._job.address, self._job.tls)
         except OSError:
@@ -66,7 +66,7 @@ class Loop(ABC):
             return
         self._by_fd[connection.sock.fileno()] = connection
         self._epoll.register(connection.sock.fileno(), READ | WRITE)
-        self.outcome.opened += 1
+        self.counts.opened += 1
         connection.begin(self._job.requests[page], page, since)
 
     def _send(self, connection: Connection, page: int, since: float) -> None:
@@ -80,7 +80,7 @@ class Loop(ABC):
         connection.sock.close()
 
     def _handle(self, wait_s: float) -> None:
-        """Handle what has happened, or happens within `wait_s`; 0 does not wait."""
+        """Handle all events of the connections, waiting `wait_s` for the first; 0 does not wait."""
         for fd, events in self._epoll.poll(wait_s):
             connection = self._by_fd.get(fd)
             if connection is None:
@@ -127,7 +127,7 @@ class Loop(ABC):
             self._close(connection)
             return
         answer = connection.answer
-        self.outcome.bytes += len(data)
+        self.counts.bytes += len(data)
         try:
             whole = answer.feed(data) if data else answer.ended()
         except (AnswerError, ValueError):
@@ -138,22 +138,22 @@ class Loop(ABC):
             self._broken(connection)
 
     def _answered(self, connection: Connection, now: float) -> None:
-        answer, outcome, job = connection.answer, self.outcome, self._job
-        outcome.answers += 1
-        outcome.latency[max(1, int((now - connection.since) * 1e6))] += 1
-        outcome.statuses[answer.status] += 1
+        answer, counts, job = connection.answer, self.counts, self._job
+        counts.answers += 1
+        counts.latency[max(1, int((now - connection.since) * 1e6))] += 1
+        counts.statuses[answer.status] += 1
         third = int((now - self._begins) * 3 / job.seconds)
         if third < 3:
-            outcome.thirds[third] += 1
+            counts.thirds[third] += 1
         if self._sizes.setdefault(connection.page, answer.size) != answer.size:
-            outcome.resized += 1
+            counts.resized += 1
         connection.fresh = connection.busy = False
         if answer.closes or not job.keep_alive:
             self._close(connection)
         self._free(connection, now)
 
     def _give_up(self, now: float) -> None:
-        """Requests without an answer in time have failed."""
+        """Fail the requests whose timeout has passed."""
         for connection in list(self._by_fd.values()):
             if connection.busy and now - connection.since > self._job.timeout_s:
                 self._close(connection)
@@ -166,11 +166,11 @@ class Loop(ABC):
         second = int((now - self._begins) / PROGRESS_S)
         if second > self._reported:
             self._reported = second
-            line = f"progress {now - self._begins:.1f} {self.outcome.answers} {self._number}"
+            line = f"progress {now - self._begins:.1f} {self.counts.answers} {self._number}"
             print(line, file=sys.stderr, flush=True)
 
-    def _finish(self, seconds: float) -> Outcome:
-        self.outcome.seconds = round(seconds, 6)
+    def _finish(self, seconds: float) -> Counts:
+        self.counts.seconds = round(seconds, 6)
         for connection in list(self._by_fd.values()):
             self._close(connection)
-        return self.outcome
+        return self.counts

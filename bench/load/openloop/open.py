@@ -7,9 +7,9 @@ import time
 from collections import deque
 
 from bench.load.openloop.connection import Connection
+from bench.load.openloop.counts import Counts
 from bench.load.openloop.job import Job
-from bench.load.openloop.loop import GLANCE_S, Failure, Loop
-from bench.load.openloop.outcome import Outcome
+from bench.load.openloop.loop import CHECK_INTERVAL_S, Failure, Loop
 
 
 class OpenLoop(Loop):
@@ -28,27 +28,27 @@ class OpenLoop(Loop):
         self._waiting: deque[tuple[int, float]] = deque()
         self._done = 0
         self._last = begins
-        self.outcome.due = self._total
+        self.counts.due = self._total
 
-    def run(self) -> Outcome:
-        """Send all that is due and wait for the answers."""
-        sent, glance = 0, self._begins + GLANCE_S
+    def run(self) -> Counts:
+        """Send each request when it is due and wait for the answers."""
+        sent, next_check = 0, self._begins + CHECK_INTERVAL_S
         while self._done < self._total:
             now = time.monotonic()
             while sent < self._total and (due := self._due(sent)) <= now:
                 self._leave((self._number + sent * self._job.processes) % len(self._job.paths), due)
                 sent += 1
-            if now >= glance:
+            if now >= next_check:
                 self._give_up(now)
                 self._report(now)
-                glance = now + GLANCE_S
+                next_check = now + CHECK_INTERVAL_S
                 if now > self._ends + self._job.timeout_s + 1:
                     break
-            wake = min(glance, self._due(sent)) if sent < self._total else glance
+            wake = min(next_check, self._due(sent)) if sent < self._total else next_check
             # epoll itself counts in whole milliseconds; select, on the epoll descriptor, in microseconds.
             if select.select((self._epoll,), (), (), max(0.0, wake - time.monotonic()))[0]:
                 self._handle(0)
-        self.outcome.dropped += len(self._waiting)
+        self.counts.dropped += len(self._waiting)
         return self._finish(max(self._job.seconds, self._last - self._begins))
 
     def _due(self, sent: int) -> float:
@@ -73,7 +73,7 @@ class OpenLoop(Loop):
             self._open(page, due)
 
     def _note_delay(self, due: float) -> None:
-        self.outcome.delay[max(1, int((time.monotonic() - due) * 1e6))] += 1
+        self.counts.delay[max(1, int((time.monotonic() - due) * 1e6))] += 1
 
     def _free(self, connection: Connection, now: float) -> None:
         self._done += 1
@@ -88,7 +88,7 @@ class OpenLoop(Loop):
             self._idle.append(connection)
 
     def _broken(self, connection: Connection) -> None:
-        """A connection that was idle may have ended before its request came: that one is sent again on a new one."""
+        """Resend the request on a new connection if the server closed an idle one as the request was sent."""
         if connection.fresh or connection.answer.status:
             super()._broken(connection)
         else:
@@ -103,6 +103,6 @@ class OpenLoop(Loop):
         super()._give_up(now)
         while self._waiting and now - self._waiting[0][1] > self._job.timeout_s:
             self._waiting.popleft()
-            self.outcome.dropped += 1
+            self.counts.dropped += 1
             self._done += 1
         self._open_waiting()

@@ -16,7 +16,7 @@ from bench.verify.wire import Answer, BadAnswer, Connection
 NEXT = "/static/small.txt"
 MARK = "arrived-whole"
 UPLOAD_BYTES = 1_000_000
-# Whether an answer to an unread upload gets lost is a race, so it is tried several times.
+# The answer to an unread upload can get lost in a race, so the check tries several times.
 UPLOADS = 4
 REFUSED = range(400, 500)
 

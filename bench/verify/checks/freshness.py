@@ -145,7 +145,7 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
     if names := ", ".join(layer.name for layer in without_invalidation(context)):
         yield NotTried(f"no write invalidates {names}: see time-to-live")
         return
-    # Once alone, once with another client: what that one is given must be new, but may take the place of what is old.
+    # Once alone, once with another client: that one must get the new page, and may replace the old one.
     with new_rows(context, 2) as (writer, rows):
         for row, others in zip(rows, (0, 1), strict=True):
             race = _race(context, writer, row, "edit", others)
@@ -193,7 +193,7 @@ def _race(context: Context, writer: Writer, row: Row, what: str, others: int = 0
     """Write during a rendering that has read the row already; None when no write was in time.
 
     Returns what the page must say now, and the requests of `others` clients sent after the write and before the end of
-    the rendering. The worker that is rendering may get the write too, so it takes some attempts.
+    the rendering. The write may reach the worker that is rendering, so it takes some attempts.
     """
     for _ in range(RACES):
         with _Slow(context, writer, row) as slow:
@@ -268,7 +268,7 @@ def _expected(context: Context, row: Row, old: Row | None) -> list[Right]:
         Right(row.author_page, _words(row.name, row.title, row.posts if row.name else None), gone, _status(row.name)),
     ]
     if post := row.post_page or (old and old.post_page):
-        says = _words(row.title, row.comment, row.name, row.said) if row.title else ()
+        says = _words(row.title, row.comment, row.name, row.comments) if row.title else ()
         rights.append(Right(post, says, gone, _status(row.title)))
     return rights
 

@@ -180,7 +180,7 @@ def other_files(context: Context) -> Iterator[Finding]:
             yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
         elif answer.status >= 500:
             yield Mismatch(f"GET {path}: status below 500", f"status {answer.status}")
-    # Servers differ in what they make of such a request, with and without the layer.
+    # Servers treat such a request differently, with and without the layer.
     yield from _own_pages(context, OWN_KEYS)
 
 
@@ -199,7 +199,7 @@ def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Misma
 
 
 def _answer(context: Context, path: str | bytes, headers: Mapping[str, str] | None = None) -> Answer | None:
-    """The answer; None if the server closed instead of answering, which is right for a malformed request."""
+    """The answer; None if the server closed without one, which is right for a malformed request."""
     try:
         return context.get(path, headers or {})
     except (BadAnswer, ConnectionError):

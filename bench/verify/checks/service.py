@@ -22,10 +22,10 @@ THINK_S = 0.02
 BEFORE_S, WITHOUT_S = 0.3, 1.2
 # Seconds that it hangs: longer than any layer's timeout for one answer.
 HUNG_S = 3.0
-# The longest that a page may take meanwhile: it may wait for a render lock that the service could not release
+# The longest time for a page during that: it may wait for a render lock that the service could not release
 # (benchapp/caching/render_lock.py, 5 s), and for a worker.
 PAGE_S = 8.0
-# So many requests in a row must be hits: each worker has a connection of its own to the service.
+# This many requests in a row must be hits, because each worker has its own connection to the service.
 HITS = 8
 BACK_S = 12.0
 PAUSE_S = 0.05

@@ -10,7 +10,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, conn
 
 from benchapp import page_index
 
-SHOWN = 20
+MAX_SHOWN = 20
 
 
 class Command(BaseCommand):
@@ -33,10 +33,10 @@ class Command(BaseCommand):
         except (OperationalError, ProgrammingError) as error:
             reason = str(error).strip().splitlines()[0]
             raise CommandError(f"database {database}: {reason}; is it migrated (./manage.py migrate)?") from error
-        for line in wrong[:SHOWN]:
+        for line in wrong[:MAX_SHOWN]:
             self.stdout.write(line)
-        if len(wrong) > SHOWN:
-            self.stdout.write(f"and {len(wrong) - SHOWN} more")
+        if len(wrong) > MAX_SHOWN:
+            self.stdout.write(f"and {len(wrong) - MAX_SHOWN} more")
         if not wrong:
             self.stdout.write("The page index is right.")
         elif check:

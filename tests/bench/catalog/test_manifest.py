@@ -183,7 +183,7 @@ def test_what_a_layer_declares_of_a_server_holds_only_where_the_chain_has_it():
 def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
     monkeypatch.setattr(compose.programs, "find", lambda names, search=(): None)
     skip = compose.compose("nginx-uwsgi", "none")
-    assert isinstance(skip, compose.Skip)
+    assert isinstance(skip, compose.CannotRun)
     assert skip.reason == "program not installed: uwsgi; `make servers` installs it on Debian and Ubuntu"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from bench import paths
-from bench.catalog.compose import Composition, Skip
+from bench.catalog.compose import CannotRun, Composition
 from bench.cli import run
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.measure import guards
@@ -69,9 +69,9 @@ class FakeInstrument(Instrument):
             with self.file.open("a") as file:
                 file.write(words + "\n")
 
-    def compose(self, stack: str, layer: str, changes=None, env=None) -> Composition | Skip:
+    def compose(self, stack: str, layer: str, changes=None, env=None) -> Composition | CannotRun:
         if (stack, layer) in self.misfits:
-            return Skip(self.misfits[stack, layer])
+            return CannotRun(self.misfits[stack, layer])
         return Composition(
             SimpleNamespace(name=stack), (SimpleNamespace(name=layer),), {}, notes=(f"{stack} is small",)
         )

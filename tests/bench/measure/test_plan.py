@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.catalog.compose import Composition, Skip
+from bench.catalog.compose import CannotRun, Composition
 from bench.errors import BenchError
 from bench.measure import plan
 from bench.results import records
@@ -53,9 +53,9 @@ def test_each_stack_and_layer_is_composed_once_and_its_cases_carry_it():
 
     def compose(stack, layer):
         composed[stack, layer] += 1
-        return (
-            Skip("no server of its chain serves files") if (stack, layer) == ("b", "x") else composition(stack, layer)
-        )
+        if (stack, layer) == ("b", "x"):
+            return CannotRun("no server of its chain serves files")
+        return composition(stack, layer)
 
     asked = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"), sizes=("s", "m"))
     cases, skips = plan.cases(asked, compose, lambda size: "no cgroups" if size == "m" else "")
@@ -73,4 +73,4 @@ def test_each_stack_and_layer_is_composed_once_and_its_cases_carry_it():
 
 def test_a_case_that_cannot_run_any_more_is_refused():
     with pytest.raises(BenchError, match="a with layer none cannot run here now: program not installed: server"):
-        plan.recomposed([case("a").record], lambda *_: Skip("program not installed: server"))
+        plan.recomposed([case("a").record], lambda *_: CannotRun("program not installed: server"))

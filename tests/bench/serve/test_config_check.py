@@ -9,7 +9,7 @@ import pytest
 
 from bench import paths
 from bench.catalog import compose, manifest
-from bench.catalog.compose import Skip
+from bench.catalog.compose import CannotRun
 from bench.cli import check as check_command
 from bench.serve import config_check
 from bench.serve.config_check import Finding
@@ -71,7 +71,7 @@ def test_what_a_server_says_of_a_broken_file_is_shown(stack, layer, name, line, 
     deploy = shutil.copytree(paths.DEPLOY, tmp_path / "deploy")
     monkeypatch.setattr(paths, "DEPLOY", deploy)
     composed = compose.compose(stack, layer)
-    if isinstance(composed, Skip):
+    if isinstance(composed, CannotRun):
         pytest.skip(composed.reason)
     with (deploy / name).open("a") as file:
         file.write(f"\n{line}\n")

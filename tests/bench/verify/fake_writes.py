@@ -48,23 +48,23 @@ class FakeWrites(FakeLayer):
 
     def totals(self) -> str:
         posts = [row for row in self.rows.values() if row["title"]]
-        return f"{len(self.rows)} authors, {len(posts)} posts and {sum(row['said'] for row in posts)} comments"
+        return f"{len(self.rows)} authors, {len(posts)} posts and {sum(row['comments'] for row in posts)} comments"
 
     def page(self, path: str, user: str, cookie: str = "") -> str:
-        words = [value for row in self.rows.values() for value in self.said_of(row)]
+        words = [value for row in self.rows.values() for value in self.texts_of(row)]
         return super().page(path, user, cookie) + "".join(f"<p>{value}</p>" for value in [self.totals(), *words])
 
-    def said_of(self, row: dict) -> list:
+    def texts_of(self, row: dict) -> list:
         return [row["name"], *((row["title"], row["comment"]) if row["title"] else ()), self.uncommitted]
 
     def make(self) -> int:
         pk = len(self.rows) + 1 + secrets.randbelow(10**6)
-        self.rows[pk] = {"name": words(), "title": words(), "comment": words(), "said": 1}
+        self.rows[pk] = {"name": words(), "title": words(), "comment": words(), "comments": 1}
         self.purge("make")
         return pk
 
     def state(self, pk: int) -> dict:
-        row = self.rows.get(pk) or {"name": None, "title": None, "comment": None, "said": 0}
+        row = self.rows.get(pk) or {"name": None, "title": None, "comment": None, "comments": 0}
         title = row["title"]
         return {
             "author": pk,
@@ -72,7 +72,7 @@ class FakeWrites(FakeLayer):
             "title": title,
             "comment": row["comment"] if title else None,
             "posts": f"{int(bool(title))} post{'s' * (not title)}",
-            "said": f"{row['said']} comment{'s' * (row['said'] != 1)}",
+            "comments": f"{row['comments']} comment{'s' * (row['comments'] != 1)}",
             "totals": self.totals(),
             "author_page": f"/authors/{pk}/",
             "post_page": f"/posts/{pk}00/" if title else None,
@@ -85,7 +85,7 @@ class FakeWrites(FakeLayer):
         if what in ("edit", "update", "update-silently"):
             row["title"] = words()
         elif what == "comment":
-            row["comment"], row["said"] = words(), row["said"] + 1
+            row["comment"], row["comments"] = words(), row["comments"] + 1
         elif what == "delete":
             row["title"] = None
         elif what == "rename":

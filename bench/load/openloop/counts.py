@@ -1,4 +1,4 @@
-"""What one process of the load tool counted, and the sum over several."""
+"""The counts of one process of the load tool, and the sum over several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUMS = ("answers", "due", "dropped", "bytes", "connect", "read", "timeout", "res
 
 
 @dataclass
-class Outcome:
+class Counts:
     """Counts of one process.
 
     seconds                 from the start to the end, or to the last answer when that came later
@@ -52,7 +52,7 @@ class Outcome:
 
 
 def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The sum of what several processes packed."""
+    """The sum of the packed counts of several processes."""
     statuses: Counter[str] = Counter()
     for part in parts:
         statuses.update(part["statuses"])
