@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from probes import advisories, inside, pages, response_variants, rows, slow
+from probes import advisories, fill, inside, pages, response_variants, rows, slow
 
 urlpatterns = [
     path("inside", inside.inside),
@@ -21,6 +21,7 @@ urlpatterns = [
     path("author/<positive:pk>/large/", rows.large),
     path("author/<positive:pk>/gated/<slug:name>/", slow.gated),
     path("gate/<positive:pk>/<slug:what>/", slow.gate),
+    path("fill/", fill.fill),
     path("slow/<int:milliseconds>/<slug:name>/", slow.slow),
     path("advisory/<slug:kind>/<slug:name>/", advisories.advisory),
 ]

@@ -53,6 +53,8 @@ CHOICES = {
     "io_cache": (0, 1),
 }
 MAY_BE_ZERO = ("upstream_keepalive",)
+# Below it a caching service does not start: it has no room for a page of the largest size.
+MINIMA = {"cache_memory_mb": 8}
 # A host name, every name below one (`*.example.org`), both (`.example.org`), or an IPv6 address in brackets.
 HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 # One label of a host name with its dot, as every server's regular expressions understand it.
@@ -78,7 +80,7 @@ def _problem(name: str, value: Any, usual: Any) -> str:
     if name in FORMS and not re.fullmatch(FORMS[name][0], str(value)):
         return f"use {FORMS[name][1]}"
     if isinstance(usual, int):
-        smallest = 0 if name in MAY_BE_ZERO or name in CHOICES else 1
+        smallest = 0 if name in MAY_BE_ZERO or name in CHOICES else MINIMA.get(name, 1)
         if not isinstance(value, int) or value < smallest:
             return f"use a whole number, {smallest} or more"
         largest = MAX_PORT if name.endswith("_port") else MAX_NUMBER

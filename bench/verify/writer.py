@@ -14,6 +14,7 @@ from bench.verify.finding import NEEDS_PROBES, NotTried
 from bench.verify.wire import Answer, BadAnswer
 
 ROWS = "/probe/rows/"
+FILL = "/probe/fill/"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Writer:
         """`close`, `open` or `look` at the gate of the row's gated page; how many renderings wait at it."""
         path = f"/probe/gate/{row.author}/{what}/"
         return int(_json(path, self._post(path))["waiting"])
+
+    def fill(self) -> None:
+        """Fill the site's caches with entries of other names; raises BadAnswer when that fails."""
+        _json(FILL, self._post(FILL))
 
     def _post(self, path: str) -> Answer:
         return self.browser.post(path, {"csrfmiddlewaretoken": self.token})

@@ -27,6 +27,7 @@ SLACK_S = 2.0
 # The longest wait for a rendering to reach a gate.
 GATE_S = 4.0
 RACES = 8
+NO_RACE = f"in {RACES} attempts no write went through while a rendering was on its way"
 PAUSE_S = 0.02
 
 ROLL_BACK = "roll-back"
@@ -109,7 +110,7 @@ def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]
         yield NotTried(f"no write invalidates {names}: see time-to-live")
         return
     with new_rows(context) as (writer, (row,)):
-        _warm(context, _expected(context, row, None))
+        warm(context, expected_pages(context, row, None))
         waited: list[Waiting] = []
         for what in kinds:
             new, wrong = _rolled_back(context, writer, row) if what == ROLL_BACK else (writer.write(row, what), [])
@@ -124,7 +125,7 @@ def _rolled_back(context: Context, writer: Writer, row: Row) -> tuple[Row, list[
 
     The gate may answer late, from the very worker that is writing: then the pages are requested only after it.
     """
-    paths = [right.path for right in _expected(context, row, None)]
+    paths = [right.path for right in expected_pages(context, row, None)]
     writer.gate(row, "close")
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(writer.write, row, ROLL_BACK)
@@ -148,15 +149,15 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
     # Once alone, once with another client: that one must get the new page, and may replace the old one.
     with new_rows(context, 2) as (writer, rows):
         for row, others in zip(rows, (0, 1), strict=True):
-            race = _race(context, writer, row, "edit", others)
-            if race is None:
-                yield NotTried(f"in {RACES} attempts no write went through while a rendering was on its way")
+            raced = race(context, writer, row, "edit", others)
+            if raced is None:
+                yield NotTried(NO_RACE)
                 return
-            right, late = race
+            right, late = raced
             for asked in late:
                 if asked.answer and not right.met(asked.answer):
                     yield right.wrong(asked.answer, "requested after a write during an older rendering")
-            yield from wrong_pages(settle(context, [_after_race(right, INVALIDATED_S)]))
+            yield from wrong_pages(settle(context, [after_race(right, INVALIDATED_S)]))
 
 
 @check("time-to-live", group="freshness", thorough=True)
@@ -172,13 +173,13 @@ def time_to_live(context: Context) -> Iterator[Finding]:
     context = clone(context, {"cache_seconds": SHORT_TTL_S})
     with new_rows(context, len(kinds) + 1) as (writer, [*rows, raced]):
         for row in rows:
-            _warm(context, _expected(context, row, None))
+            warm(context, expected_pages(context, row, None))
         waited: list[Waiting] = []
-        race = _race(context, writer, raced, UNSIGNALLED if invalidates else "edit")
+        raced_page = race(context, writer, raced, UNSIGNALLED if invalidates else "edit")
         for what, row in zip(kinds, rows, strict=True):
             waited += waiting(context, writer.write(row, what), row, bound_s, what)
-        if race:
-            waited.append(_after_race(race[0], bound_s))
+        if raced_page:
+            waited.append(after_race(raced_page[0], bound_s))
         # The home page counts all rows, so it must show the totals after the last write.
         last = writer.write(raced, "look").totals
         for item in waited:
@@ -189,7 +190,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
         yield from _found(context, waited, "old")
 
 
-def _race(context: Context, writer: Writer, row: Row, what: str, others: int = 0) -> tuple[Right, list[_Asked]] | None:
+def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0) -> tuple[Right, list[Asked]] | None:
     """Write during a rendering that has read the row already; None when no write was in time.
 
     Returns what the page must say now, and the requests of `others` clients sent after the write and before the end of
@@ -205,7 +206,7 @@ def _race(context: Context, writer: Writer, row: Row, what: str, others: int = 0
     return None
 
 
-def _after_race(right: Right, bound_s: float) -> Waiting:
+def after_race(right: Right, bound_s: float) -> Waiting:
     return Waiting(right, time.monotonic(), bound_s, "a write during a slow rendering")
 
 
@@ -215,11 +216,11 @@ class _Slow:
     def __init__(self, context: Context, writer: Writer, row: Row):
         self.context, self.writer, self.row = context, writer, row
         self.path = f"{row.probe_page}gated/{secrets.token_hex(8)}/"
-        self.asked: list[_Asked] = []
+        self.asked: list[Asked] = []
 
     def __enter__(self) -> _Slow:
         self.writer.gate(self.row, "close")
-        self.asked.append(_Asked(self.context, self.path))
+        self.asked.append(Asked(self.context, self.path))
         deadline = time.monotonic() + GATE_S
         while not self.writer.gate(self.row, "look") and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
@@ -230,9 +231,9 @@ class _Slow:
         """Whether the rendering is still going on."""
         return self.asked[0].is_alive()
 
-    def ask_again(self) -> _Asked:
+    def ask_again(self) -> Asked:
         """Another client requests the page during the first rendering."""
-        self.asked.append(_Asked(self.context, self.path))
+        self.asked.append(Asked(self.context, self.path))
         # Time for it to arrive; if it arrives later, it must get the new page all the same.
         time.sleep(PAUSE_S)
         return self.asked[-1]
@@ -243,7 +244,7 @@ class _Slow:
             asked.join()
 
 
-class _Asked(threading.Thread):
+class Asked(threading.Thread):
     """One anonymous request in a thread; `answer` is None when it failed."""
 
     def __init__(self, context: Context, path: str):
@@ -256,7 +257,7 @@ class _Asked(threading.Thread):
         self.answer = self.context.get(self.path)
 
 
-def _expected(context: Context, row: Row, old: Row | None) -> list[Right]:
+def expected_pages(context: Context, row: Row, old: Row | None) -> list[Right]:
     """What every page about a row must say now; `old` is the row before the write."""
     site = context.site
     gone = _gone(row, old)
@@ -294,7 +295,7 @@ def _words(*words: str | None) -> tuple[str, ...]:
     return tuple(word for word in words if word)
 
 
-def _warm(context: Context, rights: Iterable[Right]) -> None:
+def warm(context: Context, rights: Iterable[Right]) -> None:
     """Request the pages, so that the layer caches them as they are."""
     for right in rights:
         context.get(right.path)
@@ -303,7 +304,7 @@ def _warm(context: Context, rights: Iterable[Right]) -> None:
 def waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[Waiting]:
     """The pages that a write changes, from now on."""
     now = time.monotonic()
-    return [Waiting(right, now, bound_s, what) for right in _expected(context, row, old)]
+    return [Waiting(right, now, bound_s, what) for right in expected_pages(context, row, old)]
 
 
 def settle(context: Context, waited: list[Waiting], *, stale_until_expired: bool = False) -> list[Waiting]:

@@ -1,7 +1,10 @@
 """Finished pages in uWSGI's shared memory: uWSGI serves them before Python runs.
 
-The cache is called `pages` in uWSGI's configuration; the page of `/posts/page/2/` is stored under its path. Only the
-workers reach it: a write by a command of `manage.py` shows after the time to live.
+Two caches of uWSGI's configuration: `pages`, where the page of `/posts/page/2/` is stored under its path, and `guards`,
+with the generation and the render locks. A full cache takes no entry, not even a new value for an old one; `guards` has
+blocks of one size, so a new generation takes the place of the old one however full it is.
+
+Only the workers reach them: a write by a command of `manage.py` shows after the time to live.
 """
 
 from __future__ import annotations
@@ -21,8 +24,8 @@ try:
 except ImportError:  # not inside a worker
     uwsgi = None
 
-CACHE = "pages"
-GENERATION = "generation"  # not a path: those begin with a slash
+PAGES, GUARDS = "pages", "guards"
+GENERATION = "generation"
 
 # uWSGI serves an expired page until it removes it, at this interval: `cache-expire-freq` in its configuration.
 SWEEP_S = 1
@@ -36,50 +39,56 @@ class UwsgiStore:
         self.locks = UwsgiLocks()
 
     def generation(self) -> str:
-        current = uwsgi.cache_get(GENERATION, CACHE)
+        current = uwsgi.cache_get(GENERATION, GUARDS)
         if current is None:
             with _locked():
-                current = uwsgi.cache_get(GENERATION, CACHE) or self._renew()
+                current = uwsgi.cache_get(GENERATION, GUARDS) or self._renew()
+        if current is None:
+            raise OSError("uWSGI's cache `guards` does not take the generation")
         return current.decode("ascii")
 
     def get(self, path: str) -> bytes | None:
-        return uwsgi.cache_get(path, CACHE)
+        return uwsgi.cache_get(path, PAGES)
 
     def put(self, path: str, body: bytes, generation: str) -> bool:
         with _locked():
-            if (uwsgi.cache_get(GENERATION, CACHE) or b"").decode("ascii") != generation:
+            if (uwsgi.cache_get(GENERATION, GUARDS) or b"").decode("ascii") != generation:
                 return False
-            # A page larger than the cache takes is not stored; the answer is None.
-            return bool(uwsgi.cache_update(path, body, max(1, self.seconds - SWEEP_S), CACHE))
+            # A page that is too large, or for which there is no room, is not stored; the answer is None.
+            return bool(uwsgi.cache_update(path, body, max(1, self.seconds - SWEEP_S), PAGES))
 
     def purge(self, stale: StalePages) -> None:
         with _locked():
             self._renew()
-            for key in uwsgi.cache_keys(CACHE):
+            for key in uwsgi.cache_keys(PAGES):
                 if stale.covers(path := key.decode("ascii")):
-                    uwsgi.cache_del(path, CACHE)
+                    uwsgi.cache_del(path, PAGES)
 
-    def _renew(self) -> bytes:
+    def _renew(self) -> bytes | None:
+        """The new generation; None when it is not taken: then there is none, and no rendering is stored."""
         new = secrets.token_hex(16).encode("ascii")
-        uwsgi.cache_update(GENERATION, new, 0, CACHE)
-        return new
+        if uwsgi.cache_update(GENERATION, new, 0, GUARDS):
+            return new
+        uwsgi.cache_del(GENERATION, GUARDS)
+        return None
 
 
 class UwsgiLocks:
-    """Render locks in the same memory; like the generation, under keys that are not paths."""
+    """Render locks in the same memory."""
 
     def add(self, key: str, value: str, seconds: int) -> bool:
-        return bool(uwsgi.cache_set(key, value.encode("ascii"), seconds, CACHE))  # fails if it is there
+        return bool(uwsgi.cache_set(key, value.encode("ascii"), seconds, GUARDS))  # fails if it is there
 
     def get(self, key: str) -> str | None:
-        value = uwsgi.cache_get(key, CACHE)
+        value = uwsgi.cache_get(key, GUARDS)
         return value.decode("ascii") if value else None
 
     def set(self, key: str, value: str, seconds: int) -> None:
-        uwsgi.cache_update(key, value.encode("ascii"), seconds, CACHE)
+        if not uwsgi.cache_update(key, value.encode("ascii"), seconds, GUARDS):
+            raise OSError("uWSGI's cache `guards` is full")
 
     def delete(self, key: str) -> None:
-        uwsgi.cache_del(key, CACHE)
+        uwsgi.cache_del(key, GUARDS)
 
 
 class StoreInUwsgi(StorePages):

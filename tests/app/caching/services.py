@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,24 +44,29 @@ def _accepts(path: Path) -> bool:
         return probe.connect_ex(str(path)) == 0
 
 
-def fake_uwsgi() -> SimpleNamespace:
-    """The few functions of the module `uwsgi` that the store uses."""
-    held: dict[str, bytes] = {}
+def fake_uwsgi(full: Container[str] = ()) -> SimpleNamespace:
+    """The few functions of the module `uwsgi` that the store uses, and what its caches hold.
 
-    def update(key: str, value: bytes, seconds: int, cache: str) -> bool:
-        held[key] = value
+    full  the caches that take no entry; like uWSGI's, they take no new value either
+    """
+    held: dict[str, dict[str, bytes]] = {"pages": {}, "guards": {}}
+
+    def update(key: str, value: bytes, seconds: int, cache: str) -> bool | None:
+        if cache in full:
+            return None
+        held[cache][key] = value
         return True
 
     def add(key: str, value: bytes, seconds: int, cache: str) -> bool | None:
-        return None if key in held else update(key, value, seconds, cache)
+        return None if key in held[cache] else update(key, value, seconds, cache)
 
     return SimpleNamespace(
         held=held,
-        cache_get=lambda key, cache: held.get(key),
+        cache_get=lambda key, cache: held[cache].get(key),
         cache_update=update,
         cache_set=add,
-        cache_del=lambda key, cache: held.pop(key, None),
-        cache_keys=lambda cache: [key.encode() for key in held],
+        cache_del=lambda key, cache: held[cache].pop(key, None),
+        cache_keys=lambda cache: [key.encode() for key in held[cache]],
         lock=lambda: None,
         unlock=lambda: None,
     )

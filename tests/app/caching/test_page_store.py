@@ -27,7 +27,7 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     if request.param == "uwsgi":
         module = fake_uwsgi()
         monkeypatch.setattr(uwsgi, "uwsgi", module)
-        yield uwsgi.UwsgiStore(60), module.held.get
+        yield uwsgi.UwsgiStore(60), module.held["pages"].get
         return
     path = request.getfixturevalue("socket")
     with memcached(path):
@@ -101,3 +101,28 @@ def test_a_stored_page_does_not_answer_a_foreign_host(rows: Rows, site_with: Sit
     with site_with(CACHING_STATICGENERATOR_ROOT=str(tmp_path / "pages")):
         assert Client().get("/posts/").status_code == 200
         assert Client().get("/posts/", headers={"host": "other.example"}).status_code == 400
+
+
+def test_a_full_uwsgi_cache_does_not_keep_a_rendering_from_before_a_purge(monkeypatch: pytest.MonkeyPatch):
+    full: list[str] = ["pages"]
+    monkeypatch.setattr(uwsgi, "uwsgi", fake_uwsgi(full))
+    pages = uwsgi.UwsgiStore(60)
+    before = pages.generation()
+    pages.purge(all_pages())
+    full.clear()  # the purge made room
+    assert not pages.put("/", b"old", before)
+    assert pages.put("/", b"new", pages.generation())
+
+
+def test_a_generation_that_uwsgi_does_not_take_ends_the_one_before(monkeypatch: pytest.MonkeyPatch):
+    full: list[str] = []
+    monkeypatch.setattr(uwsgi, "uwsgi", fake_uwsgi(full))
+    pages = uwsgi.UwsgiStore(60)
+    before = pages.generation()
+    full.append("guards")
+    pages.purge(all_pages())
+    assert not pages.put("/", b"old", before)
+    with pytest.raises(OSError, match="does not take the generation"):
+        pages.generation()
+    with pytest.raises(OSError, match="is full"):
+        pages.locks.set("key", "value", 1)

@@ -45,6 +45,8 @@ class FakeWrites(FakeLayer):
         self.service_up = self.hits_return = True
         self.hangs = False
         self.kept_at: dict[str, float] = {}
+        self.full = False
+        self.purged: dict[str, tuple] = {}
 
     def totals(self) -> str:
         posts = [row for row in self.rows.values() if row["title"]]
@@ -117,7 +119,15 @@ class FakeWrites(FakeLayer):
         self.generation += 1
         if "not-told" in self.wrong or ("updates-not-told" in self.wrong and what == "update"):
             return
-        self.store = {path: kept for path, kept in self.store.items() if self.forgets(path, what)}
+        stays = {path: kept for path, kept in self.store.items() if self.forgets(path, what)}
+        self.purged |= {path: kept for path, kept in self.store.items() if path not in stays}
+        self.store = stays
+
+    def fill(self) -> None:
+        """The store is full from now on."""
+        self.full = True
+        if "full-brings-back" in self.wrong:
+            self.store = self.purged
 
     def forgets(self, path: str, what: str) -> bool:
         """Whether the layer forgets to purge a page that a write made stale."""
@@ -174,7 +184,8 @@ class WritesHandler(LayerHandler):
         return super().as_kept(status, body, kind, headers)
 
     def may_be_stored(self, status, kind, headers) -> bool:
-        late = self.generation != self.stub.generation and "keeps-late" not in self.stub.wrong
+        keeps_late = "full-keeps-late" if self.stub.full else "keeps-late"
+        late = self.generation != self.stub.generation and keeps_late not in self.stub.wrong
         keeps = self.stub.service_up and self.stub.hits_return and not late
         may = keeps and super().may_be_stored(status, kind, headers)
         if may:
@@ -212,7 +223,7 @@ class WritesHandler(LayerHandler):
 
     def probe(self, path: str) -> None:
         words = path.strip("/").split("/")[1:]
-        if words[0] in ("rows", "gate", "author", "slow", "advisory"):
+        if words[0] in ("rows", "gate", "author", "slow", "advisory", "fill"):
             getattr(self, f"probe_{words[0]}")(path, *words[1:])
         else:
             super().probe(path)
@@ -238,6 +249,10 @@ class WritesHandler(LayerHandler):
         if what == "open":
             gates.pop(number, None)
         self.json({"waiting": waiting})
+
+    def probe_fill(self, path: str) -> None:
+        self.stub.fill()
+        self.json({"caches": 1})
 
     def probe_author(self, path: str, pk: str, *more: str) -> None:
         number = int(pk)
@@ -329,7 +344,7 @@ class FakeRunning:
 
     @contextlib.contextmanager
     def again(self, changes: dict):
-        self.stub.ttl_s = changes["cache_seconds"]
+        self.stub.ttl_s = changes.get("cache_seconds", self.stub.ttl_s)
         yield self
 
     @contextlib.contextmanager

@@ -12,7 +12,7 @@ import pytest
 from bench import paths
 from bench.catalog.manifest import Layer
 from bench.verify import all_checks, wire
-from bench.verify.checks import files, freshness, service
+from bench.verify.checks import files, freshness, full, service
 from tests.bench.verify import conftest
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_writes import FakeRunning, FakeWrites
@@ -30,6 +30,7 @@ MISTAKES = {
     "told-of-authors": ["not-told", "forgets-names", "forgets-posts"],
     "slow-rendering": ["keeps-late", "late-gets-old"],
     "time-to-live": ["never-expires"],
+    "full-store": ["full-brings-back", "full-keeps-late"],
     "stampede": ["each-renders", "breaks"],
     "whole-pages": ["tears", "hoards"],
     "killed-while-writing": ["tears", "leaves-halves", "hoards"],
@@ -76,6 +77,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(wire, "TIMEOUT_S", 3.0)
     for module, values in (
         (freshness, {"INVALIDATED_S": 0.3, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
+        (full, {"INVALIDATED_S": 0.3, "LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1}),
         (files, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
         (service, {"CLIENTS": 2, "BEFORE_S": 0.1, "WITHOUT_S": 0.2, "BACK_S": 0.3, "INVALIDATED_S": 0.3}),
         (service, {"HUNG_S": 0.4, "PAGE_S": 2.0}),

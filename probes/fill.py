@@ -1,0 +1,31 @@
+"""Fill the site's caches with entries of other names, as a busy site or a crawler does."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.core.cache import caches
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+# Eight times as many are more than a cache of 8 MB holds: large entries take its memory, small ones evict small ones.
+LARGE, LARGE_BYTES = 40, 100_000
+SMALL, BATCH = 5_000, 500
+
+
+@never_cache
+@require_POST
+def fill(request: HttpRequest) -> JsonResponse:
+    """Put large and then small entries into each cache of the settings."""
+    for alias in caches.settings:
+        for _ in range(LARGE):
+            caches[alias].set(_name(), b"x" * LARGE_BYTES)
+        for _ in range(SMALL // BATCH):
+            caches[alias].set_many({_name(): secrets.token_hex(8) for _ in range(BATCH)})
+    return JsonResponse({"caches": len(caches.settings)})
+
+
+def _name() -> str:
+    """As long as the names of the site's own small entries, so that a cache treats them alike."""
+    return f"fill.probes.{secrets.token_hex(16)}"
