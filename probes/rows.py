@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.humanize.templatetags.humanize import intcomma
@@ -43,17 +43,16 @@ def create(request: HttpRequest) -> JsonResponse:
     author = Author.objects.create(name=_random_text(), city=_random_text(), bio=_random_text())
     post = Post.objects.create(author=author, title=_random_text(), body=_random_text())
     _add_comment(post)
-    return _state(author)
+    return JsonResponse(_state_of(author) | {"never": []})
 
 
 @never_cache
 @require_POST
 def write(request: HttpRequest, pk: int, what: str) -> JsonResponse:
     """Change the rows of a probe's author as the URL says."""
-    author = made_by_probe(pk)
     if what not in WRITES:
         raise Http404(f"no such write: {what}")
-    return _state(author, WRITES[what](author) or ())
+    return JsonResponse(written(pk, what))
 
 
 @page
@@ -68,6 +67,13 @@ def large(request: HttpRequest, pk: int) -> HttpResponse:
     line = title_of(pk)
     lines = "\n".join([line] * (LARGE_CHARACTERS // (len(line) + 1)))
     return probe_page([("begin", line), ("lines", lines), ("end", line)])
+
+
+def written(pk: int, what: str) -> dict[str, Any]:
+    """Do one of WRITES to a probe's author; what pages show now, and the texts that they `never` show."""
+    author = made_by_probe(pk)
+    never = list(WRITES[what](author) or ())
+    return _state_of(author) | {"never": never}
 
 
 def made_by_probe(pk: int) -> Author:
@@ -172,11 +178,6 @@ WRITES: dict[str, Callable[[Author], list[str] | None]] = {
     "delete": _delete,
     "remove": _remove,
 }
-
-
-def _state(author: Author, never: Iterable[str] = ()) -> JsonResponse:
-    """What pages show of an author now, and the texts that they `never` show."""
-    return JsonResponse(_state_of(author) | {"never": list(never)})
 
 
 def _state_of(author: Author) -> dict[str, Any]:

@@ -116,6 +116,11 @@ class Site:
         """Remove the rows that probes made and did not remove; raises BenchError when the command fails."""
         self._command(["removeprobes"], env, reads=False)
 
+    def write_row(self, author: int, what: str, env: Mapping[str, str]) -> dict[str, Any]:
+        """Change a probe's row by a command, outside of the servers; raises BenchError when it fails."""
+        found: dict[str, Any] = self._command(["writerow", str(author), what], env)
+        return found
+
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
         return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)
 

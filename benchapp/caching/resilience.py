@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
 
 OPEN_S = 1.0
+MAX_EXIT_S = 3.0
 
 
 class CircuitBreaker:
@@ -25,11 +29,35 @@ class CircuitBreaker:
         return time.monotonic() < self._open_until
 
 
+# The calls that are not made yet.
+_pending: set[threading.Timer] = set()
+# A forked process has none of the threads.
+os.register_at_fork(after_in_child=_pending.clear)
+
+
 def later(seconds: float, action: Callable[..., object], *arguments: object) -> None:
-    """Call the action once after so many seconds, in a thread that keeps no process alive."""
-    timer = threading.Timer(seconds, action, arguments)
+    """Call the action once after so many seconds, in a thread; a process that ends waits for it, MAX_EXIT_S at most."""
+
+    def call() -> None:
+        try:
+            action(*arguments)
+        finally:
+            _pending.discard(timer)
+
+    timer = threading.Timer(seconds, call)
     timer.daemon = True
-    timer.start()
+    _pending.add(timer)
+    # Python 3.12 starts no thread any more once a process is ending.
+    with contextlib.suppress(RuntimeError):
+        timer.start()
+
+
+@atexit.register
+def finish_pending() -> None:
+    """Wait for the delayed calls: a management command ends right after its write, but its purges must all be sent."""
+    deadline = time.monotonic() + MAX_EXIT_S
+    while (alive := [timer for timer in list(_pending) if timer.is_alive()]) and time.monotonic() < deadline:
+        alive[0].join(max(0.0, deadline - time.monotonic()))
 
 
 class Retry:

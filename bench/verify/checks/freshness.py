@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from bench.verify.check import check
+from bench.verify.clients import Clients
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.layer_facts import clone, layers_of, without_invalidation
@@ -29,6 +30,10 @@ GATE_S = 4.0
 RACES = 8
 NO_RACE = f"in {RACES} attempts no write went through while a rendering was on its way"
 PAUSE_S = 0.02
+# Visitors who ask while a command writes.
+READERS = 2
+# How many writes a visitor asks after, and how often.
+OWN_WRITES, READS = 8, 3
 
 ROLL_BACK = "roll-back"
 WRITES = ("comment", "edit", "update", ROLL_BACK, "delete")
@@ -104,11 +109,48 @@ def authors(context: Context) -> Iterator[Finding]:
     yield from _invalidated_by(context, AUTHOR_WRITES)
 
 
+@check("told-of-commands", group="freshness", thorough=True)
+def commands(context: Context) -> Iterator[Finding]:
+    """A write by a management command invalidates every page that shows the row, while visitors request them."""
+    require_invalidation(context)
+    if context.running is None:
+        raise NotTried("it runs a command with the site's settings: verify a STACK instead of a --target")
+    with new_rows(context) as (writer, (row,)):
+        paths = [right.path for right in expected_pages(context, row, None)]
+        with Clients(context, paths, lambda path, answer: None, READERS, pause_s=PAUSE_S):
+            # A cache in front is purged by the first write, and must not get the page from before the second one.
+            written = writer.write(row, "edit")
+            new = writer.write_by_command(written, "edit")
+            yield from wrong_pages(settle(context, waiting(context, new, written, INVALIDATED_S, "a command's edit")))
+
+
+@check("read-your-write", group="freshness", thorough=True)
+def read_your_write(context: Context) -> Iterator[Finding]:
+    """A visitor who asks right after a write sees it, and no visitor who has seen it sees the page from before."""
+    require_invalidation(context)
+    asked = 0
+    with new_rows(context) as (writer, (row,)):
+        for _ in range(OWN_WRITES):
+            rights = expected_pages(context, row, None)
+            warm(context, [*rights, *rights])
+            row, old = writer.write(row, "edit"), row
+            for number in range(READS):
+                for right in expected_pages(context, row, old):
+                    asked += 1
+                    if not right.met(answer := context.get(right.path)):
+                        yield right.wrong(answer, f"read {number + 1} after an edit")
+    yield Figure("reads_after_writes", asked)
+
+
+def require_invalidation(context: Context) -> None:
+    """Raise NotTried where a layer's stale pages only expire."""
+    if names := ", ".join(layer.name for layer in without_invalidation(context)):
+        raise NotTried(f"no write invalidates {names}: see time-to-live")
+
+
 def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]:
     """Make these writes to a row, one after another, and see each page become right."""
-    if names := ", ".join(layer.name for layer in without_invalidation(context)):
-        yield NotTried(f"no write invalidates {names}: see time-to-live")
-        return
+    require_invalidation(context)
     with new_rows(context) as (writer, (row,)):
         warm(context, expected_pages(context, row, None))
         waited: list[Waiting] = []
@@ -143,9 +185,7 @@ def _rolled_back(context: Context, writer: Writer, row: Row) -> tuple[Row, list[
 @check("slow-rendering", group="freshness")
 def slow_rendering(context: Context) -> Iterator[Finding]:
     """A rendering that began before a write and ends after it is not cached, nor sent to later requests."""
-    if names := ", ".join(layer.name for layer in without_invalidation(context)):
-        yield NotTried(f"no write invalidates {names}: see time-to-live")
-        return
+    require_invalidation(context)
     # Once alone, once with another client: that one must get the new page, and may replace the old one.
     with new_rows(context, 2) as (writer, rows):
         for row, others in zip(rows, (0, 1), strict=True):

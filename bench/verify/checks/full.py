@@ -16,6 +16,7 @@ from bench.verify.checks.freshness import (
     after_race,
     expected_pages,
     race,
+    require_invalidation,
     settle,
     waiting,
     warm,
@@ -24,7 +25,7 @@ from bench.verify.checks.freshness import (
 from bench.verify.context import Context
 from bench.verify.finding import Finding, NotTried
 from bench.verify.hits import new_path, repeat, require_probes
-from bench.verify.layer_facts import clone, without_invalidation
+from bench.verify.layer_facts import clone
 from bench.verify.wire import BadAnswer
 from bench.verify.writer import Row, new_rows
 
@@ -43,9 +44,7 @@ def full_store(context: Context) -> Iterator[Finding]:
 
     It asks a clone of the deployment with 8 MB for cached pages, and fills that with other entries.
     """
-    if names := ", ".join(layer.name for layer in without_invalidation(context)):
-        yield NotTried(f"no write invalidates {names}: see time-to-live")
-        return
+    require_invalidation(context)
     require_probes(context)
     context = clone(context, {"cache_memory_mb": SMALL_MB})
     with new_rows(context, 2) as (writer, (row, raced)):

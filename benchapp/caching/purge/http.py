@@ -1,7 +1,6 @@
 """Purging a cache in front over HTTP: PURGE for one path, BAN for everything below a prefix.
 
-Each purge is sent twice. A response that had left the site before the write may reach the cache after the first one;
-and a web server behind the cache may serve a removed file for a second more, while it keeps the file open.
+Each purge is sent twice: a response that had left the site before the write may reach the cache after the first one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from benchapp.caching.purge.outdated import renew_generation
 from benchapp.caching.resilience import later
 
 TIMEOUT_S = 2
-# Longer than a web server keeps a removed file open (`open_file_cache_valid` of Nginx).
+# Longer than a response is on its way between two servers of a busy machine.
 SECOND_PURGE_S = 1.2
 
 logger = logging.getLogger(__name__)

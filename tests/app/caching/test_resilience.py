@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import threading
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -68,14 +70,33 @@ def test_it_gives_up_in_the_end(scheduled: list):
     assert scheduled == []
 
 
-def test_a_delayed_call_runs_in_a_thread_that_keeps_no_process_alive():
-    seen: list[bool] = []
-    done = threading.Event()
+def ended(code: str) -> tuple[list[str], float]:
+    """What a process prints that runs this code, and how many seconds it takes."""
+    begun = time.monotonic()
+    head = "import os, time\nfrom benchapp.caching import resilience\nfrom benchapp.caching.resilience import later\n"
+    done = subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.split(), time.monotonic() - begun
 
-    def action(word: str) -> None:
-        seen.append(threading.current_thread().daemon and word == "now")
-        done.set()
 
-    resilience.later(0, action, "now")
-    assert done.wait(10)
-    assert seen == [True]
+def test_a_process_that_ends_makes_its_delayed_calls_before():
+    assert ended("later(0.2, print, 'second'); later(0.1, print, 'first')")[0] == ["first", "second"]
+
+
+def test_a_process_that_ends_waits_for_a_while_only():
+    code = "resilience.MAX_EXIT_S = 0.2; later(0, time.sleep, 50); later(50, print, 'never')"
+    words, took_s = ended(code)
+    assert words == []
+    assert took_s < 20
+
+
+def test_a_forked_process_does_not_wait_for_the_calls_of_its_parent():
+    code = """
+later(1, print, 'once')
+if os.fork() == 0:
+    begun = time.monotonic()
+    resilience.finish_pending()
+    print(time.monotonic() - begun < 0.5, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    assert ended(code)[0] == ["True", "once"]

@@ -20,4 +20,5 @@ def verified(
 ) -> list[Outcome]:
     """The outcomes of the suite against the fake site."""
     chosen = Selection(**{name: tuple(value) if name != "thorough" else value for name, value in selection.items()})
-    return run_suite(Subject(Target.parse(url), site, "stub", layer, {}, declared or {}, running), chosen)
+    env = running.env if running else {}
+    return run_suite(Subject(Target.parse(url), site, "stub", layer, env, declared or {}, running), chosen)

@@ -42,13 +42,17 @@ TITLES = {
 
 # Stands in for the site's commands: it makes accounts and logs each command.
 MANAGE = """
-import json, pathlib, sys
+import json, os, pathlib, sys, urllib.request
 here = pathlib.Path(__file__).parent
 with (here / "commands.log").open("a") as log:
     log.write(json.dumps(sys.argv[1:]) + chr(10))
 if sys.argv[1:3] == ["verifyaccount", "create"]:
     count = int(sys.argv[sys.argv.index("--count") + 1])
     print(json.dumps({"accounts": [{"username": f"verify-{n}-7f3a", "password": "right"} for n in range(count)]}))
+if sys.argv[1] == "writerow":
+    url = os.environ["FAKE_URL"] + "/probe/rows/" + "/".join(sys.argv[2:]) + "/"
+    request = urllib.request.Request(url, b"", {"X-Command": "1"})
+    print(urllib.request.urlopen(request).read().decode())
 """
 
 

@@ -20,6 +20,8 @@ from tests.bench.verify.fake_layer import HTML, FakeLayer, LayerHandler
 
 LARGE = 40_000
 GATE_S = 2.0
+# How long a page is served after a write to it.
+MOMENT_S = 0.1
 # How long a page takes while the service hangs.
 LONG_S = 2.2
 
@@ -119,6 +121,15 @@ class FakeWrites(FakeLayer):
         self.generation += 1
         if "not-told" in self.wrong or ("updates-not-told" in self.wrong and what == "update"):
             return
+        if "old-for-a-moment" in self.wrong:
+            timer = threading.Timer(MOMENT_S, self.drop, [what])
+            timer.daemon = True
+            timer.start()
+        else:
+            self.drop(what)
+
+    def drop(self, what: str) -> None:
+        """Remove the pages that a write makes stale."""
         stays = {path: kept for path, kept in self.store.items() if self.forgets(path, what)}
         self.purged |= {path: kept for path, kept in self.store.items() if path not in stays}
         self.store = stays
@@ -236,6 +247,8 @@ class WritesHandler(LayerHandler):
             self.send(404, "", HTML)
             return
         number = int(pk) if pk else self.stub.make()
+        if "commands-not-told" in self.stub.wrong and self.headers.get("X-Command"):
+            what = {"edit": "update-silently"}.get(what, what)
         never = [self.stub.roll_back(number)] if what == "roll-back" else []
         if what:
             self.stub.write(number, what)
@@ -339,7 +352,7 @@ class FakeRunning:
 
     def __init__(self, stub: FakeWrites, url: str, composition: object, pids: dict[str, int]):
         self.stub, self.url, self.composition, self.pids = stub, url, composition, pids
-        self.env: dict[str, str] = {}
+        self.env = {"FAKE_URL": url}
         self.store: Path = stub.files
 
     @contextlib.contextmanager
