@@ -290,9 +290,13 @@ def test_what_a_layer_declares_holds_where_it_says():
     assert names["cherokee-uwsgi-roundrobin", "uwsgi-cache"] == {
         "told-of-writes",
         "told-of-authors",
+        "told-of-commands",
+        "read-your-write",
+        "full-store",
         "slow-rendering",
         "stampede",
     }
+    assert names["nginx-uwsgi", "uwsgi-cache"] == {"told-of-commands"}
     assert "told-of-writes" in names["cherokee-uwsgi-roundrobin@processes=2", "uwsgi-cache"]
     assert "told-of-writes" not in names["nginx-uwsgi", "uwsgi-cache"]
     assert "keeps-pages" in names["nginx-uwsgi", "fragments"]
