@@ -17,7 +17,6 @@ from bench.report.arrange import arrange
 from bench.report.numbers import median, one_line, plural, range_of, size, times
 from bench.report.redact import redacted
 from bench.results.folder import Run
-from bench.results.records import Environment
 
 MAX_CONFIGS_SHOWN = 3
 MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
@@ -72,7 +71,11 @@ def compare(before: Run, after: Run) -> RunComparison:
         )
     margin = max(before.info.plan.margin, after.info.plan.margin)
     return RunComparison(
-        cases=tuple(_case(key, first[key], second[key], margin) for key in shared),
+        # Rounds of two runs cannot be paired: nothing connects the first round of one with the first of the other.
+        cases=tuple(
+            CaseComparison(key, spread(first[key]), spread(second[key]), unpaired(first[key], second[key], margin))
+            for key in shared
+        ),
         only_before=tuple(key for key in first if key not in second),
         only_after=tuple(key for key in second if key not in first),
         warnings=tuple(warnings(before, after)),
@@ -80,25 +83,13 @@ def compare(before: Run, after: Run) -> RunComparison:
     )
 
 
-def _case(key: Key, before: list[float], after: list[float], margin: float) -> CaseComparison:
-    # Rounds of two runs cannot be paired: nothing connects the first round of one with the first of the other.
-    return CaseComparison(key, spread(before), spread(after), unpaired(before, after, margin))
-
-
 def _rates(run: Run) -> dict[Key, list[float]]:
     """Case at a level -> requests/s of each round, in the order of the report, without wrong answers."""
     found: dict[Key, list[float]] = {}
     for row in arrange(run).rows:
         if row.ranked:
-            setting = row.setting
-            key = (
-                row.stack,
-                row.layer,
-                setting.workload,
-                setting.size,
-                setting.level,
-                setting.database,
-            )
+            where = row.setting
+            key = (row.stack, row.layer, where.workload, where.size, where.level, where.database)
             found[key] = list(row.by_round("requests_per_second").values())
     return found
 
@@ -112,42 +103,48 @@ def _on_any_database(rates: dict[Key, list[float]]) -> dict[Key, list[float]]:
 # ------------------------------------------------------------------------------------------- warnings
 
 
+# Older runs did not record these: unknown is no difference.
+RECORDED_LATER = ("governors", "limits", "seeds of the rows")
+
+
 def warnings(before: Run, after: Run) -> Iterable[str]:
     """One line for each difference between the environments that changes figures."""
-    first, second = before.environment, after.environment
-    yield from _unlike("CPUs", first.cpu_model, second.cpu_model)
-    yield from _unlike("cores", first.cores, second.cores)
-    if abs(first.memory_bytes - second.memory_bytes) > MEMORY_MARGIN * max(first.memory_bytes, second.memory_bytes):
-        yield _line("memory sizes", size(first.memory_bytes), size(second.memory_bytes))
-    yield from _unlike("operating systems", first.os, second.os)
-    yield from _unlike("kernels", first.kernel, second.kernel)
-    yield from _unlike("Python versions", first.python, second.python)
-    yield from _known("governors", first.governor, second.governor)
-    yield from _known("limits", _pairs(first.limits), _pairs(second.limits))
-    yield from _unlike("CPU cores of load, stack and services", _pairs(first.affinity), _pairs(second.affinity))
-    yield from _unlike("load tools", _tool(first), _tool(second))
-    yield from _unlike("modes", before.info.plan.mode, after.info.plan.mode)
-    yield from _unlike("databases", before.info.plan.database, after.info.plan.database)
-    yield from _unlike("rows in the database", before.info.plan.rows_total, after.info.plan.rows_total)
-    yield from _unlike("seconds of load", before.info.plan.duration_s, after.info.plan.duration_s)
-    yield from _unlike("seconds of warm-up", before.info.plan.warmup_s, after.info.plan.warmup_s)
-    yield from _unlike("changed values", _listed(before.info.plan.changes), _listed(after.info.plan.changes))
-    yield from _unlike("project environments", _listed(before.info.plan.env), _listed(after.info.plan.env))
-    yield from _versions("packages", first.packages, second.packages)
-    yield from _versions("programs", first.programs, second.programs)
-    yield from _known("seeds of the rows", first.rows_seed, second.rows_seed)
-    yield from _configs(first.configs or {}, second.configs or {})
+    first, second = _conditions(before), _conditions(after)
+    sizes = before.environment.memory_bytes, after.environment.memory_bytes
+    if max(sizes) - min(sizes) <= MEMORY_MARGIN * max(sizes):
+        second["memory sizes"] = first["memory sizes"]
+    for what, value in first.items():
+        other = second[what]
+        if value != other and not (what in RECORDED_LATER and None in (value, other)):
+            yield f"{what} differ: {_shown(value)} in A, {_shown(other)} in B"
+    yield from _versions("packages", before.environment.packages, after.environment.packages)
+    yield from _versions("programs", before.environment.programs, after.environment.programs)
+    yield from _configs(before.environment.configs or {}, after.environment.configs or {})
 
 
-def _unlike(what: str, before: object, after: object) -> Iterable[str]:
-    if before != after:
-        yield _line(what, before, after)
-
-
-def _known(what: str, before: object, after: object) -> Iterable[str]:
-    """As `_unlike`, for values that older runs did not record."""
-    if before is not None and after is not None:
-        yield from _unlike(what, before, after)
+def _conditions(run: Run) -> dict[str, object]:
+    """What changes figures, by name."""
+    environment, plan = run.environment, run.info.plan
+    return {
+        "CPUs": environment.cpu_model,
+        "cores": environment.cores,
+        "memory sizes": size(environment.memory_bytes),
+        "operating systems": environment.os,
+        "kernels": environment.kernel,
+        "Python versions": environment.python,
+        "governors": environment.governor,
+        "limits": _pairs(environment.limits),
+        "CPU cores of load, stack and services": _pairs(environment.affinity),
+        "load tools": f"{environment.load_tool.name} {environment.load_tool.version or ''}".strip(),
+        "modes": plan.mode,
+        "databases": plan.database,
+        "rows in the database": plan.rows_total,
+        "seeds of the rows": environment.rows_seed,
+        "seconds of load": plan.duration_s,
+        "seconds of warm-up": plan.warmup_s,
+        "changed values": _listed(plan.changes),
+        "project environments": _listed(plan.env),
+    }
 
 
 def _pairs(values: Mapping[str, object] | None) -> str | None:
@@ -162,10 +159,6 @@ def _configs(before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
         yield one_line(f"rendered configurations differ: {', '.join(differing[:MAX_CONFIGS_SHOWN])}{more}")
 
 
-def _line(what: str, before: object, after: object) -> str:
-    return f"{what} differ: {_shown(before)} in A, {_shown(after)} in B"
-
-
 def _shown(value: object) -> str:
     if value is None:
         return "not known"
@@ -176,11 +169,6 @@ def _shown(value: object) -> str:
 
 def _listed(values: Sequence[str]) -> str:
     return ", ".join(redacted(value) for value in values) or "none"
-
-
-def _tool(environment: Environment) -> str:
-    tool = environment.load_tool
-    return f"{tool.name} {tool.version or ''}".strip()
 
 
 def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
@@ -212,7 +200,7 @@ def render(comparison: RunComparison, before: Path, after: Path) -> list[str]:
         ]
         for item in cases
     ]
-    lines = [f"A = {before}", f"B = {after}", "", *_table(heads, rows), ""]
+    lines = [f"A = {before}", f"B = {after}", "", *_table([heads, *rows]), ""]
     counts = {word: sum(item.verdict == word for item in cases) for word in (FASTER, SLOWER, INCONCLUSIVE)}
     lines.append(
         f"{plural(len(cases), 'case')} in both runs: B is faster in {counts[FASTER]}, slower in {counts[SLOWER]}, "
@@ -246,16 +234,9 @@ def _name(key: Key, varying: set[int]) -> str:
     return "~".join(one_line(part) for index, part in enumerate(key) if index in varying)
 
 
-def _table(heads: list[str], rows: list[list[str]]) -> list[str]:
+def _table(rows: list[list[str]]) -> Iterable[str]:
     """Columns two spaces apart: first and last left-aligned, figures right-aligned."""
-    widths = [max(len(cells[index]) for cells in [heads, *rows]) for index in range(len(heads))]
-    last = len(heads) - 1
-
-    def line(cells: list[str]) -> str:
-        padded = [
-            cell.ljust(width) if index in (0, last) else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "  ".join(padded).rstrip()
-
-    return [line(heads), line(["-" * width for width in widths]), *map(line, rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for cells in (rows[0], ["-" * width for width in widths], *rows[1:]):
+        figures = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)][1:-1]
+        yield "  ".join((cells[0].ljust(widths[0]), *figures, cells[-1]))
