@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.report import redact
-from bench.report.findings import deployment_name, quoted
+from bench.report.findings import deployment_name, quoted, some
 from bench.report.model import FAILED, MEASURED, NOT_RUN, OPEN, SKIPPED, VOIDED, Report
 from bench.report.numbers import TIMES, duration, joined, moment, number, one_line, plural, size, when
 from bench.report.redact import redacted
 
-MAX_NAMES = 4  # of deployments in one sentence
 FEW_ROUNDS = 5  # below it a bootstrap interval of a median is too narrow
 FEW_CORES = 4  # up to this the load tool and the servers compete for cores
 
@@ -80,8 +79,7 @@ def _unusable(reports: Sequence[Report]) -> list[str]:
     notes = []
     wrong = [key for report in reports for key, checks in report.checks.items() if not all(c.ok for c in checks)]
     if names := [deployment_name(*key) for key in dict.fromkeys(wrong)]:
-        who = joined(names) if len(names) <= MAX_NAMES else f"{len(names)} stacks with layers"
-        notes.append(f"Wrong answers from {who}: not ranked; see Safety.")
+        notes.append(f"Wrong answers from {some(names)}: not ranked; see Safety.")
     if failed := sum(len(failure.rounds) for report in reports for failure in report.failures):
         notes.append(f"{plural(failed, 'trial')} failed: a failed trial has a reason and no figures.")
     if voided := sum(len(failure.rounds) for report in reports for failure in report.voided):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import fields
 
 from bench.report.model import Report, memory_per_rate, per_thousand, total
@@ -41,14 +42,21 @@ def render(report: Report) -> str:
         for field in PER_SERVER
     }
     header = [*PLAIN, *COMPUTED, *(f"{field}:{name}" for field in PER_SERVER for name in servers[field])]
+    rows = [
+        [
+            *(getattr(trial, name) for name in PLAIN),
+            *_computed(trial),
+            *((getattr(trial, field) or {}).get(name) for field in PER_SERVER for name in servers[field]),
+        ]
+        for trial in trials
+    ]
+    return table([header, *rows])
+
+
+def table(rows: Iterable[Iterable[object]]) -> str:
+    """Rows of values as text."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow([cell(name) for name in header])
-    for trial in trials:
-        values = [getattr(trial, name) for name in PLAIN]
-        values += _computed(trial)
-        values += [(getattr(trial, field) or {}).get(name) for field in PER_SERVER for name in servers[field]]
-        writer.writerow([cell(value) for value in values])
+    csv.writer(stream, lineterminator="\r\n").writerows(map(cell, row) for row in rows)
     return stream.getvalue()
 
 

@@ -12,7 +12,7 @@ from bench.figures.stats import INCONCLUSIVE, Ratio, Spread
 from bench.report.model import BASELINE, CaseRow, Panel, Report, compared, rate_of
 from bench.report.numbers import joined, mebibytes, number, one_line, plural, range_of
 
-MAX_TIES_NAMED = 3  # in one sentence
+MAX_NAMES = 4  # of deployments in one sentence
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,12 @@ def deployment(row: CaseRow) -> str:
 def deployment_name(stack: str, layer: str) -> str:
     """A stack with its layer, in words."""
     return f"{quoted(stack)} with {quoted(layer)}"
+
+
+def some(names: list[str], last: str = "and") -> str:
+    """At most MAX_NAMES of the names, and how many more."""
+    more = [f"{len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
+    return joined(names[:MAX_NAMES] + more, last)
 
 
 def setting_title(report: Report, panel: Panel) -> str:
@@ -134,10 +140,7 @@ def _against_baseline(report: Report, panel: Panel, best: CaseRow) -> str:
 
 def _runner_up(report: Report, best: CaseRow, ties: list[CaseRow], rest: list[CaseRow]) -> str:
     if ties:
-        names = [f"{deployment(row)} ({number(rate_of(row))})" for row in ties[:MAX_TIES_NAMED]]
-        if len(ties) > MAX_TIES_NAMED:
-            names.append(plural(len(ties) - MAX_TIES_NAMED, "other"))
-        return f"It ties with {joined(names)}."
+        return f"It ties with {some([f'{deployment(row)} ({number(rate_of(row))})' for row in ties])}."
     if not rest:
         return ""
     found = ratio_of(report, best, rest[0])

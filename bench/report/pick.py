@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 
 from bench.report import ratings, safety
-from bench.report.findings import deployment_name, interval, quoted, ratio_of, setting_title, tied
+from bench.report.conditions import FEW_ROUNDS
+from bench.report.findings import deployment_name, interval, quoted, ratio_of, setting_title, some, tied
 from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report, rate_of
 from bench.report.numbers import MIB, joined, number
-
-MAX_NAMES = 4  # of deployments in one sentence
-FEW_ROUNDS = 5  # fewer have wide confidence intervals
 
 Deployment = tuple[str, str]  # stack, layer
 
@@ -118,13 +116,7 @@ def _headline(choice: Choice) -> str:
     if not choice.ties:
         return f"Pick {name}: it is fastest {where}."
     names = [name, *(deployment_name(*key) for key in choice.ties)]
-    return f"Pick {_some(names, 'or')}: they tie {where}, so choose by cost and safety."
-
-
-def _some(names: list[str], last: str = "and") -> str:
-    """Some of the names and how many more."""
-    more = [f"{len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
-    return joined(names[:MAX_NAMES] + more, last)
+    return f"Pick {some(names, 'or')}: they tie {where}, so choose by cost and safety."
 
 
 def _confidence(choice: Choice) -> str:
@@ -192,7 +184,7 @@ def _without_caching(choice: Choice) -> str:
         bare = [row for row in panel.ranked if row.layer == BASELINE]
         if len(bare) > 1:
             names = [quoted(row.stack) for row in bare if row is bare[0] or tied(choice.report, row, bare[0])]
-            leaders.setdefault(_some(names, "or"), []).append(setting_title(choice.report, panel))
+            leaders.setdefault(some(names, "or"), []).append(setting_title(choice.report, panel))
     if not leaders:
         return ""
     if len(leaders) == 1:
@@ -206,5 +198,5 @@ def _not_ranked(choice: Choice) -> str:
     for outcome in (VOIDED, FAILED):
         rows = [row for panel in choice.panels for row in panel.rows if row.outcome == outcome]
         if names := list(dict.fromkeys(deployment_name(row.stack, row.layer) for row in rows)):
-            found.append(f"{_some(names)} ({outcome})")
+            found.append(f"{some(names)} ({outcome})")
     return f"Not ranked on every workload: {'; '.join(found)}." if found else ""

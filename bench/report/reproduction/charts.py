@@ -19,17 +19,14 @@ Name = Callable[[PublishedRow], str]
 
 def caching(report: Report, published: PublishedCaching) -> Drawing:
     """Published and measured ratios to the baseline."""
-    entries = [
-        ChartEntry(
-            label=row.layer,
-            colour=layer_colour(report, row.layer),
-            figures=(exactly(row.times_none), row.ratio),
-            columns=(as_published(row.times_none) + TIMES, median(row.ratio, times) if row.ratio else DASH),
-            title=f"{row.title}: published {as_published(row.times_none)}, measured {median(row.ratio, times)}",
-        )
-        for row in published.layers
-        if row.layer != BASELINE
-    ]
+    entries = []
+    for row in published.layers:
+        if row.layer != BASELINE:
+            there, here = row.published["times_none"], row.ratio
+            texts = (as_published(there) + TIMES, median(here, times) if here else DASH)
+            title = f"{row.published['title']}: published {as_published(there)}, measured {median(here, times)}"
+            colour = layer_colour(report, row.layer)
+            entries.append(ChartEntry(row.layer, colour, (exactly(there), here), texts, title=title))
     chart = RowChart(
         [(one_line(published.stack or ""), entries)],
         ("published", "measured"),

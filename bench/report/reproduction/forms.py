@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 
 from bench.figures.stats import Spread
-from bench.report import html, markdown
-from bench.report.csv import cell as csv_cell
+from bench.report import csv, html, markdown
 from bench.report.reproduction import texts
 from bench.report.reproduction.side_by_side import PublishedFigure, Reproduced
 from bench.report.reproduction.texts import ReproductionTexts
@@ -60,14 +57,12 @@ CSV_HEAD = (
 
 def as_csv(found: Reproduced) -> str:
     """One line a row and column, in the units of the metric; empty where nothing was measured."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(CSV_HEAD)
-    for row in found.rows:
-        for column, figure in zip(found.columns, row.figures, strict=True):
-            names = [row.title, row.stack, row.layer, row.size, not row.added, column.title, column.metric]
-            writer.writerow([csv_cell(value) for value in (*names, *_csv_figures(figure))])
-    return stream.getvalue()
+    rows = [
+        (row.title, row.stack, row.layer, row.size, not row.added, column.title, column.metric, *_csv_figures(figure))
+        for row in found.rows
+        for column, figure in zip(found.columns, row.figures, strict=True)
+    ]
+    return csv.table([CSV_HEAD, *rows])
 
 
 def _csv_figures(figure: PublishedFigure) -> Iterable[object]:
