@@ -49,11 +49,11 @@ lint: venv  ## check style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-format: venv  ## mend style
+format: venv  ## fix style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-clean:  ## remove virtual environments, caches, databases and collected files; results are kept
+clean:  ## remove virtual environments, caches, databases and collected files; results stay
 	rm -rf .venv .venv-* var .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

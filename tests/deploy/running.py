@@ -37,7 +37,7 @@ def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> 
 
 
 def runnable(stack: str, layer: str = "none") -> None:
-    """CannotRun the test when a program that it needs is not installed, naming it."""
+    """Skip the test when a program that it needs is not installed, naming it."""
     composed = compose.compose(stack, layer)
     if isinstance(composed, CannotRun):
         pytest.skip(composed.reason)

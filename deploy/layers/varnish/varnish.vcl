@@ -106,7 +106,7 @@ sub vcl_backend_response {
     # uncacheable page (hit-for-miss).
     if (beresp.status != 200
         || beresp.http.Content-Type !~ "(?i)^text/html; *charset=utf-8$"
-        || !beresp.http.Content-Length     // sent in chunks: a part could not be told from the whole
+        || !beresp.http.Content-Length     // sent in chunks: a part would look like the whole page
         || beresp.http.Set-Cookie
         || beresp.http.Content-Encoding
         || beresp.http.X-Outdated
