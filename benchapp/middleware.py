@@ -24,9 +24,9 @@ def real_address(get_response: GetResponse) -> GetResponse:
     """Take the client's address from X-Real-IP and the port from Host, behind a web server that overwrites them.
 
     Over a Unix socket there is no other source: the application server sees an empty address, and no port or 0.
-    A reverse proxy in front of the whole chain, which a caching layer adds, sends it in X-Front-Address.
+    A reverse proxy in front of the whole chain, which a caching layer adds, sends it in FrontAddress.
     """
-    header = "HTTP_X_FRONT_ADDRESS" if settings.BENCHAPP_FRONT else "HTTP_X_REAL_IP"
+    header = "HTTP_FRONTADDRESS" if settings.BENCHAPP_FRONT else "HTTP_X_REAL_IP"
 
     def middleware(request: HttpRequest) -> HttpResponse:
         address = request.META.get(header, "").strip()
@@ -43,7 +43,7 @@ def _port(request: HttpRequest) -> str:
     host, _, port = request.META.get("HTTP_HOST", "").rpartition(":")
     if host and port.isdecimal():
         return port
-    scheme_header = "HTTP_X_FRONT_PROTO" if settings.BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO"
+    scheme_header = "HTTP_FRONTPROTO" if settings.BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO"
     return "443" if request.META.get(scheme_header) == "https" else "80"
 
 

@@ -27,7 +27,7 @@ ALLOWED_HOSTS = environment.hosts(env, "ALLOWED_HOSTS", default=["localhost", "1
 CSRF_TRUSTED_ORIGINS = environment.origins(env, "CSRF_TRUSTED_ORIGINS")
 # A reverse proxy that overwrites X-Forwarded-Proto and X-Real-IP is in front: trust them.
 BENCHAPP_BEHIND_PROXY = environment.flag(env, "BENCHAPP_BEHIND_PROXY", default=False)
-# Another reverse proxy, in front of the whole chain, sends X-Front-Address and X-Front-Proto instead: trust those.
+# Another reverse proxy, in front of the whole chain, sends FrontAddress and FrontProto instead: trust those.
 BENCHAPP_FRONT = environment.flag(env, "BENCHAPP_FRONT", default=False)
 # Production over HTTPS: redirect plain HTTP, send HSTS, mark cookies secure.
 BENCHAPP_HTTPS = environment.flag(env, "BENCHAPP_HTTPS", default=False)
@@ -220,7 +220,7 @@ SECURE_SSL_REDIRECT = BENCHAPP_HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
 SECURE_HSTS_SECONDS = 30 * 24 * 3600 if BENCHAPP_HTTPS else 0
 if BENCHAPP_BEHIND_PROXY:
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FRONT_PROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "strict-origin-when-cross-origin"
 # HSTS for every subdomain, and the preload lists of browsers, concern more than this site: their owner decides.

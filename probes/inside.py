@@ -39,6 +39,7 @@ def inside(request: HttpRequest) -> JsonResponse:
             "scheme": request.scheme,
             "host": request.get_host(),
             "port": request.get_port(),
+            "headers": sorted(name.lower() for name in request.headers),
         }
     )
 

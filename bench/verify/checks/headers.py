@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from bench.verify.browser import SESSION_COOKIE
 from bench.verify.check import check
+from bench.verify.checks.hosts import forged_headers, with_underscores
+from bench.verify.checks.inside import CLIENT, HERE, PROBE
 from bench.verify.context import Context
-from bench.verify.finding import Mismatch
+from bench.verify.finding import NEEDS_PROBES, Mismatch, NotTried
+from bench.verify.wire import BadAnswer
 
 # Values of the session cookie that the site never gave out: NUL, which PostgreSQL refuses in a text, bytes that are no
 # UTF-8, a lone escape, one far too long.
 ODD_SESSIONS = (r'"abcdefgh\000"', "abcdefgh\udcff", r'"abcdefgh\3"', "a" * 4000, "abcdefgh'--")
+# One byte that is no UTF-8 and no ASCII; see wire.build.
+ODD_BYTE = "http\udcff"
+# A header that no server and no site knows.
+UNKNOWN_NAME = "X_Verify_Name"
 
 
 @check("odd-cookies")
@@ -22,3 +30,51 @@ def odd_cookies(context: Context) -> Iterator[Mismatch]:
             got = context.get(path, {"Cookie": f"{SESSION_COOKIE}={value}"}).status
             if got not in (200, 400):
                 yield Mismatch(f"GET {path} with {SESSION_COOKIE}={value[:40]!a}: status 200 or 400", f"status {got}")
+
+
+@check("odd-bytes")
+def odd_bytes(context: Context) -> Iterator[Mismatch]:
+    """A byte above 0x7f in a header that names the client, also spelt with underscores, costs no worker and no 5xx."""
+    home = context.site.url("home")
+    forged = forged_headers(context)
+    for name in (name for each in (*forged, *with_underscores(forged)) for name in each):
+        try:
+            got = f"status {context.get(home, {name: ODD_BYTE}).status}"
+        except (BadAnswer, OSError) as error:
+            got = str(error)
+        if got not in ("status 200", "status 400"):
+            yield Mismatch(f"GET {home} with {name}: {ODD_BYTE!a}: status 200 or 400", got)
+
+
+@check("underscores")
+def underscores(context: Context) -> Iterator[Mismatch]:
+    """A header name with underscores is refused, dropped, or no more to the site than an unknown name."""
+    right = {"scheme": context.target.scheme, "host": context.target.netloc}
+    if context.target.host in HERE:
+        right["client"] = CLIENT
+    for forged in with_underscores(forged_headers(context)):
+        answer = context.get(PROBE, forged)
+        if answer.status == 404:
+            raise NotTried(NEEDS_PROBES)
+        if answer.status in (400, 403):
+            continue
+        what = "".join(f"{name}: {value}" for name, value in forged.items())
+        if answer.status != 200:
+            yield Mismatch(f"GET {PROBE} with {what}: status 200, 400 or 403", f"status {answer.status}")
+            continue
+        found = json.loads(answer.body)
+        for name, expected in right.items():
+            if found[name] != expected:
+                yield Mismatch(f"{name} {expected} as the site sees it, with {what}", str(found[name]))
+
+
+@check("underscores-dropped")
+def underscores_dropped(context: Context) -> Iterator[Mismatch]:
+    """A header name with underscores is refused or dropped before it reaches the site: CGI takes them for dashes."""
+    answer = context.get(PROBE, {UNKNOWN_NAME: "yes"})
+    if answer.status == 404:
+        raise NotTried(NEEDS_PROBES)
+    if answer.status == 200 and UNKNOWN_NAME.lower().replace("_", "-") in json.loads(answer.body)["headers"]:
+        yield Mismatch(f"GET {PROBE} with {UNKNOWN_NAME}: refused, or without it", "the site was given it")
+    elif answer.status not in (200, 400, 403):
+        yield Mismatch(f"GET {PROBE} with {UNKNOWN_NAME}: status 200, 400 or 403", f"status {answer.status}")

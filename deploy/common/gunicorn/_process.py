@@ -3,6 +3,9 @@ backlog = {{ backlog }}
 chdir = "{{ project }}"
 workers = {{ processes }}
 
+# Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
+header_map = "drop"
+
 # A worker silent for longer is killed and replaced; default 30.
 timeout = {{ request_timeout_s }}
 graceful_timeout = {{ stop_timeout_s }}

@@ -22,8 +22,9 @@ sub vcl_recv {
         set req.http.X-Forwarded-Proto = "https";
     }
     # The same under names that no server between here and the site knows, so that none of them takes or changes them.
-    set req.http.X-Front-Address = client.ip;
-    set req.http.X-Front-Proto = req.http.X-Forwarded-Proto;
+    # Without a dash: in CGI's variables a client's X_Front_Proto would have the same name as X-Front-Proto.
+    set req.http.FrontAddress = client.ip;
+    set req.http.FrontProto = req.http.X-Forwarded-Proto;
     unset req.http.X-Forwarded-Host;
     unset req.http.X-Forwarded-Port;
     unset req.http.X-Forwarded-Ssl;

@@ -208,11 +208,18 @@ class SiteHandler(HttpHandler):
             "django_path": f"{sys.prefix}/lib/django",
             "user_id": 0 if "as-root" in wrong else 65534,
             "client": client,
-            "scheme": self.headers.get("X-Forwarded-Proto", "http") if "believes-proto" in wrong else "http",
+            "scheme": self.scheme(),
             "host": host,
             "port": host.rpartition(":")[2],
+            "headers": ["x-verify-name"] if "passes-underscores" in wrong and self.headers.get("X_Verify_Name") else [],
         }
         self.send(200, "<!doctype html>" if "probe-garbled" in wrong else json.dumps(found), "application/json")
+
+    def scheme(self) -> str:
+        """The scheme as the site sees it."""
+        believed = {"believes-proto": "X-Forwarded-Proto", "believes-underscored-proto": "X_Forwarded_Proto"}
+        names = [name for mistake, name in believed.items() if mistake in self.stub.wrong]
+        return next((self.headers[name] for name in names if name in self.headers), "http")
 
     def connections(self) -> None:
         """How many connections its database has."""
@@ -361,6 +368,10 @@ class SiteHandler(HttpHandler):
             return
         self.send(200, content, kind, headers)
 
+    def hang_up(self) -> None:
+        """Close the connection without an answer, as a worker does that dies."""
+        self.close_connection = True
+
     def cut(self, content: bytes) -> None:
         """Give up on a slow client."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
@@ -387,6 +398,10 @@ GET_VIEWS: dict[str, View] = {
 # Mistake -> the requests it concerns, and the wrong answer.
 WRONG_ANSWERS: dict[str, tuple[Callable[[SiteHandler, str], bool], View]] = {
     "error-page": (lambda site, path: path == "/posts/", lambda site: site.html(500, site.stub.not_found())),
+    "bytes-kill": (
+        lambda site, path: not site.headers.get("X-Forwarded-Proto", "").isascii(),
+        SiteHandler.hang_up,
+    ),
     "odd-session-breaks": (
         lambda site, path: "\\000" in site.headers.get("Cookie", ""),
         lambda site: site.html(500, site.stub.not_found()),
