@@ -20,6 +20,7 @@ from tests.bench.verify.fake_layer import HTML, FakeLayer, LayerHandler
 
 LARGE = 40_000
 GATE_S = 2.0
+UNCACHEABLE_S = 0.3
 # How long a page is served after a write to it.
 MOMENT_S = 0.1
 # How long a page takes while the service hangs.
@@ -170,7 +171,12 @@ class WritesHandler(LayerHandler):
         if stub.hangs and "waits-for-service" in wrong and self.command == "GET":
             time.sleep(LONG_S)
         self.generation = stub.generation
-        if self.command == "GET" and self.may_be_answered() and "each-renders" not in wrong and "/slow/" in path:
+        if "uncacheable-wait" in wrong and path.startswith("/probe/odd/private/"):
+            # Each waits for the rendering of the one before.
+            with stub.lock:
+                time.sleep(UNCACHEABLE_S)
+        waits = "each-renders" not in wrong and not ("slow-render-each" in wrong and "/slow/300/" in path)
+        if self.command == "GET" and self.may_be_answered() and waits and "/slow/" in path:
             # One of many requests at once renders; the others find its page in the cache.
             with stub.lock:
                 super().route(path)

@@ -12,7 +12,7 @@ import pytest
 from bench import paths
 from bench.catalog.manifest import Layer
 from bench.verify import all_checks, wire
-from bench.verify.checks import files, freshness, full, service
+from bench.verify.checks import files, freshness, full, service, stampede
 from tests.bench.verify import conftest
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_writes import FakeRunning, FakeWrites
@@ -34,6 +34,7 @@ MISTAKES = {
     "time-to-live": ["never-expires"],
     "full-store": ["full-brings-back", "full-keeps-late"],
     "stampede": ["each-renders", "breaks"],
+    "stampede-slow": ["slow-render-each", "breaks", "uncacheable-wait"],
     "whole-pages": ["tears", "hoards"],
     "killed-while-writing": ["tears", "leaves-halves", "hoards"],
     "service-stops": ["breaks-without-service", "no-hits-after"],
@@ -80,6 +81,7 @@ def quick(monkeypatch):
     for module, values in (
         (freshness, {"OWN_WRITES": 2, "INVALIDATED_S": 0.3, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
         (full, {"INVALIDATED_S": 0.3, "LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1}),
+        (stampede, {"VERY_SLOW_MS": 300, "MANY_CLIENTS": 12, "UNCACHEABLE_CLIENTS": 6, "UNCACHEABLE_S": 1.0}),
         (files, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
         (service, {"CLIENTS": 2, "BEFORE_S": 0.1, "WITHOUT_S": 0.2, "BACK_S": 0.3, "INVALIDATED_S": 0.3}),
         (service, {"HUNG_S": 0.4, "PAGE_S": 2.0}),
