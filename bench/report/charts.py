@@ -123,31 +123,29 @@ def memory_peak(report: Report, panel: Panel) -> Drawing:
 
 def cpu(report: Report, panel: Panel) -> Drawing:
     """CPU seconds per 1,000 requests of every row, servers and services together."""
-    figures = RowFigures(
-        lambda row: (row.cpu_total,),
-        lambda row: (median(row.cpu_total),),
-        lambda row: f"{_plain(row)}: {median(row.cpu_total)} CPU seconds per 1,000 requests",
-    )
-    groups = _groups(report, panel, figures)
-    title = _title(report, "CPU time", panel)
-    chart = RowChart(groups, ("CPU s / 1,000",), title, "CPU s / 1,000", scale_for(_medians(groups)))
-    return drawing(row_charts.bars, chart)
+    words = ("CPU time", "CPU s / 1,000", "CPU seconds per 1,000 requests")
+    return _costs(report, panel, words, lambda row: row.cpu_total)
 
 
 def memory_cost(report: Report, panel: Panel) -> Drawing:
     """Peak memory of every row for each 1,000 requests/s it served."""
+    words = ("Memory per 1,000 requests/s", "MiB", "MiB per 1,000 requests/s")
+    return _costs(report, panel, words, lambda row: scaled(row.memory_per_rate, MIB))
 
-    def text(row: CaseRow) -> str:
-        return median(row.memory_per_rate, mebibytes)
 
+def _costs(
+    report: Report, panel: Panel, words: tuple[str, str, str], cost: Callable[[CaseRow], Spread | None]
+) -> Drawing:
+    """One cost of every row. `words` are the title of the chart, the unit and the unit in a sentence."""
+    title, unit, in_words = words
     figures = RowFigures(
-        lambda row: (scaled(row.memory_per_rate, MIB),),
-        lambda row: (text(row),),
-        lambda row: f"{_plain(row)}: {text(row)} MiB per 1,000 requests/s",
+        lambda row: (cost(row),),
+        lambda row: (median(cost(row)),),
+        lambda row: f"{_plain(row)}: {median(cost(row))} {in_words}",
     )
     groups = _groups(report, panel, figures)
-    title = _title(report, "Memory per 1,000 requests/s", panel)
-    return drawing(row_charts.bars, RowChart(groups, ("MiB",), title, "MiB", scale_for(_medians(groups))))
+    chart = RowChart(groups, (unit,), _title(report, title, panel), unit, scale_for(_medians(groups)))
+    return drawing(row_charts.bars, chart)
 
 
 # ---------------------------------------------------------------------------------------------- helpers

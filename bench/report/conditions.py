@@ -43,13 +43,11 @@ def timespan(report: Report) -> str:
 # ------------------------------------------------------------------------------------------- caveats
 
 
-def caveats(report: Report) -> list[str]:
-    """What a reader must know before trusting a figure, most important first."""
-    return joint_caveats([report])
+def caveats(*reports: Report) -> list[str]:
+    """What a reader must know before trusting a figure, most important first.
 
-
-def joint_caveats(reports: Sequence[Report]) -> list[str]:
-    """The caveats of several runs together: each is listed once, and trials are added up."""
+    The caveats of several runs are listed once, and their trials are added up.
+    """
     limits = [note for report in reports for note in _limits(report)]
     notes = [note for report in reports for note in _notes(report)]
     return list(dict.fromkeys([*limits, rounds_note(reports), *_unusable(reports), *notes]))

@@ -105,7 +105,7 @@ class ReproductionTexts:
             if part.reason:
                 notes.append(f"Part `{part.name}` is left out: {part.reason}.")
             notes += [f"Part `{part.name}`: {note}." for note in part.notes]
-        return notes + [note for note in conditions.joint_caveats(self.found.reports) if note not in notes]
+        return notes + [note for note in conditions.caveats(*self.found.reports) if note not in notes]
 
     @property
     def machine(self) -> list[tuple[str, str]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from bench.report import (
-    findings,
-)
+from markupsafe import Markup
+
+from bench.report import findings, markdown
 from bench.report.arrange import arrange
 from bench.report.write import write_report
 from bench.results.folder import read_run
@@ -46,3 +46,9 @@ def test_markdown_tables_stay_whole_whatever_the_text(hostile):
     outside_code = re.sub(r"`[^`\n]*`", "", text)
     assert "<script" not in outside_code.replace("\\<", "")
     assert not re.search(r"@\w", outside_code)
+
+
+def test_text_is_escaped_unless_it_is_markdown_already():
+    assert markdown.line("a|b", Markup("`c`"), 3) == "| a\\|b | `c` | 3 |"
+    assert markdown.head("name", "#figure") == "| name | figure |\n| --- | ---: |"
+    assert markdown.sentence("`a|b` ties with *c*") == "`a\\|b` ties with \\*c\\*"
