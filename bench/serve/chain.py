@@ -40,9 +40,7 @@ class Chain:
 
     def start(self) -> None:
         """Start everything and wait for a healthy answer; raises DeploymentError when a server does not come up."""
-        context = {**self._composition.settings, **vars(self._places), "python": self._places.python}
-        for name, words in self._composition.sidecars.items():
-            argv = render.argv(words, context, f"{self._composition.layer_name} sidecar")
+        for name, argv in render.sidecars(self._composition, self._places).items():
             self.sidecars.append(self._launcher.start(name, argv, self.env, cwd=paths.PROJECT))
         for index in range(len(self._composition.servers)):
             self._start_server(index)

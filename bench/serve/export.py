@@ -18,6 +18,7 @@ from bench.host import identity, ports
 from bench.serve import render, units
 from bench.serve.layout import LOOPBACK, Layout, Places, fresh_directory
 from bench.serve.render import Wiring
+from bench.serve.units import Unit
 
 # Where a stack without a TLS listener listens in production.
 PLAIN_PORT = 8000
@@ -105,7 +106,7 @@ def _host_modules(server: Server, composition: Composition, places: Places) -> d
     found = {
         name: path.replace(str(paths.VENV), places.venv) for name, path in composition.modules[server.name].items()
     }
-    built = {name: render.text(text, vars(places), server.name) for name, text in server.host_modules.items()}
+    built = {name: render.text(text, places.names, server.name) for name, text in server.host_modules.items()}
     return {**found, **built}
 
 
@@ -119,21 +120,18 @@ def _write_host_files(composition: Composition, places: Places, wiring: Wiring, 
     for path, source in sources.items():
         path.write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
     source = SYSTEMD / "server.service"
-    services = [target / "systemd" / f"{unit['name']}.service" for unit in found]
+    services = [target / "systemd" / f"{unit.name}.service" for unit in found]
     for path, unit in zip(services, found, strict=True):
         path.write_text(render.text(source.read_text("utf-8"), {**context, "unit": unit}, str(source)), "utf-8")
     return [*sources, *services]
 
 
-def _host_context(
-    composition: Composition, places: Places, wiring: Wiring, found: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _host_context(composition: Composition, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
     """The names that the host's files can use."""
     front, values = composition.servers[-1], composition.values
     return {
         **composition.settings,
-        **vars(places),
-        "python": places.python,
+        **places.names,
         "title": composition.stack.title,
         "stack": composition.stack.name,
         "layer": composition.layer_name,
@@ -146,7 +144,7 @@ def _host_context(
         "host_commands": _host_commands(composition, places, wiring),
         "ends_tls": values.names["listener"] == "tls" and render.has_tls(front, composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
-        "proxied": render.text(front.proxied, vars(places), front.name),
+        "proxied": render.text(front.proxied, places.names, front.name),
         "env": _site_env(composition, places),
     }
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench import paths
 from bench.errors import BenchError, DeploymentError
@@ -36,8 +37,9 @@ class Places:
     port: int
 
     @property
-    def python(self) -> str:
-        return f"{self.venv}/bin/python"
+    def names(self) -> dict[str, Any]:
+        """The places as templates name them, with the interpreter of `venv`."""
+        return {**vars(self), "python": f"{self.venv}/bin/python"}
 
 
 @dataclass(frozen=True)

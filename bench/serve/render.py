@@ -78,8 +78,7 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     index = chain.index(server.name)
     context: dict[str, Any] = {
         **composition.settings,
-        **vars(places),
-        "python": places.python,
+        **places.names,
         "modules": composition.modules.get(server.name, {}),
         "stack": composition.stack.name,
         "program": str(composition.programs[server.name]),
@@ -159,7 +158,7 @@ def service_context(
     socket = f"{places.run}/{service.name}.sock"
     return {
         **composition.settings,
-        **vars(places),
+        **places.names,
         "programs": programs,
         "data": str(data),
         "socket": socket,
@@ -176,13 +175,20 @@ def write_service_file(service: Service, context: dict[str, Any], folder: Path) 
 
 def site_env(composition: Composition, places: Places) -> dict[str, str]:
     """What values, stack and layers add to the application server's environment."""
-    context = {**composition.settings, **vars(places)}
+    context = {**composition.settings, **places.names}
     templates = {
         "BENCHAPP_CACHE_SECONDS": str(composition.values.names["cache_seconds"]),
         **composition.values.env,
         **composition.env,
     }
     return {key: text(template, context, f"environment {key}") for key, template in templates.items()}
+
+
+def sidecars(composition: Composition, places: Places) -> dict[str, list[str]]:
+    """The command of each program that the layers run beside the servers, by its name."""
+    context = {**composition.settings, **places.names}
+    where = f"{composition.layer_name} sidecar"
+    return {name: argv(words, context, where) for name, words in composition.sidecars.items()}
 
 
 def argv(items: tuple[str, ...], context: dict[str, Any], where: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,30 @@ from bench.serve.render import Wiring, instance_name
 DEBIAN_PROGRAMS = Path("/usr/bin")
 
 
-def units(composition: Composition, places: Places, wiring: Wiring) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Unit:
+    """One systemd unit, as deploy/common/systemd/server.service reads it.
+
+    start, check       command lines; `check` is the configuration test of a server, or empty
+    after              the unit to start before it, or empty
+    environment_files  files with the site's environment, for those that may read its secrets
+    """
+
+    name: str
+    about: str
+    start: str
+    check: str = ""
+    after: str = ""
+    stop_signal: str = "SIGTERM"
+    env: dict[str, str] = field(default_factory=dict)
+    environment_files: tuple[str, ...] = ()
+
+
+def units(composition: Composition, places: Places, wiring: Wiring) -> list[Unit]:
     """A unit for each instance of a server, each sidecar of a layer and each service."""
     return [
         *(unit for server in composition.servers for unit in _of_server(server, composition, places, wiring)),
-        *(_of_sidecar(name, words, composition, places) for name, words in composition.sidecars.items()),
+        *_of_sidecars(composition, places),
         *(_of_service(service, composition, places) for service in composition.services),
     ]
 
@@ -34,58 +55,41 @@ def service_context(service: Service, composition: Composition, places: Places) 
     return render.service_context(service, found, composition, places, Path(places.store) / service.name)
 
 
-def _of_server(server: Server, composition: Composition, places: Places, wiring: Wiring) -> list[dict[str, Any]]:
+def _of_server(server: Server, composition: Composition, places: Places, wiring: Wiring) -> Iterator[Unit]:
     chain = [item.name for item in composition.servers]
     index = chain.index(server.name)
     context = render.context_of(server, composition, places, wiring)
-    shared = {
-        "about": server.about,
-        "check": " ".join(render.argv(server.check, context, f"{server.name} check")),
-        "after": f"benchapp-{chain[index - 1]}.service" if index else "",
-        "stop_signal": f"SIG{server.graceful}",
-        "env": {key: render.text(text, context, server.name) for key, text in server.env.items()},
-        # Only the application server learns the site's secrets.
-        "environment_files": _environment_files(places) if index == 0 else [],
-    }
-    return [
-        {
-            **shared,
-            "name": f"benchapp-{instance_name(server.name, number)}",
-            "start": " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
-        }
-        for number, address in enumerate(wiring.listens[server.name], 1)
-    ]
+    for number, address in enumerate(wiring.listens[server.name], 1):
+        yield Unit(
+            f"benchapp-{instance_name(server.name, number)}",
+            server.about,
+            " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
+            check=" ".join(render.argv(server.check, context, f"{server.name} check")),
+            after=f"benchapp-{chain[index - 1]}.service" if index else "",
+            stop_signal=f"SIG{server.graceful}",
+            env={key: render.text(text, context, server.name) for key, text in server.env.items()},
+            # Only the application server learns the site's secrets.
+            environment_files=_environment_files(places) if index == 0 else (),
+        )
 
 
-def _of_sidecar(name: str, words: tuple[str, ...], composition: Composition, places: Places) -> dict[str, Any]:
-    context = {**composition.settings, **vars(places), "python": places.python}
-    return {
-        "name": f"benchapp-{name}",
-        "about": f"a program of layer {composition.layer_name}, beside the servers",
-        "start": " ".join(render.argv(words, context, f"{composition.layer_name} sidecar")),
-        "check": "",
-        "after": "",
-        "stop_signal": "SIGTERM",
-        "env": {},
-        "environment_files": _environment_files(places),
-    }
+def _of_sidecars(composition: Composition, places: Places) -> Iterator[Unit]:
+    about = f"a program of layer {composition.layer_name}, beside the servers"
+    for name, argv in render.sidecars(composition, places).items():
+        yield Unit(f"benchapp-{name}", about, " ".join(argv), environment_files=_environment_files(places))
 
 
-def _of_service(service: Service, composition: Composition, places: Places) -> dict[str, Any]:
+def _of_service(service: Service, composition: Composition, places: Places) -> Unit:
     """The service on the socket where servers and site look for it."""
     argv = render.argv(service.start, service_context(service, composition, places), service.name)
-    return {
-        "name": f"benchapp-{service.name}",
-        "about": f"{service.title}, for layer {composition.layer_name}",
+    return Unit(
+        f"benchapp-{service.name}",
+        f"{service.title}, for layer {composition.layer_name}",
         # systemd needs quotes for an empty argument.
-        "start": " ".join(word or '""' for word in argv),
-        "check": "",
-        "after": "",
-        "stop_signal": f"SIG{service.stop}",
-        "env": {},
-        "environment_files": [],
-    }
+        " ".join(word or '""' for word in argv),
+        stop_signal=f"SIG{service.stop}",
+    )
 
 
-def _environment_files(places: Places) -> list[str]:
-    return [f"{places.conf}/site.env", f"{places.conf}/secrets.env"]
+def _environment_files(places: Places) -> tuple[str, ...]:
+    return (f"{places.conf}/site.env", f"{places.conf}/secrets.env")
