@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
     """Serve until a signal comes; returns 0 when stopped by it."""
     # Both are set: a shell starts background commands with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
+        signal.signal(number, signal.default_int_handler)
     try:
         composition = compose.must_compose(
             args.stack, args.layer, values.parse_changes(args.set), environment(args.env)
@@ -46,10 +46,6 @@ def main(args: argparse.Namespace) -> int:
         # Ctrl-C is how a person ends it, so that is no failure; before it serves, too.
         return 0
     return 0
-
-
-def _stop(signum: int, frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _watch(running: deployment.Running) -> None:

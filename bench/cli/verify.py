@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
-from types import FrameType
 
 from bench import paths
 from bench.catalog import catalog, compose, manifest, values
@@ -74,7 +73,7 @@ def main(args: argparse.Namespace) -> int:
     if args.list_checks:
         return _print_checks(args.json)
     selection = Selection(tuple(args.check), tuple(args.group), args.load, thorough=not args.quick)
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     outcomes, skips = _verify_target(args, selection) if args.target else _verify_deployments(args, selection)
     if args.json:
         print(json.dumps(table.as_document(outcomes, skips), indent=2))
@@ -84,10 +83,6 @@ def main(args: argparse.Namespace) -> int:
         print(f"bench verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
         return 2
     return 0 if all(item.ok for item in outcomes) else 1
-
-
-def _stop(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _print_checks(as_json: bool) -> int:
