@@ -20,7 +20,8 @@ from bench.project import commands
 from bench.results.records import Case, Outcome
 from bench.serve import database, deployment
 from bench.serve.deployment import Running
-from bench.verify import Selection, Verifier
+from bench.verify.suite import Selection
+from bench.verify.verifier import Verifier
 
 
 class Instrument:

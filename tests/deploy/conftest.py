@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.host.identity import worker
-from bench.verify import Selection, Verifier
+from bench.verify.suite import Selection
+from bench.verify.verifier import Verifier
 from tests.deploy.running import command
 
 ROWS = 3000

@@ -15,7 +15,7 @@ from bench.host.identity import worker
 from bench.project import commands
 from bench.results.records import Outcome
 from bench.serve import config_check, deployment
-from bench.verify import Verifier
+from bench.verify.verifier import Verifier
 from tests.deploy.running import alive, command, idle_connection, runnable
 
 pytestmark = pytest.mark.servers

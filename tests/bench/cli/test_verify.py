@@ -19,7 +19,9 @@ from bench.host.ports import free_port
 from bench.measure.progress import Printer
 from bench.results.records import Outcome
 from bench.serve import deployment
-from bench.verify import Selection, Verifier, all_checks, table, verifier
+from bench.verify import table, verifier
+from bench.verify.suite import Selection, all_checks
+from bench.verify.verifier import Verifier
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_site import FakeSite
 

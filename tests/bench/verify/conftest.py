@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bench.results.records import Outcome
-from bench.verify import Selection, Site, Subject, run_suite
+from bench.verify.site import Site
+from bench.verify.suite import Selection, Subject, run_suite
 from bench.verify.wire import Target
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from bench.errors import BenchError
 from bench.host.ports import free_port
-from bench.verify import all_checks, suite, wire
+from bench.verify import suite, wire
 from bench.verify.check import BEHAVIOUR
 from bench.verify.checks import database
+from bench.verify.suite import all_checks
 from tests.bench.verify.conftest import verified
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_site import FakeSite, commands

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.verify import all_checks, wire
+from bench.verify import wire
 from bench.verify.checks import privacy, web
-from bench.verify.suite import LEFT_OUT
+from bench.verify.suite import LEFT_OUT, all_checks
 from tests.bench.verify import conftest
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_writes import FakeWrites

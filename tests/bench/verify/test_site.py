@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BenchError
-from bench.verify import prepare
-from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH
+from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH, prepare
 
 # Answers as the site's commands do; `broken` names what it does wrong.
 MANAGE = """

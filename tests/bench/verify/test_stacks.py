@@ -13,7 +13,8 @@ from bench.catalog import compose
 from bench.host.identity import worker
 from bench.project import commands
 from bench.serve import deployment
-from bench.verify import Selection, Verifier
+from bench.verify.suite import Selection
+from bench.verify.verifier import Verifier
 
 ROWS = "2000"
 

@@ -11,8 +11,9 @@ import pytest
 
 from bench import paths
 from bench.catalog.manifest import Layer
-from bench.verify import all_checks, wire
+from bench.verify import wire
 from bench.verify.checks import files, freshness, full, service, stampede
+from bench.verify.suite import all_checks
 from tests.bench.verify import conftest
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_writes import FakeRunning, FakeWrites
