@@ -1,11 +1,16 @@
+"""Where the tests of the stores put sockets and pages."""
+
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+
+from benchapp.caching.stores.files import FileStore
 
 
 @pytest.fixture
@@ -16,3 +21,20 @@ def socket() -> Iterator[Path]:
     short.chmod(0o777)
     yield short / "m.sock"
     shutil.rmtree(short)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "pages"
+
+
+@pytest.fixture
+def pages(root: Path) -> FileStore:
+    return FileStore(root)
+
+
+@pytest.fixture
+def staticgenerator(site_with: Callable[..., AbstractContextManager[None]], root: Path) -> Iterator[None]:
+    """The site with the layer on."""
+    with site_with(CACHING_STATICGENERATOR_ROOT=str(root)):
+        yield

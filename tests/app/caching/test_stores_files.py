@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from django.conf import settings
-from django.core.management import CommandError, call_command
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.test import Client, RequestFactory, override_settings
+from django.test import Client, RequestFactory
 
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.stores.files import GENERATION, LOCKS, FileLocks, FileStore, StoreInFiles
-from benchapp.management.commands import expirepages
+from benchapp.caching.stores.files import FileStore, StoreInFiles
 from benchapp.models import Comment, Post
+from tests.app.caching.stored import HTML, files, layer_settings, put
 from tests.app.conftest import Rows, account
-
-HTML = "<!doctype html><p>page</p>"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "pages"
-
-
-@pytest.fixture
-def pages(root: Path) -> FileStore:
-    return FileStore(root)
-
-
-@pytest.fixture
-def layer(site_with: Callable[..., AbstractContextManager[None]], root: Path) -> Iterator[None]:
-    """The site with the layer on."""
-    with site_with(CACHING_STATICGENERATOR_ROOT=str(root)):
-        yield
-
-
-def files(root: Path) -> list[str]:
-    """The stored pages and all other files below the root except the generation and the locks."""
-    found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
-    return sorted(str(path) for path in found if str(path) != GENERATION and path.parts[0] != LOCKS)
-
-
-def put(pages: FileStore, *paths: str, body: bytes = b"page") -> None:
-    for path in paths:
-        assert pages.put(path, body, pages.generation())
-
-
-def layer_settings(root: Path) -> override_settings:
-    return override_settings(CACHING_LAYERS={"staticgenerator": {"root": root}})
 
 
 def answer(root: Path, response: HttpResponse, request: HttpRequest | None = None) -> list[str]:
@@ -67,10 +24,7 @@ def answer(root: Path, response: HttpResponse, request: HttpRequest | None = Non
     return files(root)
 
 
-# -- which pages are stored ------------------------------------------------------------------------------------
-
-
-def test_pages_are_stored_as_they_were_sent(layer: None, rows: Rows, client: Client, root: Path):
+def test_pages_are_stored_as_they_were_sent(staticgenerator: None, rows: Rows, client: Client, root: Path):
     paths = ["/", "/posts/", "/posts/page/2/", f"/posts/{rows.post.pk}/", f"/posts/{rows.post.pk}/page/2/"]
     for path in paths:
         response = client.get(path)
@@ -79,7 +33,7 @@ def test_pages_are_stored_as_they_were_sent(layer: None, rows: Rows, client: Cli
     assert len(files(root)) == len(paths)
 
 
-def test_uncacheable_pages_are_not_stored(layer: None, rows: Rows, client: Client, root: Path):
+def test_uncacheable_pages_are_not_stored(staticgenerator: None, rows: Rows, client: Client, root: Path):
     client.get("/posts/?page=2")
     client.head("/posts/")
     client.post("/posts/")
@@ -93,7 +47,7 @@ def test_uncacheable_pages_are_not_stored(layer: None, rows: Rows, client: Clien
     assert files(root) == []
 
 
-def test_pages_of_accounts_are_not_stored(layer: None, rows: Rows, root: Path):
+def test_pages_of_accounts_are_not_stored(staticgenerator: None, rows: Rows, root: Path):
     reader = account("margaret")
     for path in ["/", "/posts/", f"/posts/{rows.post.pk}/"]:
         assert b"margaret" in reader.get(path).content
@@ -103,7 +57,7 @@ def test_pages_of_accounts_are_not_stored(layer: None, rows: Rows, root: Path):
     assert files(root) == []
 
 
-def test_cookies_that_the_site_never_reads_do_not_matter(layer: None, rows: Rows, client: Client, root: Path):
+def test_cookies_that_the_site_never_reads_do_not_matter(staticgenerator: None, rows: Rows, client: Client, root: Path):
     client.cookies["_ga"] = "GA1.2.3"
     client.get("/posts/")
     assert files(root) == ["posts/index.html"]
@@ -187,8 +141,6 @@ def test_an_unusable_root_costs_no_visitor_the_page(tmp_path: Path, caplog):
     assert "pages cannot be stored: " in caplog.text
 
 
-# -- names -------------------------------------------------------------------------------------------
-
 HOSTILE = [
     "",
     "/posts",
@@ -221,7 +173,9 @@ def test_names_that_get_no_file(pages: FileStore, path: str):
 
 
 @pytest.mark.parametrize("path", ["/..%2f..%2fetc/", "/%2e%2e/x/", "/a%00b/", "/a%0d%0ab/", "/" + "a" * 255 + "/"])
-def test_hostile_urls_are_answered_and_leave_no_file(layer: None, db: None, client: Client, root: Path, path: str):
+def test_hostile_urls_are_answered_and_leave_no_file(
+    staticgenerator: None, db: None, client: Client, root: Path, path: str
+):
     assert client.get(path).status_code == 404
     assert files(root) == []
     assert [entry.name for entry in root.parent.iterdir() if entry != root] == []
@@ -236,9 +190,6 @@ def test_names_below_the_root_and_no_two_alike(pages: FileStore, root: Path):
         assert file.name == "index.html"
     put(pages, *paths)
     assert len(files(root)) == len(paths)
-
-
-# -- purging -----------------------------------------------------------------------------------------
 
 
 def test_purge_removes_exact_paths_and_everything_below_prefixes(pages: FileStore, root: Path):
@@ -261,7 +212,7 @@ def test_purge_of_pages_that_are_not_stored_is_no_error(pages: FileStore, root: 
 
 
 def test_a_comment_purges_its_pages(
-    layer: None, rows: Rows, client: Client, root: Path, django_capture_on_commit_callbacks: Callable
+    staticgenerator: None, rows: Rows, client: Client, root: Path, django_capture_on_commit_callbacks: Callable
 ):
     other = Post.objects.exclude(pk=rows.post.pk).latest("id")
     for path in ["/", "/posts/", "/comments/", "/comments/page/2/", f"/posts/{rows.post.pk}/", f"/posts/{other.pk}/"]:
@@ -281,228 +232,3 @@ def test_nothing_is_written_when_the_layer_is_off(
     with django_capture_on_commit_callbacks(execute=True):
         Comment.objects.create(post=rows.post, name="Z", body="z", rating=3)
     assert not root.exists()
-
-
-# -- races -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("stale", [StalePages(frozenset({"/posts/"})), StalePages(prefixes=frozenset({"/"}))])
-def test_a_slow_rendering_does_not_bring_stale_data_back(root: Path, stale: StalePages):
-    def slow(request: HttpRequest) -> HttpResponse:
-        response = HttpResponse("old")
-        FileStore(root).purge(stale)  # a write commits during this rendering
-        return response
-
-    with layer_settings(root):
-        StoreInFiles(slow)(RequestFactory().get("/posts/"))
-        assert files(root) == []
-        StoreInFiles(lambda _: HttpResponse("new"))(RequestFactory().get("/posts/"))
-    assert (root / "posts" / "index.html").read_text() == "new"
-
-
-def test_a_root_emptied_by_hand_is_a_new_generation(pages: FileStore, root: Path):
-    generation = pages.generation()
-    (root / GENERATION).unlink()
-    assert not pages.put("/posts/", b"old", generation)
-    assert pages.generation() != generation
-    assert files(root) == []
-
-
-def test_a_directory_purged_under_a_writer_takes_the_page_with_it(pages: FileStore, root: Path, monkeypatch):
-    put(pages, "/posts/page/2/")
-    generation, write_bytes = pages.generation(), Path.write_bytes
-
-    def write_and_lose(self: Path, data: bytes) -> int:
-        written = write_bytes(self, data)
-        pages.purge(StalePages(prefixes=frozenset({"/posts/"})))
-        return written
-
-    monkeypatch.setattr(Path, "write_bytes", write_and_lose)
-    assert not pages.put("/posts/page/3/", b"old", generation)
-    assert files(root) == []
-
-
-def test_readers_never_see_part_of_a_page(pages: FileStore, root: Path):
-    """Eight readers, two writers and a purger on one page for a while."""
-    file = pages.file_of("/posts/")
-    bodies = {letter.encode() * 200_000 for letter in "abcd"}
-    stop, seen, wrong = threading.Event(), set(), []
-
-    def read() -> None:
-        while not stop.is_set():
-            try:
-                body = file.read_bytes()
-            except FileNotFoundError:
-                continue
-            seen.add(body[:1])
-            if body not in bodies:
-                wrong.append(len(body))
-
-    def write() -> None:
-        while not stop.is_set():
-            for body in bodies:
-                pages.put("/posts/", body, pages.generation())
-
-    def purge() -> None:
-        while not stop.is_set():
-            pages.purge(StalePages(prefixes=frozenset({"/posts/"})))
-            stop.wait(0.01)
-
-    threads = [threading.Thread(target=target) for target in [read] * 8 + [write] * 2 + [purge]]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + 20
-    while len(seen) < 4 and time.monotonic() < deadline:
-        stop.wait(0.05)
-    stop.wait(0.5)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert len(seen) == 4
-    assert [name for name in files(root) if name != "posts/index.html"] == []
-
-
-WRITER = """
-import sys
-from pathlib import Path
-import django
-django.setup()
-from benchapp.caching.stores.files import FileStore
-pages = FileStore(Path(sys.argv[1]))
-print("writing", flush=True)
-while True:
-    for number in range(1, 50):
-        pages.put(f"/posts/{number}/", b"x" * 300_000, pages.generation())
-"""
-
-
-def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: FileStore):
-    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}
-    for _ in range(3):
-        command = [sys.executable, "-c", WRITER, str(root)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=settings.BASE_DIR) as writer:
-            assert writer.stdout.readline() == b"writing\n"
-            deadline = time.monotonic() + 20
-            while not (root / "posts" / "9" / "index.html").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            writer.send_signal(signal.SIGKILL)
-        whole = list(root.rglob("index.html"))
-        assert whole
-        assert {file.stat().st_size for file in whole} == {300_000}
-        # The lock died with its holder.
-        pages.purge(StalePages(prefixes=frozenset({"/"})))
-    # What a killed writer left half done goes with time.
-    pages.expire(seconds=-1)
-    assert files(root) == []
-
-
-# -- age ---------------------------------------------------------------------------------------------
-
-
-def make_old(file: Path, seconds: float) -> None:
-    moment = time.time() - seconds
-    os.utime(file, (moment, moment))
-
-
-def test_old_pages_temporary_files_and_empty_directories_expire(pages: FileStore, root: Path):
-    put(pages, "/", "/posts/", "/posts/page/2/", "/comments/page/9/")
-    (root / "posts" / ".tmp-1").write_bytes(b"half")
-    for name in ["posts/page/2/index.html", "comments/page/9/index.html", "posts/.tmp-1", GENERATION]:
-        make_old(root / name, 61)
-    generation = pages.generation()
-    assert pages.expire(60) == (2, 2)
-    assert files(root) == ["index.html", "posts/index.html"]
-    assert not (root / "comments").exists()
-    assert pages.generation() == generation
-
-
-def test_expirepages_once(layer: None, rows: Rows, client: Client, root: Path, capsys):
-    client.get("/posts/")
-    client.get("/comments/")
-    make_old(root / "posts" / "index.html", 61)
-    call_command("expirepages", "--once")
-    assert capsys.readouterr().out == f"1 removed, 1 stay in {root}\n"
-
-
-def test_expirepages_without_the_layer_says_what_to_set(db: None):
-    with pytest.raises(CommandError, match="the layer is off: set CACHING_STATICGENERATOR_ROOT"):
-        call_command("expirepages", "--once")
-
-
-def test_expirepages_removes_old_pages_until_sigterm(root: Path, pages: FileStore):
-    put(pages, "/posts/")
-    environment = os.environ | {"CACHING_STATICGENERATOR_ROOT": str(root), "BENCHAPP_CACHE_SECONDS": "1"}
-    command = [sys.executable, "manage.py", "expirepages"]
-    with subprocess.Popen(command, env=environment, cwd=settings.BASE_DIR, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 20
-        while files(root) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert files(root) == []
-        assert process.poll() is None
-        process.terminate()
-        assert process.wait(timeout=20) == 0
-        assert process.stderr.read() == b""
-
-
-@pytest.mark.parametrize(("seconds", "interval"), [(60, 6), (86_400, 30)])
-def test_expirepages_sweeps_often_even_with_a_long_time_to_live(
-    pages: FileStore, monkeypatch: pytest.MonkeyPatch, seconds: int, interval: int
-):
-    waited: list[float] = []
-
-    class Stop:
-        """Set after the first wait."""
-
-        def wait(self, seconds: float) -> bool:
-            waited.append(seconds)
-            return True
-
-    monkeypatch.setattr(expirepages.threading, "Event", Stop)
-    monkeypatch.setattr(expirepages.signal, "signal", lambda *_: None)
-    expirepages.expire_until_stopped(pages, seconds)
-    assert waited == [interval]
-
-
-def test_the_oldest_pages_above_the_limit_are_removed(pages: FileStore, root: Path):
-    put(pages, "/a/", "/b/", "/c/", body=b"x" * 1000)
-    for number, name in enumerate("abc"):
-        os.utime(root / name / "index.html", (time.time() - 30 + number,) * 2)
-    assert pages.expire(60, max_bytes=2500) == (1, 2)
-    assert files(root) == ["b/index.html", "c/index.html"]
-
-
-def test_the_temporary_file_of_a_killed_writer_expires(pages: FileStore, root: Path):
-    killed = """
-import os, pathlib, signal, sys
-from benchapp.caching.stores.files import FileStore
-def half(path, body):
-    with open(path, "wb") as file:
-        file.write(body[: len(body) // 2])
-        file.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
-pathlib.Path.write_bytes = half
-pages = FileStore(pathlib.Path(sys.argv[1]))
-pages.put("/a/", b"page" * 1000, pages.generation())
-"""
-    env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings", "DATABASE_URL": "sqlite://:memory:"}
-    prelude = "import django; django.setup()"
-    done = subprocess.run([sys.executable, "-c", prelude + killed, str(root)], cwd=settings.BASE_DIR, env=env)
-    assert done.returncode == -signal.SIGKILL
-    assert not (root / "a" / "index.html").exists()
-    assert [path.stat().st_size for path in (root / "a").iterdir()] == [2000]
-    pages.expire(0)
-    assert not (root / "a").exists()
-
-
-# -- render locks -------------------------------------------------------------------------------------
-
-
-def test_locks_in_files_expire(tmp_path: Path):
-    locks = FileLocks(tmp_path / "locks")
-    assert locks.add("lock:a", "rendering", 60)
-    assert not locks.add("lock:a", "rendering", 60)
-    assert locks.get("lock:a") == "rendering"
-    locks.set("lock:a", "uncacheable", -1)
-    assert locks.get("lock:a") is None
-    assert [locks.add("lock:a", "rendering", 60) for _ in range(2)] == [False, True]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,17 +12,10 @@ from bench.catalog import catalog, compose
 from bench.cli import main, reproduce, run
 from bench.errors import BenchError
 from bench.measure import guards
-from bench.report import numbers, pick
-from bench.report.reproduction import claims, forms, side_by_side
-from bench.report.reproduction.measured import MeasuredFigures
-from bench.report.reproduction.texts import ReproductionTexts
-from bench.report.write import write_report
 from bench.results import reproduction
-from bench.results.folder import TRIALS_FILE, read_run
+from bench.results.folder import read_run
 from tests.bench.measure.fake_instrument import FakeInstrument
-from tests.bench.report import report_folder
-from tests.bench.report.pages import Page, cells_of
-from tests.bench.report.reproduction.test_claims import rating
+from tests.bench.report.reproduction.tiny import record
 
 NAMES = list(reproduction.benchmarks())
 
@@ -32,20 +23,6 @@ NAMES = list(reproduction.benchmarks())
 @pytest.fixture(autouse=True)
 def no_database_of_the_caller(monkeypatch):
     monkeypatch.delenv("DATABASE_URL", raising=False)
-
-
-def places(benchmark: str):
-    """Every place that a benchmark's rows and claims name, with what is said of all of them."""
-    data = reproduction.benchmarks()[benchmark]
-    here = data.get("here", {})
-    yield from ({**here, **{key: row[key] for key in ("stack", "layer", "size") if key in row}} for row in data["rows"])
-    for claim in data["claims"]:
-        for place in (*(claim[side] for side in ("left", "right") if side in claim), *claim.get("order", [])):
-            for stack in place.get("stacks", [place.get("stack")]):
-                yield {**here, **place, **({"stack": stack} if stack else {})}
-
-
-# ------------------------------------------------------------------------------------ the data is sound
 
 
 @pytest.mark.parametrize(
@@ -75,256 +52,6 @@ def test_quick_is_shorter():
             )
             assert quick.duration * quick.rounds < whole.duration * whole.rounds
             assert (quick.stack, quick.level) == (whole.stack, whole.level)
-
-
-@pytest.mark.parametrize("benchmark", NAMES)
-def test_every_place_is_measured_by_some_part(benchmark):
-    """A row or claim about what no part measures could never be anything but "not measured"."""
-    data = reproduction.benchmarks()[benchmark]
-    measured = {
-        (stack, layer, name, size)
-        for part in data["parts"]
-        for stack in part["stacks"]
-        for layer in part["layers"]
-        for name in part["workloads"]
-        for size in part.get("sizes", ["unlimited"])
-    }
-    for place in places(benchmark):
-        wanted = {"size": "unlimited", "layer": "none", **place}
-        assert tuple(wanted[key] for key in ("stack", "layer", "workload", "size")) in measured
-
-
-# -------------------------------------------------------------------------------------------- verdicts
-
-
-# ---------------------------------------------------------------- a folder of invented figures, read back
-
-TINY = {
-    "title": "A tiny benchmark",
-    "source": "nobody",
-    "year": 1999,
-    "question": "Which?",
-    "load": "ab",
-    "machine": "an abacus",
-    "here": {"layer": "none", "workload": "home"},
-    "quick": {"rounds": 1},
-    "parts": [
-        {"name": "first", "stacks": ["one"], "layers": ["none"], "workloads": ["home"], "levels": [1, 2], "rounds": 2,
-         "duration_s": 1},
-        {"name": "second", "stacks": ["two"], "layers": ["none"], "workloads": ["home"], "levels": [2], "rounds": 2,
-         "duration_s": 1},
-    ],
-    "columns": [
-        {"key": "rps", "title": "requests/s", "metric": "requests_per_second"},
-        {"key": "memory", "title": "memory MiB", "metric": "memory_total", "better": "lower"},
-        {"key": "lowest", "title": "lowest", "metric": "requests_per_second", "pick": "min"},
-    ],
-    "rows": [
-        {"stack": "gunicorn", "title": "Gunicorn", "baseline": True, "rps": 10},
-        {"stack": "nginx-uwsgi", "title": "Nginx", "rps": 25},
-        {"stack": "nginx-uwsgi", "layer": "staticgenerator", "title": "Files", "added": True},
-        {"stack": "two", "title": "Gone", "rps": 5},
-    ],
-    "claims": [
-        {"claim": "Files are a hundred times faster.", "left": {"stack": "nginx-uwsgi", "layer": "staticgenerator"},
-         "right": {"stack": "nginx-uwsgi"}, "published": 200, "at_least": 100},
-        {"claim": "Nginx doubles it.", "left": {"stack": "nginx-uwsgi"}, "right": {"stack": "gunicorn"}, "at_least": 2},
-        {"claim": "Each is faster.", "order": [{"layer": "none", "stack": "nginx-uwsgi"},
-         {"layer": "fragments", "stack": "nginx-uwsgi"}, {"layer": "site-middleware", "stack": "nginx-uwsgi"}],
-         "at_least": 1},
-        {"claim": "The middle one is slow.", "left": {"stack": "gunicorn"},
-         "right": {"stacks": ["gunicorn", "uwsgi", "nginx-uwsgi"], "name": "all of them"}, "at_most": 0.99},
-        {"claim": "It fails.", "left": {"stack": "uwsgi", "layer": "fragments"}, "fails": True},
-        {"claim": "The lost one is slow.", "left": {"stack": "two"}, "right": {"stack": "uwsgi"}, "at_most": 1},
-        {"claim": "Nobody tries it.", "untested": "it is gone"},
-    ],
-}  # fmt: skip
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    real = reproduction.benchmarks()
-    monkeypatch.setattr(reproduction, "benchmarks", lambda: {**real, "tiny": TINY})
-
-
-def record(**changes) -> reproduction.Reproduction:
-    return replace(
-        reproduction.Reproduction(
-            format=reproduction.FORMAT,
-            benchmark="tiny",
-            quick=False,
-            database=None,
-            command=("python", "-m", "bench", "reproduce", "tiny"),
-            started_at="2026-11-21T08:07:00+00:00",
-            finished_at="2026-11-21T09:07:00+00:00",
-            parts=(reproduction.Part("first"), reproduction.Part("second", reason="two is not installed")),
-        ),
-        **changes,
-    )
-
-
-@pytest.fixture
-def folder(tmp_path, tiny) -> Path:
-    made = tmp_path / "again"
-    report_folder.make(made / "first", workloads=("home",), levels=(10, 50), rounds=5)
-    reproduction.write(made, record())
-    return made
-
-
-def test_ratios_are_against_each_sides_own_baseline(folder):
-    found = side_by_side.read(folder)
-    lines = {row.title: row.figures for row in found.rows}
-    run_of = {(row.stack, row.layer): row for row in found.reports[0].main_panels[0].rows}
-    rate, memory, lowest = lines["Nginx"]
-    assert (rate.published, rate.published_ratio) == (25, 2.5)
-    assert rate.measured == run_of["nginx-uwsgi", "none"].rate
-    expected = rate.measured.median / run_of["gunicorn", "none"].rate.median
-    assert rate.ratio.median == pytest.approx(expected, rel=0.05)
-    assert (memory.published, memory.published_ratio) == (None, None)
-    assert memory.measured.median == run_of["nginx-uwsgi", "none"].memory_total.median
-    assert lowest.measured.median < rate.measured.median
-    assert lines["Files"][0].published_ratio is None
-    assert lines["Files"][0].ratio.median > 100
-    assert lines["Gone"][0].measured is None
-    assert lines["Gone"][0].why == "two is not installed"
-
-
-def test_conclusions_are_computed(folder):
-    found = {item.claim: item for item in side_by_side.read(folder).verdicts}
-    verdicts = [item.verdict for item in found.values()]
-    holds, wrong, unknown = claims.HOLDS, claims.NOT, claims.NOT_MEASURED
-    assert verdicts == [holds, wrong, holds, holds, holds, unknown, unknown]
-    files = found["Files are a hundred times faster."]
-    assert files.sentence.startswith("`staticgenerator` serves ")
-    assert f"{files.measured.median:.0f} times the requests/s of `none`, both with `nginx-uwsgi` (" in files.sentence
-    assert files.sentence.endswith(" over 5 rounds); published 200.")
-    assert found["The lost one is slow."].sentence == "Not measured: `two` on `home`: two is not installed."
-    assert found["Nobody tries it."].sentence == "Not measured: it is gone."
-    assert found["It fails."].sentence.startswith("At 50 connections, `uwsgi` with `fragments` failed in 1 of 5 trials")
-    assert claims.summary(list(found.values())) == (
-        "4 of 7 published conclusions hold here, 1 does not and 2 were not measured."
-    )
-
-
-def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
-    made = tmp_path / "again"
-    for name in ("first", "second"):
-        report_folder.make(made / name, workloads=("home",), levels=(10,), rounds=2)
-    reproduction.write(made, record(parts=(reproduction.Part("first"), reproduction.Part("second"))))
-    found = side_by_side.read(made)
-    one, two = (sum(len(failure.rounds) for failure in part.failures) for part in found.reports)
-    assert one and two
-    notes = ReproductionTexts(found).caveats
-    assert [note for note in notes if "failed" in note] == [
-        f"{one + two} trials failed: a failed trial has a reason and no figures."
-    ]
-    (rounds,) = [note for note in notes if note.startswith("Figures are medians of 2 rounds")]
-    assert "contains the true median 50 % of the time" in rounds
-
-
-def test_too_few_requests_do_not_disprove_what_began_later(folder, monkeypatch):
-    place = {"stack": "nginx-uwsgi", "layer": "none", "workload": "home"}
-    asked = MeasuredFigures(side_by_side.read(folder).reports)
-    steady = rating()
-    monkeypatch.setattr(MeasuredFigures, "stability", lambda self, at: (steady, ""))
-    most = asked.most_requests(place)
-    assert most == max(
-        trial.requests_total
-        for trial in asked.reports[0].run.trials
-        if trial.stack == "nginx-uwsgi" and trial.layer == "none" and trial.requests_total
-    )
-    claim = {"claim": "It falls over.", "left": place, "rating": "LOW"}
-    (enough,) = claims.verdicts({"claims": [{**claim, "began_at_request": most}]}, asked)
-    (few,) = claims.verdicts({"claims": [{**claim, "began_at_request": most + 1}]}, asked)
-    assert (enough.verdict, few.verdict) == (claims.NOT, claims.INCONCLUSIVE)
-    assert few.sentence.endswith(f"the published trouble began at about {most + 1:,}.")
-
-
-def test_a_column_of_ratings_has_reasons_and_no_ratios(folder, monkeypatch):
-    column = {"key": "stability", "title": "stability", "metric": "stability"}
-    rows = [{**row, "stability": "HIGH"} for row in TINY["rows"]]
-    monkeypatch.setitem(TINY, "columns", [*TINY["columns"], column])
-    monkeypatch.setitem(TINY, "rows", rows)
-    found = side_by_side.read(folder)
-    (cells,) = [row.figures for row in found.rows if row.title == "Gunicorn"]
-    (row,) = [row for row in cells_of(forms.as_markdown(found)) if row[0] == "Gunicorn" and row[2] == "HIGH"]
-    assert row[3:] == [cells[-1].measured, "; ".join(cells[-1].reasons) or numbers.DASH]
-
-
-def test_the_first_screen_names_what_was_not_compared(folder):
-    path = folder / "first" / TRIALS_FILE
-    trials = [json.loads(line) for line in path.read_text().splitlines()]
-    for trial in trials:
-        if (trial["stack"], trial["layer"]) == ("gunicorn", "none"):
-            trial.update(status="voided", reason="little: 40 connections, 50 asked")
-    path.write_text("".join(f"{json.dumps(trial)}\n" for trial in trials))
-    found = side_by_side.read(folder)
-    said = ReproductionTexts(found).pick
-    whole = [advice.sentence for advice in pick.pick(found.reports[0])]
-    assert said[0] == whole[0]
-    assert said[-1] == whole[-1]
-    assert said[-1] == ("Not ranked on every workload: `gunicorn` with `none` (voided).")
-    assert len(said) < len(whole)
-
-
-def test_a_median_of_stacks_says_of_how_many(folder):
-    found = {item.claim: item for item in side_by_side.read(folder).verdicts}
-    assert " of the median of all of them, all 3 measured (" in found["The middle one is slow."].sentence
-
-
-def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
-    path = write_report(folder)
-    assert path == folder / "report.html"
-    text = path.read_text("utf-8")
-    page = Page(text)
-    found = side_by_side.read(folder)
-    assert page.texts("h1") == ["A tiny benchmark, repeated"]
-    assert page.texts("p", "verdict") == [claims.summary(list(found.verdicts))]
-    assert len(page.texts("li", "holds")) == 4
-    assert page.texts("h3")[:2] == ["requests/s", "memory MiB less is better; no figure is published"]
-    assert "Part second is left out: two is not installed." in page.texts("li")
-    assert {"part second", "cannot run here", "two is not installed"} <= set(page.texts("td"))
-    assert (folder / "first" / "report.html").exists()
-    assert "first/report.html" in [attributes.get("href") for _, attributes, _ in page.elements]
-    assert str(folder.parent) not in text
-    nginx = next(row for row in found.rows if row.title == "Nginx")
-    shown = page.texts("td")
-    assert "2.50\N{MULTIPLICATION SIGN}" in shown
-    rows = cells_of(write_report(folder, "md").read_text("utf-8"))
-    assert ["part second", "cannot run here", "`two is not installed`"] in rows
-    (row,) = [row for row in rows if row[0] == "Nginx" and row[2] == "25"]
-    assert row[4] in shown
-    lines = list(csv.DictReader((write_report(folder, "csv")).read_text("utf-8").splitlines()))
-    (line,) = [line for line in lines if (line["row"], line["column"]) == ("Nginx", "requests/s")]
-    assert float(line["measured"]) == nginx.figures[0].measured.median
-    assert float(line["published_ratio"]) == 2.5
-    gone = next(line for line in lines if line["row"] == "Gone")
-    assert (gone["measured"], gone["ratio"], gone["why_not_measured"]) == ("", "", "two is not installed")
-
-
-def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):
-    reproduction.write(tmp_path, record())
-    with pytest.raises(BenchError, match="no part of it has a trial yet; resume it with `python -m bench reproduce"):
-        write_report(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("{", "cannot be read as JSON"),
-        ("[]", "not a JSON object"),
-        (json.dumps({"format": 7}), "this program reads format 1"),
-        (json.dumps({"format": 1}), "benchmark is missing"),
-    ],
-)
-def test_a_spoiled_reproduction_is_refused_in_one_line(tmp_path, content, says):
-    (tmp_path / reproduction.FILE).write_text(content)
-    with pytest.raises(BenchError, match=says) as refusal:
-        write_report(tmp_path)
-    assert "\n" not in str(refusal.value)
-
-
-# --------------------------------------------------------------------------------------- making the runs
 
 
 def arguments(*words: str) -> argparse.Namespace:

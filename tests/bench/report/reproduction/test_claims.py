@@ -120,3 +120,31 @@ def test_questions_left_open_are_no_published_conclusions():
 
 def test_one_round_proves_nothing():
     assert claims.judge(Spread(9.0, 9.0, 9.0, 1), 1, None) == claims.INCONCLUSIVE
+
+
+def places(benchmark: str):
+    """Every place that a benchmark's rows and claims name, with what is said of all of them."""
+    data = reproduction.benchmarks()[benchmark]
+    here = data.get("here", {})
+    yield from ({**here, **{key: row[key] for key in ("stack", "layer", "size") if key in row}} for row in data["rows"])
+    for claim in data["claims"]:
+        for place in (*(claim[side] for side in ("left", "right") if side in claim), *claim.get("order", [])):
+            for stack in place.get("stacks", [place.get("stack")]):
+                yield {**here, **place, **({"stack": stack} if stack else {})}
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_every_place_is_measured_by_some_part(benchmark):
+    """A row or claim about what no part measures could never be anything but "not measured"."""
+    data = reproduction.benchmarks()[benchmark]
+    measured = {
+        (stack, layer, name, size)
+        for part in data["parts"]
+        for stack in part["stacks"]
+        for layer in part["layers"]
+        for name in part["workloads"]
+        for size in part.get("sizes", ["unlimited"])
+    }
+    for place in places(benchmark):
+        wanted = {"size": "unlimited", "layer": "none", **place}
+        assert tuple(wanted[key] for key in ("stack", "layer", "workload", "size")) in measured

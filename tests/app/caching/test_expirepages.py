@@ -1,0 +1,91 @@
+"""`./manage.py expirepages`: old pages go, and the oldest above the limit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from benchapp.caching.stores.files import GENERATION, FileStore
+from benchapp.management.commands import expirepages
+from tests.app.caching.stored import files, put
+from tests.app.conftest import Rows
+
+
+def make_old(file: Path, seconds: float) -> None:
+    moment = time.time() - seconds
+    os.utime(file, (moment, moment))
+
+
+def test_old_pages_temporary_files_and_empty_directories_expire(pages: FileStore, root: Path):
+    put(pages, "/", "/posts/", "/posts/page/2/", "/comments/page/9/")
+    (root / "posts" / ".tmp-1").write_bytes(b"half")
+    for name in ["posts/page/2/index.html", "comments/page/9/index.html", "posts/.tmp-1", GENERATION]:
+        make_old(root / name, 61)
+    generation = pages.generation()
+    assert pages.expire(60) == (2, 2)
+    assert files(root) == ["index.html", "posts/index.html"]
+    assert not (root / "comments").exists()
+    assert pages.generation() == generation
+
+
+def test_expirepages_once(staticgenerator: None, rows: Rows, client: Client, root: Path, capsys):
+    client.get("/posts/")
+    client.get("/comments/")
+    make_old(root / "posts" / "index.html", 61)
+    call_command("expirepages", "--once")
+    assert capsys.readouterr().out == f"1 removed, 1 stay in {root}\n"
+
+
+def test_expirepages_without_the_layer_says_what_to_set(db: None):
+    with pytest.raises(CommandError, match="the layer is off: set CACHING_STATICGENERATOR_ROOT"):
+        call_command("expirepages", "--once")
+
+
+def test_expirepages_removes_old_pages_until_sigterm(root: Path, pages: FileStore):
+    put(pages, "/posts/")
+    environment = os.environ | {"CACHING_STATICGENERATOR_ROOT": str(root), "BENCHAPP_CACHE_SECONDS": "1"}
+    command = [sys.executable, "manage.py", "expirepages"]
+    with subprocess.Popen(command, env=environment, cwd=settings.BASE_DIR, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 20
+        while files(root) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert files(root) == []
+        assert process.poll() is None
+        process.terminate()
+        assert process.wait(timeout=20) == 0
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(("seconds", "interval"), [(60, 6), (86_400, 30)])
+def test_expirepages_sweeps_often_even_with_a_long_time_to_live(
+    pages: FileStore, monkeypatch: pytest.MonkeyPatch, seconds: int, interval: int
+):
+    waited: list[float] = []
+
+    class Stop:
+        """Set after the first wait."""
+
+        def wait(self, seconds: float) -> bool:
+            waited.append(seconds)
+            return True
+
+    monkeypatch.setattr(expirepages.threading, "Event", Stop)
+    monkeypatch.setattr(expirepages.signal, "signal", lambda *_: None)
+    expirepages.expire_until_stopped(pages, seconds)
+    assert waited == [interval]
+
+
+def test_the_oldest_pages_above_the_limit_are_removed(pages: FileStore, root: Path):
+    put(pages, "/a/", "/b/", "/c/", body=b"x" * 1000)
+    for number, name in enumerate("abc"):
+        os.utime(root / name / "index.html", (time.time() - 30 + number,) * 2)
+    assert pages.expire(60, max_bytes=2500) == (1, 2)
+    assert files(root) == ["b/index.html", "c/index.html"]

@@ -1,0 +1,164 @@
+"""Finished pages as files under concurrent writers, readers, purges and kills."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+
+from benchapp.caching.invalidation import StalePages
+from benchapp.caching.stores.files import GENERATION, FileLocks, FileStore, StoreInFiles
+from tests.app.caching.stored import files, layer_settings, put
+
+
+def test_readers_never_see_part_of_a_page(pages: FileStore, root: Path):
+    """Eight readers, two writers and a purger on one page for a while."""
+    file = pages.file_of("/posts/")
+    bodies = {letter.encode() * 200_000 for letter in "abcd"}
+    stop, seen, wrong = threading.Event(), set(), []
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                body = file.read_bytes()
+            except FileNotFoundError:
+                continue
+            seen.add(body[:1])
+            if body not in bodies:
+                wrong.append(len(body))
+
+    def write() -> None:
+        while not stop.is_set():
+            for body in bodies:
+                pages.put("/posts/", body, pages.generation())
+
+    def purge() -> None:
+        while not stop.is_set():
+            pages.purge(StalePages(prefixes=frozenset({"/posts/"})))
+            stop.wait(0.01)
+
+    threads = [threading.Thread(target=target) for target in [read] * 8 + [write] * 2 + [purge]]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 20
+    while len(seen) < 4 and time.monotonic() < deadline:
+        stop.wait(0.05)
+    stop.wait(0.5)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(seen) == 4
+    assert [name for name in files(root) if name != "posts/index.html"] == []
+
+
+WRITER = """
+import sys
+from pathlib import Path
+import django
+django.setup()
+from benchapp.caching.stores.files import FileStore
+pages = FileStore(Path(sys.argv[1]))
+print("writing", flush=True)
+while True:
+    for number in range(1, 50):
+        pages.put(f"/posts/{number}/", b"x" * 300_000, pages.generation())
+"""
+
+
+def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: FileStore):
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}
+    for _ in range(3):
+        command = [sys.executable, "-c", WRITER, str(root)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=settings.BASE_DIR) as writer:
+            assert writer.stdout.readline() == b"writing\n"
+            deadline = time.monotonic() + 20
+            while not (root / "posts" / "9" / "index.html").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            writer.send_signal(signal.SIGKILL)
+        whole = list(root.rglob("index.html"))
+        assert whole
+        assert {file.stat().st_size for file in whole} == {300_000}
+        # The lock died with its holder.
+        pages.purge(StalePages(prefixes=frozenset({"/"})))
+    # What a killed writer left half done goes with time.
+    pages.expire(seconds=-1)
+    assert files(root) == []
+
+
+@pytest.mark.parametrize("stale", [StalePages(frozenset({"/posts/"})), StalePages(prefixes=frozenset({"/"}))])
+def test_a_slow_rendering_does_not_bring_stale_data_back(root: Path, stale: StalePages):
+    def slow(request: HttpRequest) -> HttpResponse:
+        response = HttpResponse("old")
+        FileStore(root).purge(stale)  # a write commits during this rendering
+        return response
+
+    with layer_settings(root):
+        StoreInFiles(slow)(RequestFactory().get("/posts/"))
+        assert files(root) == []
+        StoreInFiles(lambda _: HttpResponse("new"))(RequestFactory().get("/posts/"))
+    assert (root / "posts" / "index.html").read_text() == "new"
+
+
+def test_a_root_emptied_by_hand_is_a_new_generation(pages: FileStore, root: Path):
+    generation = pages.generation()
+    (root / GENERATION).unlink()
+    assert not pages.put("/posts/", b"old", generation)
+    assert pages.generation() != generation
+    assert files(root) == []
+
+
+def test_a_directory_purged_under_a_writer_takes_the_page_with_it(pages: FileStore, root: Path, monkeypatch):
+    put(pages, "/posts/page/2/")
+    generation, write_bytes = pages.generation(), Path.write_bytes
+
+    def write_and_lose(self: Path, data: bytes) -> int:
+        written = write_bytes(self, data)
+        pages.purge(StalePages(prefixes=frozenset({"/posts/"})))
+        return written
+
+    monkeypatch.setattr(Path, "write_bytes", write_and_lose)
+    assert not pages.put("/posts/page/3/", b"old", generation)
+    assert files(root) == []
+
+
+def test_the_temporary_file_of_a_killed_writer_expires(pages: FileStore, root: Path):
+    killed = """
+import os, pathlib, signal, sys
+from benchapp.caching.stores.files import FileStore
+def half(path, body):
+    with open(path, "wb") as file:
+        file.write(body[: len(body) // 2])
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+pathlib.Path.write_bytes = half
+pages = FileStore(pathlib.Path(sys.argv[1]))
+pages.put("/a/", b"page" * 1000, pages.generation())
+"""
+    env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings", "DATABASE_URL": "sqlite://:memory:"}
+    prelude = "import django; django.setup()"
+    done = subprocess.run([sys.executable, "-c", prelude + killed, str(root)], cwd=settings.BASE_DIR, env=env)
+    assert done.returncode == -signal.SIGKILL
+    assert not (root / "a" / "index.html").exists()
+    assert [path.stat().st_size for path in (root / "a").iterdir()] == [2000]
+    pages.expire(0)
+    assert not (root / "a").exists()
+
+
+def test_locks_in_files_expire(tmp_path: Path):
+    locks = FileLocks(tmp_path / "locks")
+    assert locks.add("lock:a", "rendering", 60)
+    assert not locks.add("lock:a", "rendering", 60)
+    assert locks.get("lock:a") == "rendering"
+    locks.set("lock:a", "uncacheable", -1)
+    assert locks.get("lock:a") is None
+    assert [locks.add("lock:a", "rendering", 60) for _ in range(2)] == [False, True]
