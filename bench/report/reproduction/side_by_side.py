@@ -79,20 +79,16 @@ class PublishedRow:
 
 
 @dataclass(frozen=True)
-class RunPart:
+class RunPart(Part):
     """One run of the reproduction; `report` is None when it could not run."""
 
-    name: str
-    reason: str | None
-    notes: tuple[str, ...]
-    report: Report | None
+    report: Report | None = None
 
 
 @dataclass(frozen=True)
 class Reproduced:
     """A reproduction as every form of its report shows it."""
 
-    directory: Path
     record: Reproduction
     data: Table
     parts: tuple[RunPart, ...]
@@ -115,17 +111,16 @@ def read(directory: Path) -> Reproduced:
             f"{directory}: no part of it has a trial yet; "
             f"resume it with `python -m bench reproduce --resume {directory}`"
         )
-    return arranged(directory, record, parts)
+    return _arranged(record, parts)
 
 
 def _part(directory: Path, part: Part) -> RunPart:
     folder = directory / part.name
     run = read_run(folder) if (folder / RUN_FILE).exists() else None
-    reason = part.reason if run is None or part.reason else None
-    return RunPart(part.name, reason, part.notes, arrange(run) if run and run.trials else None)
+    return RunPart(part.name, part.reason, part.notes, arrange(run) if run and run.trials else None)
 
 
-def arranged(directory: Path, record: Reproduction, parts: Sequence[RunPart]) -> Reproduced:
+def _arranged(record: Reproduction, parts: tuple[RunPart, ...]) -> Reproduced:
     """The table and the verdicts of a reproduction. Pure."""
     data = reproduction.benchmarks()[record.benchmark]
     planned = {part["name"]: part for part in data["parts"]}
@@ -133,7 +128,7 @@ def arranged(directory: Path, record: Reproduction, parts: Sequence[RunPart]) ->
     measured = MeasuredFigures([part.report for part in parts if part.report], left_out)
     columns = tuple(_column(column, data) for column in data["columns"])
     rows = tuple(_row(row, data, columns, measured) for row in data["rows"])
-    return Reproduced(directory, record, data, tuple(parts), columns, rows, tuple(claims.verdicts(data, measured)))
+    return Reproduced(record, data, parts, columns, rows, tuple(claims.verdicts(data, measured)))
 
 
 def _column(column: Table, data: Table) -> PublishedColumn:
