@@ -1,7 +1,7 @@
 """Pages of the site's lists, numbered and exact.
 
 Django's own paginator counts the whole list for each page and reads every row before the page it shows
-(`LIMIT 25 OFFSET 19000000`). The three lists of whole tables (authors, posts, comments) do without: the page
+(`LIMIT 25 OFFSET 19000000`). The three lists of whole tables (authors, posts, comments) need neither: the page
 index (`benchapp.page_index`) has the length of the list and the id that a page begins with, so a page deep in
 ten million rows costs about as much as the first. It needs the order of the list to be that of the ids; a list
 sorted or filtered otherwise would need an index of its own.

@@ -11,7 +11,7 @@ KEY = re.compile(r"[a-z0-9]{32}")
 
 
 class SessionStore(db.SessionStore):
-    """A key of another shape is no session: it reaches no query, and PostgreSQL refuses one with a NUL."""
+    """A key of another shape is no session and reaches no query: PostgreSQL refuses one with a NUL."""
 
     def _validate_session_key(self, key: str | None) -> bool:
         return bool(key and KEY.fullmatch(key))

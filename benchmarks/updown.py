@@ -1,6 +1,6 @@
-"""How long `python -m bench up` takes to say `ready`, and how long it takes to be gone, for every stack.
+"""How long `python -m bench up` takes to say `ready`, and how long it takes to stop, for every stack.
 
-Both are measured from outside, as the person who types the command meets them: from starting the command to its line
+Both are measured from outside, as a user sees them: from starting the command to its line
 `ready`, and from SIGTERM to the end of the command, by when every process and port of the stack must be gone, too. The
 stacks take turns, a round after another, so that what disturbs the machine disturbs them all alike. The table shows the
 median and the largest of the rounds, in seconds. The limits are for an idle machine with two
@@ -56,12 +56,12 @@ class Measurement:
             line = process.stdout.readline()
             ready = time.perf_counter() - begun
             if not line.startswith("ready "):
-                self.problem = (process.communicate(timeout=PATIENCE_S)[1].splitlines() or ["it said nothing"])[-1]
+                self.problem = (process.communicate(timeout=PATIENCE_S)[1].splitlines() or ["it printed nothing"])[-1]
                 return
-            told = time.perf_counter()
+            signalled = time.perf_counter()
             process.send_signal(signal.SIGTERM)
             process.wait(PATIENCE_S)
-            gone = time.perf_counter() - told
+            gone = time.perf_counter() - signalled
         finally:
             process.kill()
             process.communicate()

@@ -21,7 +21,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 class NormalizeRequests:
-    """A WSGI application around another one.
+    """A WSGI application that wraps another one.
 
     trusts_proxy  whether a reverse proxy overwrites the X-Forwarded-* headers; without one they are removed
     """

@@ -1,7 +1,7 @@
 """Responses that Django's security advisories on caching are about: faulty caches stored them.
 
 The headers are written by hand, because Django's helpers would tidy them. A response names its visitor where the
-advisory is about that, so a visitor can tell a response that was meant for another.
+advisory is about visitors, so that a visitor recognises a response meant for another.
 """
 
 from __future__ import annotations

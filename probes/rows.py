@@ -28,7 +28,7 @@ from benchapp.views import page
 from probes import render_gate
 from probes.rendered import probe_page
 
-# Names that no person has: a person's row must never be taken for one of these.
+# Names that no person has, so that a person's row never looks like one of these.
 PREFIX = "probe-"
 NAME = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
 # Characters of the body of a large page.

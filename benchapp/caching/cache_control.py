@@ -1,8 +1,8 @@
 """Cache-Control for a shared cache that stores pages by itself, such as Nginx.
 
 For the first half of the time to live a page is fresh. In the second half the cache may serve it stale while it fetches
-a new one, or because that fails. The limit matters: a page that is gone gives no response that could replace the
-cached one, which would be served for as long as anybody asks.
+a new one, or because that fails. The limit matters: a deleted page gives no response that could replace the
+cached one, so without a limit the cache would serve it for as long as anybody requests it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fragments: parts of a page in the cache alias `template_fragments`, a dummy cache while the layer is off.
 
-Two kinds: fragments of HTML, by Django's {% cache %} tag in a template, and single values, by `cached_value`. What they
-show is computed lazily, inside, so a hit runs no query. Their keys hold the generation of the page, which is read
-before anything else: what is computed across a write is stored where nobody looks.
+Two kinds: fragments of HTML, by Django's {% cache %} tag in a template, and single values, by `cached_value`. They
+are computed lazily, so a hit runs no query. Their keys hold the generation of the page, which is read before anything
+else: a value computed across a write is stored where nobody looks.
 """
 
 from __future__ import annotations

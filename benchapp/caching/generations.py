@@ -48,7 +48,7 @@ def generation(backend: BaseCache, path: str) -> str:
 def renew(alias: str, stale: StalePages) -> None:
     """Give new generations to all stale pages in the cache of that alias.
 
-    A cache that does not take them may come back with all that it held: it is retried, and then loses every page.
+    If the cache does not take them it is retried, and then loses every page: it may come back with all its pages.
     """
     names = {_below(prefix) for prefix in stale.prefixes} | {_names(path)[-1] for path in stale.paths}
     if not _set_new_words(alias, names):

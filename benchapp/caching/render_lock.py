@@ -1,4 +1,4 @@
-"""Request coalescing: of all who ask for a page that is not cached, one renders it and the others wait.
+"""Request coalescing: of all requests for a page that is not cached, one renders it and the others wait.
 
 The first to add the lock of a page renders it. The others poll until the page is cached; after WAIT_S they render it
 themselves, so a holder that died delays nobody for long. A page that turns out not to be cacheable releases the lock
@@ -48,7 +48,7 @@ class RenderLock:
     key: str
 
     def release(self, cached: bool) -> None:
-        """Let the others go on: the page is cached for them, or it is not cacheable."""
+        """Let the others continue: the page is cached for them, or it is not cacheable."""
         with contextlib.suppress(OSError):
             if cached:
                 self.store.delete(self.key)
@@ -77,7 +77,7 @@ def _wait_or_lock(
     while True:
         if store.add(key, RENDERING, LOCK_TTL_S):
             lock = RenderLock(store, key)
-            # Another rendering may have ended between the caller's look and this lock.
+            # Another rendering may have ended between the caller's lookup and this lock.
             if (page := cached_page()) is None:
                 return None, lock
             lock.release(cached=True)

@@ -17,8 +17,8 @@ from fixtures import load
 def reading() -> Iterator[Any]:
     """A cursor of the driver itself that leaves the database as it is.
 
-    The site's connections change the journal of an SQLite file, and create a missing file: commands first check that
-    the file is the site's.
+    The site's connections change the journal of an SQLite file, and create a missing file: so commands first check
+    that the file is the site's.
     """
     path = sqlite_file()
     if path is None or connection.in_atomic_block:

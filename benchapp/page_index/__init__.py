@@ -1,4 +1,4 @@
-"""The page index: exact counts of rows by block of ids, kept by the database itself.
+"""The page index: exact counts of rows by block of ids, maintained by the database itself.
 
 A page far down a list is cheap when the database knows the id it begins with. The index finds that id. The
 table `benchapp_pageblock` holds the number of rows of each block of 256 ids (`id >> 8`) and of each 256 of
@@ -10,7 +10,7 @@ Two levels, because neither size would do alone: SQLite passes whole rows on its
 4,096 posts make a page 1.4 times as expensive; small blocks are too many to add up.
 
 Triggers, in `sqlite.sql` and `postgresql.sql`, keep the blocks and the counts of children on each parent
-(`post_count`, `comment_count`) right whatever writes: the ORM one by one or in bulk, `QuerySet.update`,
+(`post_count`, `comment_count`) right for every kind of write: the ORM one by one or in bulk, `QuerySet.update`,
 cascades, raw SQL, COPY and TRUNCATE. They undo attempts to overwrite a count (`author.save()` on an instance
 that was read a while ago) and refuse to change an id.
 

@@ -51,7 +51,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 def create_triggers(cursor: Any, vendor: str) -> None:
-    """Create the table of blocks and the triggers, whatever of them is there; readers go on.
+    """Create the table of blocks and the triggers, or replace those that exist; readers continue.
 
     `cursor` may be Django's or the driver's own.
     """

@@ -1,6 +1,6 @@
 """From the position of a row in a list, newest first, to the block that holds it.
 
-One question to PostgreSQL, where a function adds up the blocks. SQLite runs inside this process, where a loop
+PostgreSQL needs one query: a function adds up the blocks. SQLite runs inside this process, where a loop
 over the blocks is an order of magnitude faster than a window function.
 """
 

@@ -32,7 +32,7 @@ CHILDREN = (
 def fill(cursor: Any) -> None:
     """Count the rows of all blocks anew; counts on parents are left alone.
 
-    Nobody else may write meanwhile. `cursor` may be Django's or the driver's own.
+    Nobody else may write at the same time. `cursor` may be Django's or the driver's own.
     """
     cursor.execute("DELETE FROM benchapp_pageblock")
     for table in TABLES:

@@ -103,7 +103,7 @@ def test_two_at_once_do_not_mix(site_database):
     codes = [code for *_, code in ended]
     assert sorted(codes) == [0, 1]
     loser = ended[codes.index(1)][1]
-    assert re.search(r"(add --force|at work in it|in use|is using it)", loser), loser
+    assert re.search(r"(add --force|running in it|in use|is using it)", loser), loser
     assert loser.count("\n") == 1
     assert stored_checksum() == expected_checksum(30_000, seed=1 + codes.index(0))
 

@@ -148,8 +148,8 @@ def test_a_database_of_something_else_is_not_to_be_migrated_first(tmp_path, run)
     assert code == 1
     assert errors == (
         f"CommandError: SQLite database {path}: it has tables of something else, such as track, and no table"
-        " benchapp_author: choose another database with DATABASE_URL, or run ./manage.py migrate if this site shall"
-        " move in\n"
+        " benchapp_author: choose another database with DATABASE_URL, or run ./manage.py migrate to add this"
+        " site's tables\n"
     )
 
 
@@ -197,7 +197,7 @@ def test_what_a_server_complains_of_is_said_in_one_line(code, message):
 def test_only_one_at_a_time(postgresql_site):
     with closing(psycopg2.connect(postgresql_site)) as other, other.cursor() as cursor:
         postgresql.begin(cursor, ["benchapp_author"])
-        assert_refused("another loadfixtures is at work in it; nothing was changed", force=True)
+        assert_refused("another loadfixtures is running in it; nothing was changed", force=True)
 
 
 def test_tables_in_use_are_waited_for_but_not_for_ever(postgresql_site, monkeypatch):

@@ -186,7 +186,7 @@ class FileStore:
                         yield found.st_mtime, found.st_size, file
 
     def _renew(self) -> str:
-        """Begin the first generation of a root, or the next one after somebody emptied it."""
+        """Begin the first generation of a root, or a new one after the root was emptied."""
         with self._locked(fcntl.LOCK_EX) as lock:
             current = _read(lock) or secrets.token_hex(16)
             _write(lock, current)

@@ -26,8 +26,8 @@ from fixtures.text import VocabularyError
 
 class Command(BaseCommand):
     help = (
-        "Replace all authors, posts and comments by made-up ones, in one transaction: interrupted at any moment,"
-        " the rows of before are still there. The same seed and number of rows give the same rows on every"
+        "Replace all authors, posts and comments by made-up ones, in one transaction: after an interruption"
+        " the old rows are still there. The same seed and number of rows give the same rows on every"
         " database, which the checksum proves. Accounts and sessions are left alone."
     )
     requires_system_checks = []
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--force", action="store_true", help="delete the rows that are there")
         doing = parser.add_mutually_exclusive_group()
-        doing.add_argument("--dry-run", action="store_true", help="say what would be done or refused, change nothing")
+        doing.add_argument("--dry-run", action="store_true", help="print what would be done or refused, change nothing")
         doing.add_argument(
             "--verify", action="store_true", help="compare the rows that are there with those asked for, change nothing"
         )
@@ -108,7 +108,7 @@ class Command(BaseCommand):
 
     def _load(self, rows: Rows, force: bool) -> None:
         progress = Progress(rows.total, self._write, Console() if self.stdout.isatty() else None)
-        # The process that makes the rows gets ready meanwhile.
+        # Meanwhile the process that makes the rows starts.
         with Stream(rows) as stream:
             self._inspect(rows, force)
             connection.ensure_connection()
@@ -117,7 +117,7 @@ class Command(BaseCommand):
                     load.replace(cursor, connection.vendor, stream, force, progress, page_index, self._transaction())
                     invalidate(all_pages())
                     progress.task("gathering statistics")
-                    load.tidy(cursor, connection.vendor)
+                    load.update_statistics(cursor, connection.vendor)
                 finally:
                     progress.clear()
         self._say(
@@ -133,7 +133,7 @@ class Command(BaseCommand):
 
     @contextmanager
     def _one_line(self) -> Iterator[None]:
-        """Every error as one line that says what, where, and what next."""
+        """Report every error as one line: what, where, and what to do next."""
         try:
             yield
         except load.Refused as error:
@@ -169,7 +169,7 @@ def _bytes(rows: Rows) -> int:
 
 
 def _check_space(rows: Rows) -> None:
-    """Refuse early what would fill the disk; a server's disk is not ours to look at."""
+    """Refuse early what would fill the disk; the disk of a database server cannot be checked."""
     path = databases.sqlite_file()
     if path and (free := shutil.disk_usage(path.parent).free) < _bytes(rows):
         raise load.Refused(

@@ -16,8 +16,8 @@ MAX_SHOWN = 20
 class Command(BaseCommand):
     help = (
         "Rebuild the page index (counts of rows by block of ids and counts of children on their parents)"
-        " from the rows, in one transaction: the site goes on reading, writers wait. With --check, change"
-        " nothing, say what differs and exit with 1 if anything does."
+        " from the rows, in one transaction: the site continues to read, writers wait. With --check, change"
+        " nothing, print each difference, and exit with 1 if there is one."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             connection.settings_dict["OPTIONS"].setdefault("connect_timeout", CONNECT_TIMEOUT_S)
         try:
             with databases.reading() as cursor:
-                load.must_fit(cursor, connection.vendor, page_index)
+                load.check_tables(cursor, connection.vendor, page_index)
         except load.Refused as error:
             raise CommandError(f"{databases.name()}: {error}") from None
         except (Error, connection.Database.Error) as error:

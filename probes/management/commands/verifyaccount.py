@@ -90,7 +90,7 @@ def _quick_hash(password: str) -> str:
 def prune_accounts(usernames: Iterable[str]) -> None:
     """Remove these accounts, or all older than ABANDONED, with their sessions and all comments under their names.
 
-    One that is gone already is no error: another program may have found it too.
+    An account that is already gone is no error: another program may have removed it.
     """
     usernames = list(usernames)
     for username in usernames:
@@ -131,7 +131,7 @@ def _delete_account(username: str, posts: list[int]) -> None:
 
 
 def _delete_sessions(user: Any) -> None:
-    """Sessions say whose they are only inside; those that end before the account began cannot be its own."""
+    """A session names its user only inside its data; one that expires before the account was made cannot be its own."""
     for session in Session.objects.filter(expire_date__gt=user.date_joined).iterator():
         if session.get_decoded().get("_auth_user_id") == str(user.pk):
             session.delete()
