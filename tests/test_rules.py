@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from bench import paths
 from bench.catalog import catalog
@@ -17,10 +17,16 @@ BENCH_FILES = sorted((paths.PROJECT / "bench").rglob("*.py"))
 SITE_FILES = sorted(path for folder in SITE for path in (paths.PROJECT / folder).rglob("*.py"))
 
 
+@cache
+def imports_of(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    tree = ast.parse(path.read_text("utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
 def imported(path: Path) -> set[str]:
     """The top-level packages that a module imports."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in imports_of(path):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -28,36 +34,36 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def label(path: Path) -> str:
-    return str(path.relative_to(paths.PROJECT))
+def importing(files: Iterable[Path], *names: str) -> list[str]:
+    """The files that import one of these packages, each with those."""
+    found = {path.relative_to(paths.PROJECT): imported(path) & set(names) for path in files}
+    return [f"{path} imports {', '.join(sorted(wrong))}" for path, wrong in found.items() if wrong]
 
 
-@pytest.mark.parametrize("path", SITE_FILES, ids=label)
-def test_the_site_never_imports_the_instrument(path):
-    assert "bench" not in imported(path)
+def test_the_site_never_imports_the_instrument():
+    assert importing(SITE_FILES, "bench") == []
 
 
-@pytest.mark.parametrize("path", [path for path in SITE_FILES if "probes" not in path.parts], ids=label)
-def test_the_site_never_imports_the_probes(path):
+def test_the_site_never_imports_the_probes():
     # Only config/urls.py and config/settings.py name the app, as a string, under BENCHAPP_PROBES.
-    assert "probes" not in imported(path)
+    assert importing([path for path in SITE_FILES if "probes" not in path.parts], "probes") == []
 
 
-@pytest.mark.parametrize("path", sorted((paths.PROJECT / "benchapp" / "caching").rglob("*.py")), ids=label)
-def test_caching_never_imports_the_site(path):
-    modules = re.findall(r"^\s*(?:from|import) (benchapp[\w.]*)", path.read_text("utf-8"), re.M)
-    assert all(f"{module}.".startswith("benchapp.caching.") for module in modules)
-    assert not imported(path) & {"config", "fixtures"}
+def test_caching_never_imports_the_site():
+    files = sorted((paths.PROJECT / "benchapp" / "caching").rglob("*.py"))
+    for path in files:
+        modules = re.findall(r"^\s*(?:from|import) (benchapp[\w.]*)", path.read_text("utf-8"), re.M)
+        assert all(f"{module}.".startswith("benchapp.caching.") for module in modules), path
+    assert importing(files, "config", "fixtures") == []
 
 
-@pytest.mark.parametrize("path", BENCH_FILES, ids=label)
-def test_the_instrument_never_imports_the_site(path):
-    assert not imported(path) & {"django", *SITE}
+def test_the_instrument_never_imports_the_site():
+    assert importing(BENCH_FILES, "django", *SITE) == []
 
 
-@pytest.mark.parametrize("path", sorted((paths.PROJECT / "bench" / "load").glob("*.py")), ids=label)
-def test_load_adapters_are_pure(path):
-    assert not imported(path) & {"subprocess", "time", "socket", "threading", "os", "httpx"}
+def test_load_adapters_are_pure():
+    files = (paths.PROJECT / "bench" / "load").glob("*.py")
+    assert importing(files, "subprocess", "time", "socket", "threading", "os", "httpx") == []
 
 
 # The packages of bench/ in the order of docs/architecture.md: each imports only those above it.
@@ -82,7 +88,7 @@ ALONE = {"errors", "paths", "interrupt", "programs"}
 def packages_imported(path: Path) -> set[str]:
     """The packages and modules of bench/ that a module imports."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in imports_of(path):
         if isinstance(node, ast.ImportFrom) and node.module == "bench":
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench."):
@@ -92,13 +98,13 @@ def packages_imported(path: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("path", [path for path in BENCH_FILES if path.name != "__main__.py"], ids=label)
-def test_a_package_imports_only_those_above_it(path):
-    package = path.relative_to(paths.PROJECT / "bench").parts[0]
-    above = set(ORDER[: ORDER.index(package) + 1]) if package in ORDER else set()
-    if package == "report":
-        above = {"figures", "results", "report"}  # a report is made from the files of a run alone
-    assert packages_imported(path) <= above | ALONE
+def test_a_package_imports_only_those_above_it():
+    for path in BENCH_FILES:
+        package = path.relative_to(paths.PROJECT / "bench").parts[0]
+        above = set(ORDER[: ORDER.index(package) + 1]) if package in ORDER else set()
+        if package == "report":
+            above = {"figures", "results", "report"}  # a report is made from the files of a run alone
+        assert packages_imported(path) <= above | ALONE or package == "__main__.py", path
 
 
 def test_only_the_packages_and_four_modules_lie_in_bench():
@@ -110,30 +116,26 @@ def test_only_the_packages_and_four_modules_lie_in_bench():
     assert found <= {*ORDER, *ALONE, "__init__", "__main__"}
 
 
-@pytest.mark.parametrize("name", ["report", "results"])
-def test_reports_and_results_start_nothing(name):
-    for path in (paths.PROJECT / "bench" / name).rglob("*.py"):
-        assert "subprocess" not in imported(path)
+def test_reports_results_and_rendering_start_nothing():
+    bench = paths.PROJECT / "bench"
+    files = [*(bench / "report").rglob("*.py"), *(bench / "results").rglob("*.py"), bench / "serve" / "render.py"]
+    assert importing(files, "subprocess") == []
 
 
-def test_rendering_starts_nothing():
-    assert "subprocess" not in imported(paths.PROJECT / "bench" / "serve" / "render.py")
-
-
-# A load tool's adapter may say which project its tool comes from.
-@pytest.mark.parametrize("path", [path for path in BENCH_FILES if path.parent.name != "load"], ids=label)
-def test_no_server_is_named_in_the_instrument(path):
+def test_no_server_is_named_in_the_instrument():
     servers = {server.name for stack in catalog.read().stacks.values() for server in stack.servers}
     programs = {
         name for stack in catalog.read().stacks.values() for server in stack.servers for name in server.programs
     }
-    text = path.read_text("utf-8").lower()
-    assert not [name for name in sorted(servers | programs) if re.search(rf"\b{re.escape(name)}\b", text)]
+    named = re.compile(rf"\b({'|'.join(re.escape(name.lower()) for name in sorted(servers | programs))})\b")
+    # A load tool's adapter may say which project its tool comes from.
+    for path in BENCH_FILES:
+        if path.parent.name != "load":
+            assert named.findall(path.read_text("utf-8").lower()) == [], path
 
 
-@pytest.mark.parametrize("path", BENCH_FILES + SITE_FILES, ids=label)
-def test_no_shell_and_no_blind_sleep_in_front_of_a_probe(path):
-    assert "shell=True" not in path.read_text("utf-8")
+def test_no_command_goes_through_a_shell():
+    assert [path for path in BENCH_FILES + SITE_FILES if "shell=True" in path.read_text("utf-8")] == []
 
 
 def test_values_have_the_same_names():
