@@ -120,6 +120,16 @@ STATUSES = {
     "status-500": with_status(500),
     "status-503": with_status(503),
 }
+# What pages say of their own lifetime: each is stale before a cached copy would be.
+LIFETIMES = {
+    "expires-past": {"Expires": "Sat, 01 Nov 2025 10:00:00 GMT"},
+    "expires-zero": {"Expires": "0"},
+    "aged": {"Age": "3000", "Cache-Control": "max-age=3005"},
+    "max-age-5": {"Cache-Control": "max-age=5"},
+    "max-age-negative": {"Cache-Control": "max-age=-5"},
+    "must-revalidate": {"Cache-Control": "must-revalidate"},
+    "must-revalidate-later": {"Cache-Control": "max-age=600, Must-Revalidate"},
+}
 # Headers that other pages of the site do not have: a cached copy has them too, or is not stored.
 OWN_HEADERS = {
     "own-policy": with_headers({"Content-Security-Policy": "default-src 'none'"}),
@@ -132,6 +142,7 @@ OWN_HEADERS = {
 KINDS: dict[str, Change] = {
     **{name: with_headers({"Cache-Control": value}) for name, value in CONTROLS.items()},
     **{name: with_headers({"Vary": value}) for name, value in VARIES.items()},
+    **{name: with_headers(headers) for name, headers in LIFETIMES.items()},
     **STATUSES,
     **OWN_HEADERS,
     "streaming": streaming,

@@ -29,4 +29,5 @@ class AllowSharedCaching:
         response = self.get_response(request)
         if may_store_for(request) and may_store(response):
             patch_cache_control(response, **self.directives)
+            response.has_shared_lifetime = True
         return response

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils.http import parse_http_date_safe
 
 FORBIDDEN_DIRECTIVES = frozenset({"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"})
 VARY_ALLOWED = frozenset({"cookie", "accept-encoding"})
@@ -42,7 +45,26 @@ def may_store(response: HttpResponse) -> bool:
         and not response.cookies
         and not any(response.has_header(name) for name in ("Set-Cookie", "Content-Encoding", "Content-Range"))
         and _directives(response).isdisjoint(FORBIDDEN_DIRECTIVES)
+        and not expires_early(response)
         and _varies_by(response) <= VARY_ALLOWED
+    )
+
+
+def expires_early(response: HttpResponse) -> bool:
+    """Whether a page says that it is stale before a cached copy would expire, or that it must be asked for again.
+
+    A lifetime that cannot be read counts as one that is over.
+    """
+    directives = _directives(response)
+    named = dict(item.split("=", 1) for item in directives if "=" in item)
+    lifetime = named.get("s-maxage", named.get("max-age"))
+    if lifetime is None and (expires := response.get("Expires")) is not None:
+        until = parse_http_date_safe(expires)
+        lifetime = "" if until is None else str(max(0, int(until - time.time())))
+    return (
+        response.has_header("Age")
+        or not directives.isdisjoint({"must-revalidate", "proxy-revalidate"})
+        or (lifetime is not None and not (lifetime.isdecimal() and int(lifetime) >= settings.CACHING_SECONDS))
     )
 
 

@@ -31,6 +31,15 @@ CONTROLS = (
     "max-age-0-upper",
     "s-maxage-0",
 )
+LIFETIMES = (
+    "expires-past",
+    "expires-zero",
+    "aged",
+    "max-age-5",
+    "max-age-negative",
+    "must-revalidate",
+    "must-revalidate-later",
+)
 STATUSES = (201, 203, 301, 302, 307, 403, 404, 410, 500, 503)
 COOKIES = ("set-cookie", "session", "token")
 BASIC = "Basic dmVyaWZ5OnZlcmlmeQ=="
@@ -85,6 +94,14 @@ def cache_control(context: Context) -> Iterator[Finding]:
     """Answers with private, no-store, no-cache or max-age=0, in any spelling and position, are not cached."""
     require_probes(context)
     for kind in CONTROLS:
+        yield from _rendered_each_time(context, f"odd/{kind}")
+
+
+@check("own-lifetime", group="caching")
+def own_lifetime(context: Context) -> Iterator[Finding]:
+    """Pages that say they are stale soon (Expires, Age, max-age=5) or must be asked for again are not cached."""
+    require_probes(context)
+    for kind in LIFETIMES:
         yield from _rendered_each_time(context, f"odd/{kind}")
 
 

@@ -16,15 +16,18 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching import registry
+from benchapp.caching.cacheability import expires_early
 from benchapp.caching.invalidation import StalePages
 
 logger = logging.getLogger(__name__)
 
 
 class MarkOutdated:
-    """Middleware that marks a response rendered across a purge, and every streaming response.
+    """Middleware that marks what no cache of another program may store.
 
-    A server that buffers a stream gives it a length: if the rendering fails half way, the half looks whole.
+    It marks a response rendered across a purge; a page that is stale sooner than a cached copy, of which all have one
+    time to live; and every streaming response: a server that buffers a stream gives it a length, so if the rendering
+    fails half way, the half looks whole.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -36,7 +39,9 @@ class MarkOutdated:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         before = self._generations()
         response = self.get_response(request)
-        if response.streaming or self._generations() != before:
+        # `AllowSharedCaching` may have given it a lifetime for one cache, which is not the page's own.
+        early = expires_early(response) and not getattr(response, "has_shared_lifetime", False)
+        if response.streaming or early or self._generations() != before:
             response.headers["X-Outdated"] = "1"
         return response
 

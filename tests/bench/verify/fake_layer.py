@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from urllib.parse import unquote
 
-from probes.response_variants import CONTROLS, VARIES
+from probes.response_variants import CONTROLS, LIFETIMES, VARIES
 from tests.bench.verify.fake_http import HttpHandler
 from tests.bench.verify.fake_site import FakeSite, SiteHandler
 
@@ -22,6 +22,7 @@ SAYING = {
     "lasting": {"Cache-Control": "public, max-age=600"},
 }
 FORBIDDEN = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
+EARLY = {"max-age=5", "max-age=-5", "must-revalidate"}
 HTML = "text/html; charset=utf-8"
 LARGE = 1_200_000
 
@@ -131,6 +132,7 @@ class LayerHandler(SiteHandler):
             and (status == 200 or "keeps-statuses" in wrong)
             and ("set-cookie" not in headers or "keeps-cookies" in wrong)
             and (not directives & FORBIDDEN or "keeps-private" in wrong)
+            and (not (directives & EARLY or headers.keys() & {"age", "expires"}) or "keeps-early" in wrong)
             and (varies <= {"cookie", "accept-encoding"} or self.keeps_varied(varies))
         )
 
@@ -224,8 +226,10 @@ class LayerHandler(SiteHandler):
         elif kind == "plain-text":
             self.send(200, text, "text/plain; charset=utf-8", self.usual())
         else:
-            said = {"Cache-Control": CONTROLS[kind]} if kind in CONTROLS else SAYING.get(kind, {})
-            said |= {"Vary": VARIES[kind]} if kind in VARIES else {}
+            said = (
+                {"Cache-Control": CONTROLS[kind]} if kind in CONTROLS else SAYING.get(kind) or LIFETIMES.get(kind, {})
+            )
+            said = said | ({"Vary": VARIES[kind]} if kind in VARIES else {})
             self.send(200, text, HTML, [item for item in self.usual() if item[0] not in said] + list(said.items()))
 
     def cookie(self, kind: str, path: str) -> None:

@@ -18,6 +18,7 @@ MISTAKES = {
     "keeps-site": ["keeps-nothing", "kept-cut"],
     "other-statuses": ["keeps-statuses"],
     "cache-control": ["keeps-private", "keeps-spelt"],
+    "own-lifetime": ["keeps-early"],
     "set-cookie": ["keeps-cookies", "shares-token"],
     "vary": ["keeps-vary-star", "keeps-variants"],
     "authorization": ["keeps-authorized answers-authorized", "answers-authorized"],

@@ -1,0 +1,53 @@
+"""Which responses a shared cache may store."""
+
+from __future__ import annotations
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.utils.http import http_date
+
+from benchapp.caching.cacheability import expires_early, may_store
+
+LATER = http_date(4_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("headers", "early"),
+    [
+        ({}, False),
+        ({"Cache-Control": "public, max-age=60"}, False),
+        ({"Cache-Control": "max-age=59"}, True),
+        ({"Cache-Control": 'max-age="60"'}, False),
+        ({"Cache-Control": "max-age='60'"}, True),
+        ({"Cache-Control": "max-age=soon"}, True),
+        ({"Cache-Control": "max-age=-5"}, True),
+        ({"Cache-Control": "max-age=5, s-maxage=600"}, False),
+        ({"Cache-Control": "max-age=600, S-MaxAge=5"}, True),
+        ({"Cache-Control": "max-age=600, must-revalidate"}, True),
+        ({"Cache-Control": "Proxy-Revalidate"}, True),
+        ({"Expires": LATER}, False),
+        ({"Expires": http_date(0)}, True),
+        ({"Expires": "0"}, True),
+        ({"Expires": http_date(0), "Cache-Control": "max-age=600"}, False),
+        ({"Age": "1", "Cache-Control": "max-age=600"}, True),
+    ],
+)
+def test_a_page_that_is_stale_soon_is_not_stored(headers: dict[str, str], early: bool, settings):
+    settings.CACHING_SECONDS = 60
+    response = HttpResponse("a page", headers=headers)
+    assert expires_early(response) is early
+    assert may_store(response) is not early
+
+
+def test_the_lifetime_for_nginx_is_not_the_pages_own(rows, site_with, tmp_path):
+    layers = {
+        "CACHING_NGINX_MICROCACHE_DIRECTORY": str(tmp_path / "pages"),
+        "CACHING_NGINX_MICROCACHE_GENERATION_FILE": str(tmp_path / "purged"),
+        "CACHING_VARNISH_PURGE_URL": f"unix:{tmp_path}/purge",
+        "CACHING_VARNISH_GENERATION_FILE": str(tmp_path / "purged"),
+    }
+    with site_with(**layers):
+        response = Client().get("/")
+    assert "s-maxage=30" in response["Cache-Control"]
+    assert "X-Outdated" not in response
