@@ -22,7 +22,7 @@ BEHAVIOUR = "behaviour"
 READING, ACCOUNT, AFTER, LAYER = "reading", "account", "after", "layer"
 STAGES = (READING, ACCOUNT, AFTER, LAYER)
 
-Run = Callable[[Context], Iterable[Finding]]
+CheckFunction = Callable[[Context], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Check:
     """
 
     name: str
-    run: Run
+    run: CheckFunction
     title: str
     group: str = BEHAVIOUR
     stage: str = READING
@@ -62,11 +62,11 @@ def check(
     background: bool = False,
     thorough: bool = False,
     accounts: int = 0,
-) -> Callable[[Run], Check]:
+) -> Callable[[CheckFunction], Check]:
     """Make a Check of a function, whose docstring is its title; see Check."""
     stage = stage or (READING if group == BEHAVIOUR else LAYER)
 
-    def define(run: Run) -> Check:
+    def define(run: CheckFunction) -> Check:
         title = " ".join((run.__doc__ or "").split("\n\n")[0].split())
         return Check(name, run, title, group, stage, background, thorough, accounts)
 
