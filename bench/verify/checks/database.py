@@ -16,7 +16,7 @@ PROBE = "/probe/connections"
 # More clients than any stack has threads, and fewer than PostgreSQL takes connections (100).
 CLIENTS = 80
 ROUNDS = 4
-# Connections that are on their way out are gone by then.
+# Closing connections are gone by then.
 LEFT_S = 5.0
 PAUSE_S = 0.5
 
@@ -29,7 +29,7 @@ def database_connections(context: Context) -> Iterator[Finding]:
     if answer.status == 404:
         raise NotTried(NEEDS_PROBES)
     if answer.status == 200 and json.loads(answer.body)["connections"] is None:
-        raise NotTried("only PostgreSQL says how many connections it has: give --database postgresql")
+        raise NotTried("only PostgreSQL reports its connections: give --database postgresql")
     with ThreadPoolExecutor(CLIENTS) as pool:
         counts = list(pool.map(lambda _: _count(context), range(CLIENTS * ROUNDS)))
     if failed := counts.count(None):
@@ -38,7 +38,7 @@ def database_connections(context: Context) -> Iterator[Finding]:
     yield Figure("database_connections", most)
     yield Figure("database_connections_left", left)
     if context.running is None:
-        raise NotTried("how many threads the site has is not known: bench did not start it")
+        raise NotTried("the site's number of threads is not known: bench did not start it")
     settings = context.running.composition.settings
     limit = settings["processes"] * settings["threads"]
     if most > limit:
@@ -50,7 +50,7 @@ def database_connections(context: Context) -> Iterator[Finding]:
 
 
 def _left(context: Context) -> int | None:
-    """How many connections are left beside the one that counts, at the latest after LEFT_S; None without an answer."""
+    """Connections left besides the counting one, at the latest after LEFT_S; None without an answer."""
     deadline = time.monotonic() + LEFT_S
     while (count := _count(context)) != 1 and time.monotonic() < deadline:
         time.sleep(PAUSE_S)
@@ -58,7 +58,7 @@ def _left(context: Context) -> int | None:
 
 
 def _count(context: Context) -> int | None:
-    """How many connections the database has; None when it does not say."""
+    """The number of connections to the database; None when it does not report them."""
     try:
         answer = wire.fetch(context.target, PROBE)
     except (wire.BadAnswer, OSError):

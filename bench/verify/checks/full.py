@@ -1,4 +1,4 @@
-"""A full store: it evicts or refuses entries, and what guards against stale pages is among them."""
+"""A full store: it evicts or refuses entries, among them those that guard against stale pages."""
 
 from __future__ import annotations
 
