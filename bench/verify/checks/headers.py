@@ -20,6 +20,9 @@ ODD_SESSIONS = (r'"abcdefgh\000"', "abcdefgh\udcff", r'"abcdefgh\3"', "a" * 4000
 ODD_BYTE = "http\udcff"
 # A header that no server and no site knows.
 UNKNOWN_NAME = "X_Verify_Name"
+HEADER_COUNTS = (110, 130, 200, 500, 2000)
+# The page, or the refusals that say what is wrong: 413 and 431 name the size.
+TOO_MANY = (200, 400, 413, 431)
 
 
 @check("odd-cookies")
@@ -78,3 +81,17 @@ def underscores_dropped(context: Context) -> Iterator[Mismatch]:
         yield Mismatch(f"GET {PROBE} with {UNKNOWN_NAME}: refused, or without it", "the site was given it")
     elif answer.status not in (200, 400, 403):
         yield Mismatch(f"GET {PROBE} with {UNKNOWN_NAME}: status 200, 400 or 403", f"status {answer.status}")
+
+
+@check("many-headers")
+def many_headers(context: Context) -> Iterator[Mismatch]:
+    """A request with 110 to 2,000 headers gets its page, or is refused with 400, 413 or 431."""
+    home = context.site.url("home")
+    for count in HEADER_COUNTS:
+        try:
+            status = context.get(home, [(f"X-Verify-{number}", "1") for number in range(count)]).status
+        except (BadAnswer, OSError) as error:
+            yield Mismatch(f"GET {home} with {count} headers: status 200, 400, 413 or 431", str(error))
+            continue
+        if status not in TOO_MANY:
+            yield Mismatch(f"GET {home} with {count} headers: status 200, 400, 413 or 431", f"status {status}")

@@ -38,6 +38,13 @@ class HttpHandler(BaseHTTPRequestHandler):
             return self.answer
         raise AttributeError(name)
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse a request that cannot be read, such as one with more than 100 headers."""
+        if "many-headers-close" in self.stub.wrong:
+            self.close_connection = True
+        else:
+            super().send_error(502 if "many-headers-break" in self.stub.wrong else code, message, explain)
+
     def handle_one_request(self) -> None:
         with contextlib.suppress(ConnectionError):
             super().handle_one_request()

@@ -52,6 +52,7 @@ MISTAKES = {
     "odd-bytes": ["bytes-kill"],
     "underscores": ["believes-underscored-proto"],
     "underscores-dropped": ["passes-underscores"],
+    "many-headers": ["many-headers-close", "many-headers-break"],
     "keep-alive": ["forgets-after-first"],
     "pipelining": ["drops-pipelined", "forgets-after-first"],
     "http-1.0": ["chunks-for-1.0", "open-after-1.0"],
