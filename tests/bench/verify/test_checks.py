@@ -192,7 +192,7 @@ def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, monkey
     stub.reset("holds-connections")
     monkeypatch.setattr(database, "LEFT_S", 0.1)
     composition = SimpleNamespace(settings={"processes": 4, "threads": threads})
-    running = SimpleNamespace(composition=composition)
+    running = SimpleNamespace(composition=composition, env={})
     (outcome,) = verified(url, stub.site(), checks=["database-connections"], running=running)
     assert outcome.ok is not fails
     assert outcome.figures == {"database_connections": 30, "database_connections_left": 29}
