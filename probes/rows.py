@@ -126,6 +126,22 @@ def _update_silently(author: Author) -> None:
     Post.objects.filter(author=author).update(title=_random_text())
 
 
+def _delete_silently(author: Author) -> None:
+    """The author's post is deleted in the database's own shell: its page silently becomes 404."""
+    with transaction.atomic():
+        for rows in (Comment.objects.filter(post__author=author.pk), Post.objects.filter(author=author.pk)):
+            # Unlike `delete` it sends no signals.
+            rows._raw_delete(rows.db)
+
+
+def _remove_silently(author: Author) -> None:
+    """The same with all of the author."""
+    with transaction.atomic():
+        _delete_silently(author)
+        gone = Author.objects.filter(pk=author.pk)
+        gone._raw_delete(gone.db)
+
+
 def _comment(author: Author) -> None:
     with transaction.atomic():
         _add_comment(author.posts.get())
@@ -173,6 +189,8 @@ WRITES: dict[str, Callable[[Author], list[str] | None]] = {
     "edit": _edit,
     "update": _update,
     "update-silently": _update_silently,
+    "delete-silently": _delete_silently,
+    "remove-silently": _remove_silently,
     "comment": _comment,
     "roll-back": _roll_back,
     "delete": _delete,

@@ -88,6 +88,19 @@ def test_a_silent_update_invalidates_nothing(client, rows, invalidated):
     assert invalidated == []
 
 
+@pytest.mark.parametrize("what", ["delete-silently", "remove-silently"])
+def test_a_silent_deletion_invalidates_nothing(client, rows, invalidated, what):
+    before = counted()
+    state = client.post("/probe/rows/").json()
+    invalidated.clear()
+    assert write(client, state, what)["title"] is None
+    assert invalidated == []
+    assert client.get(state["post_page"]).status_code == 404
+    if what == "delete-silently":
+        write(client, state, "remove")
+    assert counted() == before
+
+
 def test_a_write_that_is_rolled_back_changes_and_invalidates_nothing(client, rows, invalidated):
     state = client.post("/probe/rows/").json()
     invalidated.clear()

@@ -39,6 +39,8 @@ ROLL_BACK = "roll-back"
 WRITES = ("comment", "edit", "update", ROLL_BACK, "delete")
 AUTHOR_WRITES = ("rename", "remove")
 UNSIGNALLED = "update-silently"
+# Writes in the database's own shell. A page that becomes 404 gives a cache nothing to store in place of the stale one.
+SILENT_WRITES = (UNSIGNALLED, "delete-silently", "remove-silently")
 
 
 @dataclass(frozen=True)
@@ -202,13 +204,14 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
 
 @check("time-to-live", group="freshness", thorough=True)
 def time_to_live(context: Context) -> Iterator[Finding]:
-    """No page is older than the time to live, with and without invalidation, whatever is written meanwhile.
+    """No page is older than the time to live, with and without invalidation, whatever is written meanwhile; a page
+    that silently became 404 is one after that time too.
 
     It asks a clone of the deployment with a time to live of 2 s.
     """
     invalidates = not without_invalidation(context)
     # Authors last: the home page names only the newest six.
-    kinds = (UNSIGNALLED,) if invalidates else (*WRITES, *AUTHOR_WRITES)
+    kinds = SILENT_WRITES if invalidates else (*WRITES, *AUTHOR_WRITES)
     bound_s = SHORT_TTL_S * len(layers_of(context)) + SLACK_S
     context = clone(context, {"cache_seconds": SHORT_TTL_S})
     with new_rows(context, len(kinds) + 1) as (writer, [*rows, raced]):

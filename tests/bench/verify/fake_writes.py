@@ -91,15 +91,15 @@ class FakeWrites(FakeLayer):
             row["title"] = words()
         elif what == "comment":
             row["comment"], row["comments"] = words(), row["comments"] + 1
-        elif what == "delete":
+        elif what in ("delete", "delete-silently"):
             row["title"] = None
         elif what == "rename":
             row["name"] = words()
-        elif what == "remove":
+        elif what in ("remove", "remove-silently"):
             del self.rows[pk]
         elif what == "roll-back" and "shows-rolled-back" in wrong:
             row["title"] = words()
-        if what not in ("look", "update-silently", "roll-back"):
+        if what not in ("look", "roll-back") and not what.endswith("-silently"):
             self.purge(what)
 
     def roll_back(self, pk: int) -> str:
@@ -140,6 +140,11 @@ class FakeWrites(FakeLayer):
         self.full = True
         if "full-brings-back" in self.wrong:
             self.store = self.purged
+
+    def is_gone(self, path: str) -> bool:
+        """Whether the page of a row is 404 now."""
+        found = re.fullmatch(r"/posts/(\d+)00/|/authors/(\d+)/", path)
+        return bool(found and not self.rows.get(int(found[1] or found[2]), {}).get("title" if found[1] else "name"))
 
     def forgets(self, path: str, what: str) -> bool:
         """Whether the layer forgets to purge a page that a write made stale."""
@@ -191,7 +196,10 @@ class WritesHandler(LayerHandler):
         key = self.key()
         now = time.monotonic()
         age_s = now - self.stub.kept_at.get(key, now)
-        if age_s > self.stub.ttl_s and "never-expires" not in self.stub.wrong:
+        stays = "never-expires" in self.stub.wrong or (
+            "keeps-what-is-gone" in self.stub.wrong and self.stub.is_gone(key)
+        )
+        if age_s > self.stub.ttl_s and not stays:
             self.stub.store.pop(key, None)
         return super().may_be_answered()
 

@@ -32,7 +32,7 @@ MISTAKES = {
     "told-of-commands": ["commands-not-told", "not-told"],
     "read-your-write": ["old-for-a-moment"],
     "slow-rendering": ["keeps-late", "late-gets-old"],
-    "time-to-live": ["never-expires"],
+    "time-to-live": ["never-expires", "keeps-what-is-gone"],
     "full-store": ["full-brings-back", "full-keeps-late"],
     "stampede": ["each-renders", "breaks"],
     "stampede-slow": ["slow-render-each", "breaks", "uncacheable-wait"],
