@@ -8,8 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import httpx
 import psutil
@@ -71,14 +69,6 @@ class Up:
 
 def alive(processes) -> list[psutil.Process]:
     return [item for item in processes if item.is_running() and item.status() != psutil.STATUS_ZOMBIE]
-
-
-def until(holds: Callable[[], bool], what: str, limit_s: float = 20) -> None:
-    """Wait until it holds; fails, saying what was waited for, when it does not within the limit."""
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < deadline, f"not so after {limit_s:g} s: {what}"
-        time.sleep(0.05)
 
 
 def closed(url: str) -> bool:

@@ -19,7 +19,8 @@ from bench.host import cgroups
 from bench.host.cgroups import Unavailable
 from bench.measure import resource_usage
 from bench.serve import deployment
-from tests.deploy.running import Up, runnable, until
+from tests.deploy.running import Up, runnable
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 

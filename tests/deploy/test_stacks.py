@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 
 import httpx
 import psutil
@@ -17,6 +16,7 @@ from bench.results.records import Outcome
 from bench.serve import config_check, deployment
 from bench.verify.verifier import Verifier
 from tests.deploy.running import alive, command, idle_connection, runnable
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
@@ -105,11 +105,8 @@ def test_a_layer_that_a_write_invalidates_shows_a_comment_soon(stack, layer, sit
                 values = {"csrfmiddlewaretoken": token(visitor.get("/posts/1/")), "body": "fresh words", "rating": "3"}
                 assert visitor.post("/posts/1/comment/", data=values).status_code == 302
             # Long before the time to live is up; a web server may keep a file open for a second.
-            deadline = time.monotonic() + 5
             for path in ("/", "/comments/"):
-                while "fresh words" not in httpx.get(running.url + path).text:
-                    assert time.monotonic() < deadline, f"{path} is stale"
-                    time.sleep(0.05)
+                until(lambda path=path: "fresh words" in httpx.get(running.url + path).text, f"a fresh {path}", 5)
         finally:
             commands.manage(["verifyaccount", "delete", account["username"], "--post", "1"], site_url, worker())
 

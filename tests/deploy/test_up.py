@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from bench.host.supervise import Address
-from tests.deploy.running import Up, alive, closed, command, idle_connection, runnable, until
+from tests.deploy.running import Up, alive, closed, command, idle_connection, runnable
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 

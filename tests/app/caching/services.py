@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+
+from tests.waiting import until
 
 
 @contextmanager
@@ -31,9 +32,7 @@ def redis(path: Path) -> Iterator[subprocess.Popen]:
 def _on_socket(command: list[str], path: Path) -> Iterator[subprocess.Popen]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 10
-            while not _accepts(path) and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until(lambda: _accepts(path), f"{command[0]} listens")
             yield process
         finally:
             process.terminate()

@@ -17,6 +17,7 @@ from benchapp.caching.stores.files import GENERATION, FileStore
 from benchapp.management.commands import expirepages
 from tests.app.caching.stored import files, put
 from tests.app.conftest import Rows
+from tests.waiting import until
 
 
 def make_old(file: Path, seconds: float) -> None:
@@ -54,10 +55,7 @@ def test_expirepages_removes_old_pages_until_sigterm(root: Path, pages: FileStor
     environment = os.environ | {"CACHING_STATICGENERATOR_ROOT": str(root), "BENCHAPP_CACHE_SECONDS": "1"}
     command = [sys.executable, "manage.py", "expirepages"]
     with subprocess.Popen(command, env=environment, cwd=settings.BASE_DIR, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 20
-        while files(root) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert files(root) == []
+        until(lambda: files(root) == [], "the old pages are gone")
         assert process.poll() is None
         process.terminate()
         assert process.wait(timeout=20) == 0

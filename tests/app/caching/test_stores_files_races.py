@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from django.test import RequestFactory
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.stores.files import GENERATION, FileLocks, FileStore, StoreInFiles
 from tests.app.caching.stored import files, layer_settings, put
+from tests.waiting import until
 
 
 def test_readers_never_see_part_of_a_page(pages: FileStore, root: Path):
@@ -49,15 +49,14 @@ def test_readers_never_see_part_of_a_page(pages: FileStore, root: Path):
     threads = [threading.Thread(target=target) for target in [read] * 8 + [write] * 2 + [purge]]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 20
-    while len(seen) < 4 and time.monotonic() < deadline:
-        stop.wait(0.05)
-    stop.wait(0.5)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    try:
+        until(lambda: len(seen) == 4, "every page was read")
+        stop.wait(0.5)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     assert wrong == []
-    assert len(seen) == 4
     assert [name for name in files(root) if name != "posts/index.html"] == []
 
 
@@ -81,9 +80,7 @@ def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: FileStore):
         command = [sys.executable, "-c", WRITER, str(root)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=settings.BASE_DIR) as writer:
             assert writer.stdout.readline() == b"writing\n"
-            deadline = time.monotonic() + 20
-            while not (root / "posts" / "9" / "index.html").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until((root / "posts" / "9" / "index.html").exists, "nine pages")
             writer.send_signal(signal.SIGKILL)
         whole = list(root.rglob("index.html"))
         assert whole

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -21,6 +20,7 @@ from benchapp.caching.invalidation import StalePages
 from benchapp.caching.stores.memcached import MemcachedStore
 from tests.app.caching.services import memcached
 from tests.app.conftest import Rows
+from tests.waiting import until
 
 Site = Callable[..., AbstractContextManager[None]]
 
@@ -36,12 +36,6 @@ def queries() -> int:
     return len(captured)
 
 
-def wait_for_a_hit() -> None:
-    deadline = time.monotonic() + 20
-    while queries() and time.monotonic() < deadline:
-        time.sleep(0.1)
-
-
 @pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
 def test_hits_stop_while_memcached_is_down_and_return_with_it(rows: Rows, site_with: Site, socket: Path, layer: str):
     with site_with(**{layer: "1", "CACHE_URL": f"memcache://{socket}"}):
@@ -52,8 +46,7 @@ def test_hits_stop_while_memcached_is_down_and_return_with_it(rows: Rows, site_w
         assert queries() == 14
         assert Client().get("/").content == bare
         with memcached(socket):
-            wait_for_a_hit()
-            assert queries() == 0
+            until(lambda: queries() == 0, "a hit")
 
 
 def test_pages_and_fragments_share_one_memcached(rows: Rows, site_with: Site, socket: Path):
@@ -99,10 +92,7 @@ def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socke
             pages.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
         finally:
             process.send_signal(signal.SIGCONT)
-        deadline = time.monotonic() + 10
-        while pages.get("/posts/5/") and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert pages.get("/posts/5/") is None
+        until(lambda: pages.get("/posts/5/") is None, "the page is gone")
         for thread in threading.enumerate():
             if isinstance(thread, threading.Timer):
                 thread.join()

@@ -10,7 +10,8 @@ import sys
 
 from bench import paths
 from bench.host import orphans
-from tests.bench.host.sessions import members, wait_until
+from tests.bench.host.sessions import members
+from tests.waiting import until
 
 OWNER = """
 import os, sys
@@ -42,14 +43,14 @@ def test_what_a_killed_instrument_leaves_is_cleaned_up(tmp_path, monkeypatch):
     owner = subprocess.Popen(argv, cwd=paths.PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     session = int(owner.stdout.readline())
     try:
-        wait_until(lambda: len(members(session)) == 2)
+        until(lambda: len(members(session)) == 2, "the session has two processes")
         monkeypatch.setattr(paths, "VAR", tmp_path / "var")
         assert orphans.clean() == 0, "what runs is left alone"
         assert len(members(session)) == 2
         owner.kill()
         owner.wait()
         assert orphans.clean() == 1
-        wait_until(lambda: members(session) == [])
+        until(lambda: members(session) == [], "the session has ended")
         assert not scratch.exists()
         assert orphans.clean() == 0
     finally:

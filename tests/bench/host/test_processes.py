@@ -44,13 +44,6 @@ def sampled(roots, during, interval_s=0.05):
     return sampler.stop()
 
 
-def until(condition, timeout_s=10):
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.01)
-
-
 needs_pss = pytest.mark.skipif(
     not os.access("/proc/self/smaps_rollup", os.R_OK), reason="the kernel has no /proc/PID/smaps_rollup"
 )

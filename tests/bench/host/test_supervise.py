@@ -12,7 +12,8 @@ from bench.errors import DeploymentError
 from bench.host import ports, supervise
 from bench.host.identity import worker
 from bench.host.supervise import Address
-from tests.bench.host.sessions import members, wait_until
+from tests.bench.host.sessions import members
+from tests.waiting import until
 
 SERVER = """
 import http.server, os, sys
@@ -68,7 +69,7 @@ def test_a_server_that_dies_is_reported_with_its_last_line(started, tmp_path):
 
 def test_a_server_that_never_listens_is_given_up(started):
     process = started("-c", "import time; print('still loading', flush=True); time.sleep(600)")
-    wait_until(lambda: supervise.last_line(process.log) == "still loading")
+    until(lambda: supervise.last_line(process.log) == "still loading", "it is loading")
     address = Address("127.0.0.1", ports.free_port())
     with pytest.raises(DeploymentError, match=rf"it did not listen on {address.text} within 0.2 s: still loading"):
         supervise.wait_accepting(process, address, 0.2)
@@ -87,6 +88,6 @@ def test_a_program_that_ignores_the_signal_is_killed(started):
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); time.sleep(600)"
     )
     process = started("-c", text)
-    wait_until(lambda: supervise.last_line(process.log) == "on")
+    until(lambda: supervise.last_line(process.log) == "on", "it is on")
     supervise.stop([process], timeout_s=0.3)
     assert members(process.pid) == []

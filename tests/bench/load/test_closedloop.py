@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from bench import load, programs
@@ -17,6 +18,7 @@ from bench.load.openloop.closed import ClosedLoop
 from bench.load.openloop.job import Job as EngineJob
 from bench.measure.load_process import run
 from tests.bench.load.load_target import BODY, SLOW_S, target
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 TOOL, PROGRAM = load.choose([("/",)], programs.find, wanted="closedloop")
@@ -151,15 +153,9 @@ def test_killed_it_leaves_no_process_behind(site, tmp_path):
     for name, content in command.files.items():
         (tmp_path / name).write_text(content)
     process = subprocess.Popen(command.argv, cwd=tmp_path, env=command.env, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while not site.order:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: site.order, "the first request")
+    loaders = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait()
-    while True:
-        served = len(site.order)
-        time.sleep(0.5)
-        if len(site.order) == served:
-            break
-        assert time.monotonic() < deadline
+    assert loaders
+    assert psutil.wait_procs(loaders, timeout=20)[1] == []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,10 +14,12 @@ import pytest
 from bench import load, programs
 from bench.figures import histogram
 from bench.host import ports
+from bench.host.supervise import Address
 from bench.load import Job
 from bench.load.engine import OpenLoop
 from bench.measure.load_process import run
 from tests.bench.load.load_target import target
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 TOOL, PROGRAM = load.choose([("/",)], programs.find, mode="open")
@@ -44,12 +44,7 @@ def frozen_server():
     port = ports.free_port()
     process = subprocess.Popen([sys.executable, "-m", "tests.bench.load.load_target", str(port)])
     try:
-        deadline = time.monotonic() + 30
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.02)
+        until(lambda: Address("127.0.0.1", port).accepts(), "the site listens")
         yield f"http://127.0.0.1:{port}", process.pid
     finally:
         process.kill()

@@ -16,6 +16,7 @@ from bench import paths
 from bench.load import Command
 from bench.measure import load_process
 from bench.measure.load_process import TrialError
+from tests.waiting import until
 
 
 def python(code, **how):
@@ -67,10 +68,8 @@ def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
     code += "run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]), 'load', 400)"
     instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.PROJECT)
     try:
-        deadline = time.monotonic() + 20
-        while not (tools := [child for child in instrument.children() if child.name() == "sleep"]):
-            assert time.monotonic() < deadline, "the load tool never began"
-            time.sleep(0.02)
+        until(lambda: "sleep" in [child.name() for child in instrument.children()], "the load tool has begun")
+        tools = instrument.children()
     finally:
         instrument.kill()
         instrument.wait()
@@ -89,10 +88,7 @@ def test_no_load_tool_outlives_its_trial(tmp_path):
     )
     runner = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     out = tmp_path / "load.out"
-    deadline = time.monotonic() + 20
-    while not (out.exists() and out.read_text().endswith("\n")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: out.exists() and out.read_text().endswith("\n"), "the load tool has begun")
     runner.send_signal(signal.SIGINT)
     runner.wait(20)
     with pytest.raises(ProcessLookupError):

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -16,6 +15,7 @@ from bench.cli import run
 from bench.errors import BenchError
 from bench.results.folder import Folder, read_run
 from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
+from tests.waiting import until
 
 
 @pytest.mark.servers
@@ -71,13 +71,6 @@ def start(tmp_path, *words):
     return process, log
 
 
-def wait_for(condition, process):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline and process.poll() is None, "it never came true"
-        time.sleep(0.02)
-
-
 def lines_of(path):
     return path.read_text().splitlines() if path.exists() else []
 
@@ -91,9 +84,9 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
     words = ["--stack", "one", "--stack", "two", *QUICK, "--duration", "2", "--to", str(folder)]
     process, log = start(tmp_path, *words)
     try:
-        wait_for(lambda: len(lines_of(folder / "trials.jsonl")) == 1, process)
+        until(lambda: len(lines_of(folder / "trials.jsonl")) == 1, "one trial", 60)
         # The second deployment is up and its trial under way.
-        wait_for(lambda: len(list(folder.glob("raw/*/load.out"))) == 2, process)
+        until(lambda: len(list(folder.glob("raw/*/load.out"))) == 2, "the second trial is under way", 60)
         process.send_signal(number)
         _, stderr = process.communicate(timeout=30)
     finally:
