@@ -6,7 +6,7 @@ round requests each layer in an order of its own, so that other work disturbs al
 the rounds, their ranges, and the ratio to the limit or to `none`. Figures of two runs are not to be compared.
 
 On a machine with other work, requests a second say little: beside them stands how many requests a second of the
-servers' processor time is enough for, services included, with the same ratios.
+servers' CPU time is enough for, services included, with the same ratios.
 
     python -m benchmarks.layers --database sqlite:////tmp/site.sqlite3 --rounds 5 --seconds 3 --json layers.json
 """
@@ -67,7 +67,7 @@ LAYERS = (
 
 @dataclass
 class Line:
-    """One line of the table: a layer, its URL, and for each round the requests a second and a processor second."""
+    """One line of the table: a layer, its URL, and for each round the requests a second and a CPU second."""
 
     name: str
     stack: str
@@ -86,7 +86,7 @@ class Line:
         return statistics.median(self.per_cpu_s)
 
     def cpu_s(self) -> float:
-        """The processor time that servers and services have used so far, in seconds."""
+        """The CPU time that servers and services have used so far, in seconds."""
         return sum(map(processes.cpu_seconds, self.pids))
 
 

@@ -2,8 +2,8 @@
 
 In each round the same load is made twice, once observed as a trial of `python -m bench run` is, once not, in an order
 drawn anew. The two of a round are a pair: other work on the machine disturbs both. Printed are the median of
-the pairs' ratios with its 95 % interval, of requests/s and of the processor time that the servers take for a request
-(which other work on the machine disturbs less), and the processor time the observer itself took, of one core. The limit
+the pairs' ratios with its 95 % interval, of requests/s and of the CPU time that the servers take for a request
+(which other work on the machine disturbs less), and the CPU time the observer itself took, of one core. The limit
 is 2 % for each.
 """
 
@@ -34,7 +34,7 @@ LIMIT = 0.02
 
 @dataclass
 class Measured:
-    """By round, observed and not: requests/s, and processor seconds of the servers for 1,000 requests.
+    """By round, observed and not: requests/s, and CPU seconds of the servers for 1,000 requests.
 
     shares  of the observer, of one core, in each round
     """

@@ -21,7 +21,7 @@ class Size(Struct, frozen=True, forbid_unknown_fields=True):
 
     guaranteed_mb  memory in MiB that the kernel leaves alone when the machine runs short
     burstable_mb   limit of memory in MiB
-    cpus           limit of processor time in cores, such as 0.5
+    cpus           limit of CPU time in cores, such as 0.5
     """
 
     name: str

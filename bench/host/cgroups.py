@@ -40,7 +40,7 @@ class Limits:
 
     guaranteed_bytes  memory that the kernel takes from other processes first
     burstable_bytes   memory that may be used at most; the kernel kills a process of the group that goes beyond
-    cpus              processor time, in cores
+    cpus              CPU time, in cores
     """
 
     guaranteed_bytes: int
@@ -49,7 +49,7 @@ class Limits:
 
     @property
     def quota_us(self) -> int:
-        """Processor time in each period."""
+        """CPU time in each period."""
         return round(self.cpus * PERIOD_US)
 
 

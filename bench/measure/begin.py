@@ -212,7 +212,7 @@ def _notes(chosen: Load, pinned: pin.Cores | None) -> tuple[str, ...]:
     if chosen.tool.fallback:
         notes.append(
             f"load made by {chosen.tool.name}, the load tool of this project; a request costs it two to three times "
-            "the processor time that it costs wrk, and on shared cores that is taken from the servers"
+            "the CPU time that it costs wrk, and on shared cores that is taken from the servers"
         )
     if not chosen.tool.can_keep_alive:
         notes.append(f"{chosen.tool.name} opens a new connection for each request")

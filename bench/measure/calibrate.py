@@ -1,7 +1,7 @@
 """The ceiling of the load tool, measured once in a run, so that no trial measures the tool instead of the server.
 
 The tool loads a small plain file of the fastest static server there is. On shared cores the two slow each other down,
-so the rate says little. The processor time that the tool takes for a request says more: the ceiling is the rate at
+so the rate says little. The CPU time that the tool takes for a request says more: the ceiling is the rate at
 which it would fill one core. A trial's ceiling is that of as many cores as the tool can keep busy with its connections.
 """
 

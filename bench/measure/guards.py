@@ -24,10 +24,10 @@ BOUNDS: dict[str, float] = {
     "percentiles": 0.002,  # share by which one may exceed the next, which histograms of three digits can
     "bodies": 0.05,  # share by which the bytes of an answer may fall short of the bodies visited
     "counts": 0.005,  # share by which the server may have counted otherwise than the load tool
-    "ceiling": 0.70,  # share of what the load tool could do with all its processor time
-    "tool-cpu": 0.90,  # share of its processor time that the load tool used
+    "ceiling": 0.70,  # share of what the load tool could do with all its CPU time
+    "tool-cpu": 0.90,  # share of its CPU time that the load tool used
     "drift": 0.25,  # share by which the last third may differ from the first, beyond chance
-    "others": 0.25,  # share of the machine's processor time taken by processes outside the trial
+    "others": 0.25,  # share of the machine's CPU time taken by processes outside the trial
     "late": 20.0,  # milliseconds by which 1 in 100 requests of an open loop may leave late
     "dropped": 0.0,  # share of the requests due that may not be sent
 }
@@ -48,9 +48,9 @@ class Observed:
     bytes_whole   whether the tool counts all bytes received
     wrong_bodies  the fault of a body seen during or after the load, or empty
     served        requests of the load that the front server counted; a sentence when it cannot say
-    ceiling       requests a second the tool could make with all its processor time
-    tool_cpu      processor time of the tool as a share of what its threads could use
-    others        share of the machine's processor time that went to others
+    ceiling       requests a second the tool could make with all its CPU time
+    tool_cpu      CPU time of the tool as a share of what its threads could use
+    others        share of the machine's CPU time that went to others
     """
 
     figures: Figures
@@ -188,10 +188,10 @@ def _ceiling(seen: Observed, bound: float) -> str | None:
 
 def _tool_cpu(seen: Observed, bound: float) -> str | None:
     if seen.tool_cpu is None:
-        return _not("the load tool's processor time is not known")
+        return _not("the load tool's CPU time is not known")
     if seen.tool_cpu <= bound:
         return None
-    return f"the load tool used {seen.tool_cpu:.0%} of the processor time it can use"
+    return f"the load tool used {seen.tool_cpu:.0%} of the CPU time it can use"
 
 
 def _drift(seen: Observed, bound: float) -> str | None:
@@ -209,7 +209,7 @@ def _drift(seen: Observed, bound: float) -> str | None:
 
 def _others(seen: Observed, bound: float) -> str | None:
     if seen.others is None:
-        return _not("the processor time of the machine or of the stack is not known")
+        return _not("the CPU time of the machine or of the stack is not known")
     if seen.others <= bound:
         return None
     return f"other processes took {seen.others:.0%} of the machine"

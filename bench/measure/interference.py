@@ -69,7 +69,7 @@ def unlike(path: str, expected: bytes, found: bytes) -> str:
 
 
 class Bystanders:
-    """Processor time of the whole machine, to see how much of it went to processes outside the trial."""
+    """CPU time of the whole machine, to see how much of it went to processes outside the trial."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -68,7 +68,7 @@ class Observer:
         )
 
     def cpu_seconds(self) -> list[float | None]:
-        """Processor seconds of each server and service, as far as known."""
+        """CPU seconds of each server and service, as far as known."""
         return list(((self.costs and self.costs.cpu_seconds) or {}).values())
 
     def look_back(self) -> None:

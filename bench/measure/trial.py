@@ -250,7 +250,7 @@ def _timed(
 def _watched(
     job: Job, load: Load, observer: Observer, bodies: Bodies, directory: Path
 ) -> tuple[tuple[str, str], float, float | None]:
-    """Run the load tool: what it printed, its processor seconds, and the share of the machine that others took."""
+    """Run the load tool: what it printed, its CPU seconds, and the share of the machine that others took."""
     command = load.tool.command(load.program, job)
     limit_s = job.seconds + job.timeout_s + GRACE_S
     observer.start()
@@ -277,7 +277,7 @@ def _parsed(tool: Tool, texts: tuple[str, str], directory: Path) -> load_tools.F
 
 
 def load_once(job: Job, load: Load, directory: Path) -> tuple[load_tools.Figures, float]:
-    """Load outside any trial: its figures, and the processor seconds of the load tool. Raises TrialError."""
+    """Load outside any trial: its figures, and the CPU seconds of the load tool. Raises TrialError."""
     before = load_process.processor_seconds()
     command = load.tool.command(load.program, job)
     texts = load_process.run(command, job.connections, directory, "load", job.seconds + GRACE_S)

@@ -122,7 +122,7 @@ class Costs:
     ] = None
     cpu_seconds: Annotated[
         dict[str, float | None] | None,
-        means("Server or service -> processor seconds, user and system, its process tree used in the timed load."),
+        means("Server or service -> CPU seconds, user and system, its process tree used in the timed load."),
     ]
     processes: Annotated[
         dict[str, int | None] | None, means("Server or service -> the largest number of processes seen in its tree.")
@@ -159,7 +159,7 @@ class Condition:
     ] = None
     came_back: Annotated[bool | None, means("True when the site answered again by itself after the trial.")] = None
     observer_cpu_seconds: Annotated[
-        float | None, means("Processor seconds the instrument itself used in the load.")
+        float | None, means("CPU seconds the instrument itself used in the load.")
     ] = None
     observer_share: Annotated[float | None, means("Those seconds as a share of the machine's in the same time.")] = None
 
@@ -181,15 +181,15 @@ class Evidence:
     tool_ceiling_per_second: Annotated[
         float | None,
         means(
-            "Requests a second that would fill the load tool's processor time, by what a plain file cost it in this "
+            "Requests a second that would fill the load tool's CPU time, by what a plain file cost it in this "
             "run."
         ),
     ] = None
     tool_cpu_share: Annotated[
-        float | None, means("Processor time of the load tool as a share of what its threads could use.")
+        float | None, means("CPU time of the load tool as a share of what its threads could use.")
     ] = None
     other_cpu_share: Annotated[
-        float | None, means("Share of the machine's processor time that went to processes outside the trial.")
+        float | None, means("Share of the machine's CPU time that went to processes outside the trial.")
     ] = None
 
 

@@ -60,7 +60,7 @@ def test_a_good_trial_stands():
         ("counts", replace(CLOSED, served=9_000), "the server counted 9,000 requests, the load tool 10,000"),
         ("counts", replace(CLOSED, served=11_000), "the server counted 11,000 requests, the load tool 10,000"),
         ("ceiling", replace(CLOSED, ceiling=1250.0), "the load tool is at 80% of its own ceiling of 1,250 requests/s"),
-        ("tool-cpu", replace(CLOSED, tool_cpu=0.97), "the load tool used 97% of the processor time it can use"),
+        ("tool-cpu", replace(CLOSED, tool_cpu=0.97), "the load tool used 97% of the CPU time it can use"),
         (
             "drift",
             of_figures(CLOSED, thirds=(4500, 3500, 2000)),
