@@ -69,7 +69,7 @@ def test_login_leads_nowhere_else(strict: Client, target: str):
     assert log_in(strict, next=target)["Location"] == "/"
 
 
-def test_wrong_password_is_said_and_not_stored(strict: Client):
+def test_a_wrong_password_is_reported_and_not_stored(strict: Client):
     response = log_in(strict, password="wrong")
     assert response.status_code == 200
     assert b"correct username and password" in response.content
@@ -118,9 +118,9 @@ def test_comment_takes_a_post_request_and_a_post(reader: Client, rows: Rows):
         ({"body": " \n ", "rating": 5}, "Write a few words before you post."),
         ({"body": "x" * 2001, "rating": 5}, "at most 2000 characters"),
         ({"body": "nul\0byte", "rating": 5}, "Null characters are not allowed."),
-        ({"body": "kept text"}, "Choose a rating."),
-        ({"body": "kept text", "rating": 6}, "Choose a rating from the list."),
-        ({"body": "kept text", "rating": "x"}, "Choose a rating from the list."),
+        ({"body": "typed text"}, "Choose a rating."),
+        ({"body": "typed text", "rating": 6}, "Choose a rating from the list."),
+        ({"body": "typed text", "rating": "x"}, "Choose a rating from the list."),
     ],
 )
 def test_comment_with_errors_comes_back(reader: Client, rows: Rows, data: dict, message: str):
@@ -128,7 +128,7 @@ def test_comment_with_errors_comes_back(reader: Client, rows: Rows, data: dict, 
     html = response.content.decode()
     assert response.status_code == 422
     assert message in html
-    assert ("kept text" in html) == ("kept text" in data["body"])
+    assert ("typed text" in html) == ("typed text" in data["body"])
     assert Comment.objects.count() == 60
 
 

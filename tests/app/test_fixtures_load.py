@@ -123,11 +123,11 @@ def test_it_works_within_the_transaction_of_a_test():
     assert page_index.differences(connection) == []
 
 
-def test_the_caching_layers_are_told(site_database):
-    told = []
+def test_the_caching_layers_get_one_invalidation(site_database):
+    sent = []
 
     def hear(sender: object, stale: object, **kwargs: object) -> None:
-        told.append(stale)
+        sent.append(stale)
 
     from benchapp.caching.invalidation import pages_invalidated
 
@@ -136,7 +136,7 @@ def test_the_caching_layers_are_told(site_database):
         load_rows(1000)
     finally:
         pages_invalidated.disconnect(hear)
-    assert [stale.covers("/posts/5/") for stale in told] == [True]
+    assert [stale.covers("/posts/5/") for stale in sent] == [True]
 
 
 def test_dry_run_says_what_it_would_do(site_database):

@@ -187,7 +187,7 @@ def test_a_disk_that_is_too_small_is_noticed_before(sqlite_site, monkeypatch):
         ("XX000", "something else"),
     ],
 )
-def test_what_a_server_complains_of_is_said_in_one_line(code, message):
+def test_a_complaint_of_the_server_is_one_line(code, message):
     class Complaint(psycopg2.Error):
         pgcode = code
 

@@ -22,7 +22,7 @@ from fixtures.timeline import END, START
 
 MODELS = {"author": Author, "post": Post, "comment": Comment}
 
-# Of 1,000 rows of seed 1. Whoever changes what the rows are changes these, and says so: databases that were
+# Of 1,000 rows of seed 1. A change of the rows changes these, and the changelog says so: databases that were
 # filled before and after no longer have the same rows.
 CHECKSUM = "3a4e6ae968f8641fea19b69625060c03da849ce4d097a5ac5a26f0ce23c75947"
 

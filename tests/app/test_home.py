@@ -34,7 +34,7 @@ def test_ten_fragments_and_four_lookups_are_one_query_each(client: Client, rows:
     assert len(queries_of(client)) == 14
 
 
-def test_each_part_of_the_home_page_is_kept_under_its_generation():
+def test_each_part_of_the_home_page_is_cached_under_its_generation():
     template = (Path(settings.BASE_DIR) / "templates" / "home.html").read_text()
     names = re.findall(r"{% cache ttl (\w+) home.generation %}", template)
     assert len(names) == len(re.findall(r"{% cache ", template)) == 10

@@ -134,7 +134,7 @@ def test_a_cascading_delete_sends_one_invalidation(invalidated: list[StalePages]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_invalidations_are_sent_after_the_commit_and_never_after_a_rollback(invalidated: list[StalePages]):
+def test_invalidations_follow_a_commit_and_never_a_rollback(invalidated: list[StalePages]):
     with transaction.atomic():
         author = Author.objects.create(name="A", city="B")
         assert invalidated == []

@@ -240,7 +240,7 @@ def test_a_snapshot_sees_the_count_of_its_own_rows(postgresql_site, postgresql_p
         assert reader.run(total) == [(901, 901) if isolation == "READ COMMITTED" else (1, 1)]
 
 
-def test_a_child_written_before_its_parent_by_another_transaction_is_counted(postgresql_site, postgresql_posts):
+def test_a_child_written_before_its_parent_elsewhere_is_counted(postgresql_site, postgresql_posts):
     post = "INSERT INTO benchapp_post (id, author_id, title, body, published) VALUES (99, %s, 't', 'b', '2024-01-01')"
     author = postgresql_posts[0].author_id
     with sessions(postgresql_site, "READ COMMITTED", "READ COMMITTED") as (child, parent):

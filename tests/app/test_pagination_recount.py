@@ -47,7 +47,7 @@ def manage(url: str, *arguments: str) -> subprocess.CompletedProcess:
     )
 
 
-def test_a_right_index_is_said_to_be_right(site):
+def test_a_right_index_is_reported_right(site):
     assert recount("--check") == "The page index is right.\n"
     assert recount() == "The page index is right.\n"
 

@@ -80,7 +80,7 @@ def test_children_may_be_written_before_their_parents(site_database):
     assert_right()
 
 
-def test_saving_a_row_again_overwrites_no_kept_value(site_database):
+def test_saving_a_row_again_overwrites_no_count(site_database):
     ann = author()
     stale = Author.objects.get(pk=ann.pk)
     written = post(ann)
@@ -253,11 +253,11 @@ def test_a_dump_can_be_loaded(site_database, tmp_path):
     dump = tmp_path / "dump.json"
     models = ["benchapp.author", "benchapp.post", "benchapp.comment"]
     call_command("dumpdata", *models, output=str(dump), verbosity=0)
-    kept = ("id", "post_id", "body")
-    before = list(Comment.objects.values(*kept))
+    columns = ("id", "post_id", "body")
+    before = list(Comment.objects.values(*columns))
     call_command("flush", interactive=False, verbosity=0)
     call_command("loaddata", str(dump), verbosity=0)
-    assert list(Comment.objects.values(*kept)) == before
+    assert list(Comment.objects.values(*columns)) == before
     call_command("loaddata", str(dump), verbosity=0)
     assert_right()
 

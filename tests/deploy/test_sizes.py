@@ -95,7 +95,7 @@ def load(url: str, connections: int) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-c", VISITORS, target.host, str(target.port), str(connections)])
 
 
-def test_a_server_that_starts_threads_without_limit_is_killed_and_stays_dead(site_url, monkeypatch):
+def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkeypatch):
     runnable("lighttpd-flup")
     monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.5)
     # Less than bronze, so that fewer threads, and less time, are enough.

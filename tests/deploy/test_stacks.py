@@ -100,8 +100,8 @@ def test_a_layer_that_a_write_invalidates_shows_a_comment_soon(stack, layer, sit
                 values = {**account, "csrfmiddlewaretoken": token(visitor.get("/login/"))}
                 assert visitor.post("/login/", data=values).status_code == 302
                 for path in ("/", "/comments/", "/comments/page/2/"):
-                    kept = [httpx.get(running.url + path) for _ in range(2)][1]
-                    assert "fresh words" not in kept.text
+                    hit = [httpx.get(running.url + path) for _ in range(2)][1]
+                    assert "fresh words" not in hit.text
                 values = {"csrfmiddlewaretoken": token(visitor.get("/posts/1/")), "body": "fresh words", "rating": "3"}
                 assert visitor.post("/posts/1/comment/", data=values).status_code == 302
             # Long before the time to live is up; a web server may keep a file open for a second.
@@ -116,7 +116,7 @@ def token(answer: httpx.Response) -> str:
 
 
 @pytest.mark.parametrize(("stack", "inner"), [("nginx-apache-modwsgi", "apache"), ("nginx-cherrypy", "cheroot")])
-def test_kept_connections_behind_nginx_are_not_closed_under_it(stack, inner, site_url, tmp_path):
+def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inner, site_url, tmp_path):
     runnable(stack)
     composed = compose.must_compose(stack, changes={"client_keepalive_s": 1})
     with (

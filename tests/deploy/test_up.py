@@ -37,7 +37,7 @@ def test_two_stacks_are_up_at_once(site_url):
             assert httpx.get(url).status_code == 200
 
 
-def test_what_a_killed_up_leaves_is_cleaned_up_by_the_next(site_url):
+def test_the_next_command_cleans_up_after_a_killed_up(site_url):
     runnable("nginx-uwsgi")
     with Up("nginx-uwsgi", "--database", site_url) as up:
         tree = up.tree()
@@ -59,7 +59,7 @@ def test_up_ends_when_a_server_ends(site_url):
         assert closed(up.url)
 
 
-def test_a_port_in_use_is_told(site_url):
+def test_a_port_in_use_is_reported(site_url):
     with Up("gunicorn", "--database", site_url) as up:
         port = str(httpx.URL(up.url).port)
         done = command("-m", "bench", "up", "gunicorn", "--database", site_url, "--port", port)

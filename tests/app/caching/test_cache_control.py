@@ -25,7 +25,7 @@ def test_a_page_of_an_account_has_no_s_maxage(rows, shared, reader):
     assert "s-maxage" not in reader.get("/").headers.get("Cache-Control", "")
 
 
-def test_a_visitor_with_a_csrf_cookie_is_anonymous_until_a_page_holds_the_token(rows, shared):
+def test_a_csrf_cookie_is_anonymous_until_a_page_holds_the_token(rows, shared):
     visitor = Client()
     assert visitor.get("/login/").cookies["csrftoken"]
     assert visitor.get("/").headers["Cache-Control"] == SAID

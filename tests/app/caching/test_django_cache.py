@@ -75,7 +75,7 @@ def test_a_page_rendered_for_an_analytics_cookie_is_shared(rows: Rows):
     assert Client().get("/posts/")["X-Render-Id"] == first
 
 
-def test_a_page_rendered_for_a_csrf_cookie_is_cached_since_it_holds_no_token(rows: Rows):
+def test_a_page_without_a_token_is_cached_for_a_csrf_cookie(rows: Rows):
     first = Client().get("/posts/", HTTP_COOKIE="csrftoken=" + "a" * 32)["X-Render-Id"]
     assert Client().get("/posts/")["X-Render-Id"] == first
 

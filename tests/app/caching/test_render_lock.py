@@ -149,9 +149,7 @@ def test_waiting_for_a_dead_holder_ends(layer: Callable[[View], View], monkeypat
 
 
 @pytest.mark.parametrize("stale", [StalePages(frozenset({"/posts/5/"})), StalePages(prefixes=frozenset({"/posts/"}))])
-def test_an_invalidation_drops_the_page_and_a_slow_rendering_does_not_bring_it_back(
-    layer: Callable[[View], View], stale: StalePages
-):
+def test_a_slow_rendering_does_not_bring_an_invalidated_page_back(layer: Callable[[View], View], stale: StalePages):
     title = "old"
 
     def page(request: object) -> HttpResponse:

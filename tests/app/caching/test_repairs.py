@@ -144,7 +144,7 @@ def test_set_many_returns_the_keys_that_a_hanging_memcached_did_not_take(socket:
 @pytest.mark.parametrize("kind", SERVICES)
 @pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
 @pytest.mark.django_db(transaction=True)
-def test_a_hanging_cache_delays_a_page_once_and_comes_back_without_stale_pages(
+def test_a_hanging_cache_delays_a_page_once_and_returns_without_stale_ones(
     rows: Rows,
     site_with: Site,
     socket: Path,

@@ -60,7 +60,7 @@ def test_pages_and_fragments_share_one_memcached(rows: Rows, site_with: Site, so
         assert caches["template_fragments"].get("name") == "fragment"
 
 
-def test_a_warm_page_of_many_fragments_asks_twice_on_a_persistent_connection(
+def test_a_warm_page_of_many_fragments_asks_memcached_twice(
     rows: Rows, site_with: Site, socket: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[str] = []

@@ -1,4 +1,4 @@
-"""Manifests: what is wrong in one is told in one line that names the file."""
+"""Manifests: a fault in one is reported in one line that names the file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_stack_of_one_file_needs_nothing_else(tmp_path):
         (GOOD + '[[declares]]\ncheck = "x"\n', "declaration needs 'reason'"),
     ],
 )
-def test_a_wrong_stack_is_told_in_one_line(tmp_path, text, says):
+def test_a_wrong_stack_is_refused_in_one_line(tmp_path, text, says):
     path = stack_file(tmp_path, text)
     with pytest.raises(BenchError) as caught:
         manifest.read_stack(path)
@@ -111,7 +111,7 @@ def test_a_variant_has_a_title_of_its_own(tmp_path):
         ("nginx-uwsgi", "[[server]]\n", "[[server]] None: nginx-uwsgi has no such server; it has uwsgi, nginx"),
     ],
 )
-def test_a_wrong_base_is_told_in_one_line(tmp_path, base, more, says):
+def test_a_wrong_base_is_refused_in_one_line(tmp_path, base, more, says):
     path = variant_of(tmp_path, base, more)
     with pytest.raises(BenchError) as caught:
         manifest.read_stack(path)
@@ -119,7 +119,7 @@ def test_a_wrong_base_is_told_in_one_line(tmp_path, base, more, says):
     assert "\n" not in str(caught.value)
 
 
-def test_bases_that_lead_in_a_circle_are_told_in_one_line(tmp_path):
+def test_bases_in_a_circle_are_refused_in_one_line(tmp_path):
     path = variant_of(tmp_path, "nginx-uwsgi")
     other = tmp_path / "nginx-uwsgi" / "stack.toml"
     other.write_text('base = "mine"\n')
@@ -172,7 +172,7 @@ def test_a_layer_fits_where_a_server_has_a_snippet():
     assert reason == f"staticgenerator needs {servers} in the chain: it has no snippet for another server"
 
 
-def test_what_a_layer_declares_of_a_server_holds_only_where_the_chain_has_it():
+def test_a_declaration_of_a_layer_holds_only_with_its_server():
     layer = catalog.read().layers["staticgenerator"]
     one = manifest.Declaration("whole-pages", "it looks before it opens", server="cherokee")
     layer = msgspec.structs.replace(layer, declares=(one,))
@@ -203,7 +203,7 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "invalidated"),
     [
         ("locmemcache://x", False),
         ("", False),  # the default of the site is a cache of each process, too
@@ -212,16 +212,16 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
         ("redis://127.0.0.1:6379", True),
     ],
 )
-def test_a_cache_of_ones_own_needs_no_service_and_is_told_as_such_a_cache_can_be(url, told, monkeypatch):
+def test_a_cache_url_needs_no_service_and_is_invalidated_if_it_can_be(url, invalidated, monkeypatch):
     monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
     composed = compose.compose("gunicorn", "site-middleware", env={"CACHE_URL": url})
     assert composed.services == ()
     assert composed.notes == ("site-middleware: it uses the cache of the given CACHE_URL",)
     (layer,) = composed.layers
-    assert (bool(layer.invalidation), bool(layer.coalesces)) == (told, told)
+    assert (bool(layer.invalidation), bool(layer.coalesces)) == (invalidated, invalidated)
 
 
-def test_a_cache_of_ones_own_takes_no_service_from_a_layer_that_uses_no_other():
+def test_a_cache_url_leaves_the_service_that_a_server_needs():
     composed = compose.compose("nginx-uwsgi", "nginx-memcached+fragments", env={"CACHE_URL": "dbcache://x"})
     assert [service.name for service in composed.services] == ["memcached"]
     assert composed.notes == ("fragments: it uses the cache of the given CACHE_URL",)
@@ -256,7 +256,7 @@ def test_a_variant_is_a_stack_of_its_own_with_other_values():
         ("", "stack '': no stack is named; `python -m bench list` prints all"),
     ],
 )
-def test_a_wrong_variant_is_told(name, says):
+def test_a_wrong_variant_is_refused(name, says):
     with pytest.raises(BenchError) as caught:
         catalog.read().stack(name)
     assert str(caught.value).startswith(says)

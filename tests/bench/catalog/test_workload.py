@@ -129,7 +129,7 @@ def test_in_the_session_each_page_is_followed_by_its_three_static_files():
 
 
 @pytest.mark.parametrize("last_pages", [{}, {"authors": 800, "posts": 8000, "comments": 32000}])
-def test_the_session_goes_over_lists_details_and_home_at_any_number_of_rows(last_pages):
+def test_the_session_visits_lists_details_and_home_at_any_size(last_pages):
     found = resolve(catalog.read().workload("session"), site(last_pages, LINKS), STATIC)
     assert {"/", "/authors/", "/posts/", "/comments/", "/posts/7/", "/authors/5/"} <= set(found)
     assert all(path.startswith("/") for path in found)

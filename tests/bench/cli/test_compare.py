@@ -106,7 +106,7 @@ def test_wrong_answers_and_failed_cases_are_not_compared(tmp_path, capsys):
     assert "nginx-gunicorn~fragments~session" not in out
 
 
-def test_what_only_one_run_measured_is_listed(tmp_path, capsys):
+def test_cases_of_only_one_run_are_listed(tmp_path, capsys):
     before = report_folder.make(tmp_path / "a")
     after = report_folder.make(tmp_path / "b", workloads=("home",))
     _, out, _ = run(before, after, capsys)

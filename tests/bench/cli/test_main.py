@@ -61,7 +61,7 @@ import pytest
         (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
     ],
 )
-def test_bad_input_is_told_in_one_line(words, says, bench):
+def test_bad_input_is_refused_in_one_line(words, says, bench):
     done = bench(*words)
     assert done.returncode == 2
     assert says in done.stderr

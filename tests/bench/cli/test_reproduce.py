@@ -143,7 +143,7 @@ def test_a_wrong_database_is_one_line_and_leaves_no_folder(tmp_path, tiny):
     assert not (tmp_path / "again").exists()
 
 
-def test_a_wrong_guard_is_told_before_anything_begins(tmp_path, tiny, capsys):
+def test_a_wrong_guard_is_refused_before_anything_begins(tmp_path, tiny, capsys):
     with pytest.raises(BenchError, match="--guard litle=1: write it as"):
         reproduce.main(arguments("tiny", "--guard", "litle=1", "--to", str(tmp_path / "again")), FakeInstrument())
     assert capsys.readouterr().out == ""
@@ -179,7 +179,7 @@ def test_a_benchmark_must_be_named():
         main.parser().parse_args(["reproduce", "cachin"])
 
 
-def test_a_published_database_that_is_not_installed_is_replaced_and_said(monkeypatch):
+def test_a_missing_published_database_is_replaced_with_a_note(monkeypatch):
     monkeypatch.setattr(compose, "missing_programs", lambda service: ["initdb"])
     asked_for = replace(record(), benchmark="caching")
     assert reproduce._database(asked_for, "layers", None) == (

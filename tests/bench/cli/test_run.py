@@ -25,7 +25,7 @@ from tests.bench.measure.fake_instrument import arguments
         (["--warmup", "nan"], "argument --warmup: 'nan' is not a number of seconds"),
     ],
 )
-def test_numbers_that_are_none_are_told_in_one_line(words, message, capsys):
+def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
     with pytest.raises(SystemExit) as stop:
         arguments(words)
     assert stop.value.code == 2

@@ -27,13 +27,13 @@ def test_a_percentile_needs_ten_samples_beyond_it():
 
 
 def test_a_trial_without_a_histogram_cannot_be_merged():
-    kept = histogram.encode(histogram.of([(1000, 100)]))
-    assert histogram.merged([kept, None]) is None
+    encoded = histogram.encode(histogram.of([(1000, 100)]))
+    assert histogram.merged([encoded, None]) is None
     assert histogram.merged([]) is None
     assert histogram.percentile_ms(None, 50) is histogram.mean_ms(None) is None
 
 
-def test_what_is_out_of_range_is_kept_at_its_ends():
+def test_a_value_out_of_range_counts_at_its_end():
     ends = histogram.of([(0, 1), (10**12, 1)])
     assert ends.total_count == 2
     assert ends.get_max_value() == pytest.approx(histogram.MAX_US, rel=0.002)

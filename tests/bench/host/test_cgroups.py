@@ -105,7 +105,7 @@ def test_a_controller_that_is_not_passed_on_is_named(tmp_path):
     )
 
 
-def test_version_1_has_a_directory_for_each_controller_below_our_own_groups(tmp_path):
+def test_version_1_has_a_directory_for_each_controller(tmp_path):
     root = tree(tmp_path, [MEMORY_1, CPU_1], "4:memory:/box\n2:cpu,cpuacct:/", {"sys/fs/cgroup/memory/box/tasks": ""})
     (root / "sys/fs/cgroup/cpu,cpuacct").mkdir()
     group = cgroups.group(root)
@@ -134,7 +134,7 @@ def test_a_machine_without_them_says_so(tmp_path):
         cgroups.group(tree(tmp_path, [], "", {}))
 
 
-def test_a_user_who_may_not_is_told_how(tmp_path, monkeypatch):
+def test_a_user_without_permission_learns_how_to_get_it(tmp_path, monkeypatch):
     root = version_2(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(Unavailable) as caught:
@@ -241,7 +241,7 @@ def test_a_size_that_does_not_exist_is_named_with_the_nearest():
         ("[tiny", "not valid TOML"),
     ],
 )
-def test_a_wrong_file_of_sizes_is_told_in_one_line(tmp_path, monkeypatch, capsys, text, message):
+def test_a_wrong_file_of_sizes_is_refused_in_one_line(tmp_path, monkeypatch, capsys, text, message):
     folder = tmp_path / "deploy"
     folder.mkdir()
     for name in ("common", "stacks", "layers", "services", "values"):

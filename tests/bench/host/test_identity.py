@@ -53,7 +53,7 @@ def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
     assert "nginx-uwsgi" in text
 
 
-def test_a_python_that_a_capability_opens_is_used_and_told(root_with_a_closed_python):
+def test_a_python_that_a_capability_opens_is_used_with_a_notice(root_with_a_closed_python):
     root_with_a_closed_python(helps=True)
     found = identity.worker(paths.PROJECT)
     assert found.notice.startswith(f"user nobody cannot read {CLOSED}; its servers get the capability")

@@ -53,7 +53,7 @@ def test_a_running_tree_is_moved_with_all_its_threads():
         process.communicate()
 
 
-def test_what_is_started_meanwhile_stays_on_the_cores_and_the_caller_does_not():
+def test_programs_started_in_the_block_stay_on_its_cores():
     before = os.sched_getaffinity(0)
     last = max(before)
     with pin.on({"load": (last,)}, "load"):

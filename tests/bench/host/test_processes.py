@@ -219,7 +219,7 @@ def test_a_kernel_that_does_not_list_children_is_asked_for_all_processes(spawn, 
     assert len(listed) == 2
 
 
-def test_trees_are_told_apart_and_the_thread_ends(spawn):
+def test_trees_are_sampled_apart_and_the_thread_ends(spawn):
     roots = {name: spawn("print('ready', flush=True); input()").pid for name in ("front", "back")}
     sampler = processes.Sampler(roots, 0.05)
     sampler.start()

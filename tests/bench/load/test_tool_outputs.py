@@ -75,8 +75,8 @@ def test_k6_measures_everything():
 
 def test_samples_that_wrk_added_are_not_in_its_histogram():
     figures = Wrk().parse(printed("wrk-histogram"), "")
-    kept = histogram.merged([figures.histogram])
-    assert kept.total_count == figures.requests_total == 24546
+    recorded = histogram.merged([figures.histogram])
+    assert recorded.total_count == figures.requests_total == 24546
     # By wrk's own count, samples that nobody measured among them, the mean is 0.404 ms.
     assert figures.latency_mean_ms == pytest.approx(0.161, rel=0.01)
     # Little's law: connections are the rate times the mean.

@@ -40,7 +40,7 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
         (["--guard", "little=x"], "--guard little=x: 'x' is no bound; write a number from 0, or off"),
     ],
 )
-def test_what_does_not_exist_is_told_in_one_line_and_leaves_no_folder(go, tmp_path, words, message):
+def test_an_unknown_name_is_one_line_and_leaves_no_folder(go, tmp_path, words, message):
     with pytest.raises(BenchError) as error:
         go("--stack", "one", *words)
     assert message in str(error.value)

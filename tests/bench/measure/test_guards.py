@@ -140,11 +140,11 @@ def test_how_many_requests_a_session_lets_rush_by(paths, requests):
     assert rush(paths) == requests
 
 
-def test_a_mean_told_in_steps_may_be_off_by_half_of_one():
+def test_a_mean_reported_in_steps_may_be_off_by_half_of_one():
     # 16 connections at 1,000 requests/s: 16 ms, which a tool with steps of 3 ms tells as 18.
-    told = of_figures(CLOSED, latency_mean_ms=18.0)
-    assert look(told, BOUNDS)["little"] == "rate x mean makes 18.0 busy connections, not 16"
-    assert look(replace(told, mean_step_ms=3.0), BOUNDS)["little"] == OK
+    stepped = of_figures(CLOSED, latency_mean_ms=18.0)
+    assert look(stepped, BOUNDS)["little"] == "rate x mean makes 18.0 busy connections, not 16"
+    assert look(replace(stepped, mean_step_ms=3.0), BOUNDS)["little"] == OK
     assert look(replace(of_figures(CLOSED, latency_mean_ms=24.0), mean_step_ms=3.0), BOUNDS)["little"] != OK
 
 

@@ -38,7 +38,7 @@ def test_a_load_tool_that_does_not_end_is_stopped(tmp_path):
         load_process.run(python("import time; time.sleep(60)"), 1, tmp_path, "load", 0.2)
 
 
-def test_a_warm_up_is_stopped_in_its_time_and_its_output_kept(tmp_path):
+def test_a_warm_up_is_stopped_in_time_and_its_output_saved(tmp_path):
     code = "import time\ntry:\n time.sleep(60)\nexcept KeyboardInterrupt:\n print('stopped')"
     began = time.monotonic()
     out, _ = load_process.run(python(code), 1, tmp_path, "warmup", 30, interrupt_after_s=1)

@@ -28,7 +28,7 @@ def case(stack, layer="none", workload="home"):
 CASES = [case(stack, layer, work) for stack in "abc" for layer in ("none", "x") for work in ("home", "login")]
 
 
-def test_each_round_brings_each_deployment_up_once_and_measures_all_its_cases():
+def test_each_round_starts_each_deployment_once_for_all_its_cases():
     order = plan.schedule(CASES, [8, 16], rounds=3, seed=1)
     assert len(order) == 3 * 6
     for number in (1, 2, 3):
@@ -39,7 +39,7 @@ def test_each_round_brings_each_deployment_up_once_and_measures_all_its_cases():
     assert len(trials) == len(set(trials)) == len(CASES) * 2 * 3
 
 
-def test_the_order_is_shuffled_in_each_round_and_the_same_for_the_same_seed():
+def test_the_order_is_shuffled_in_each_round_by_the_seed():
     def keys(seed, number):
         return [(item.stack, item.layer) for item in plan.schedule(CASES, [1], 3, seed) if item.round == number]
 

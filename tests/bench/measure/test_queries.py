@@ -8,16 +8,16 @@ from bench.measure import queries
 from tests.bench.measure.numbered_site import site
 
 
-def test_queries_are_weighed_by_the_workload_and_none_where_a_cache_answers(monkeypatch):
+def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
     def answer(handler):
-        rendered = "same" if handler.path == "/kept/" else str(handler.number)
+        rendered = "same" if handler.path == "/cached/" else str(handler.number)
         headers = {} if handler.path == "/file/" else {"X-Render-Id": rendered}
         return b"x", {"Content-Length": "1", "Content-Type": "text/html; charset=utf-8", **headers}
 
-    counted = {page: {"cold": 10, "warm": 4} for page in ("/", "/kept/", "/file/")}
+    counted = {page: {"cold": 10, "warm": 4} for page in ("/", "/cached/", "/file/")}
     monkeypatch.setattr(queries, "count", lambda env, pages: counted)
     counter = queries.QueryCounter()
-    addresses = ("/", "/", "/kept/", "/file/", "/static/a.css")
+    addresses = ("/", "/", "/cached/", "/file/", "/static/a.css")
     with site(answer) as target:
         running = SimpleNamespace(url=target.url, env={})
         assert counter.per_request(running, "one", "none", addresses) == 8 / 5
@@ -27,7 +27,7 @@ def test_queries_are_weighed_by_the_workload_and_none_where_a_cache_answers(monk
         assert counter.per_request(running, "one", "none", ("/static/a.css",)) == 0
 
 
-def test_what_cannot_be_told_is_not_measured(monkeypatch):
+def test_unknown_queries_are_not_measured(monkeypatch):
     running = SimpleNamespace(url="http://127.0.0.1:9", env={"DATABASE_URL": "sqlite:////nowhere/at/all"})
     counter = queries.QueryCounter()
     monkeypatch.setattr(queries, "count", lambda env, pages: {"/": {"cold": 1, "warm": 1}})

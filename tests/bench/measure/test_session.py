@@ -67,7 +67,7 @@ def test_a_variant_of_two_values_is_brought_up_where_every_server_can_work(go):
 
 
 @pytest.mark.servers
-def test_what_servers_wrote_is_kept_and_what_they_stored_is_not(go):
+def test_logs_of_servers_are_saved_and_their_caches_are_not(go):
     _, recorded = go("--stack", "one")
     assert (recorded.directory / "configs" / "one~none" / "file").read_text() == "one none"
     assert (recorded.directory / "raw" / "one~none~r1" / "logs" / "server.log").exists()
@@ -75,12 +75,12 @@ def test_what_servers_wrote_is_kept_and_what_they_stored_is_not(go):
 
 
 @pytest.mark.servers
-def test_the_addresses_of_the_session_are_looked_up_once_and_kept(go):
+def test_the_urls_of_the_session_are_looked_up_once_and_recorded(go):
     _, recorded = go("--stack", "one", "--workload", "session")
-    kept = json.loads((recorded.directory / "workloads.json").read_text())
-    assert set(kept) == {"home", "session"}
-    assert kept["session"][:4] == ["/", "/static/site.1.css", "/static/site.2.js", "/static/logo.3.svg"]
-    assert "/posts/page/38/" in kept["session"]
+    addresses = json.loads((recorded.directory / "workloads.json").read_text())
+    assert set(addresses) == {"home", "session"}
+    assert addresses["session"][:4] == ["/", "/static/site.1.css", "/static/site.2.js", "/static/logo.3.svg"]
+    assert "/posts/page/38/" in addresses["session"]
 
 
 @pytest.mark.servers

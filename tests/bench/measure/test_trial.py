@@ -81,7 +81,7 @@ def test_a_good_trial_has_every_figure(running, folder):
     assert record.observer_cpu_seconds > 0 and record.observer_share > 0
 
 
-def test_the_raw_output_of_warm_up_and_load_is_kept(running, folder):
+def test_the_raw_output_of_warm_up_and_load_is_saved(running, folder):
     record = made(running, folder, warmup_s=0.2)
     raw = folder.raw / record.trial_id
     assert {"load.out", "load.err", "load.command", "warmup.out", "warmup.err"} <= {path.name for path in raw.iterdir()}
@@ -130,7 +130,7 @@ def test_a_site_that_is_not_there(running, folder):
     assert_failed(made(running, folder), "before the load: GET /: [Errno 111] Connection refused")
 
 
-def test_answers_that_go_wrong_during_the_load_are_a_failure_with_its_counts(running, folder):
+def test_wrong_answers_during_the_load_are_a_failure_with_counts(running, folder):
     timer = threading.Timer(0.5, running.site.broken.set)
     timer.start()
     record = made(running, folder)

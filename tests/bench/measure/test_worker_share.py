@@ -16,7 +16,7 @@ def by_connection(handler):
     return body, {"Content-Length": str(len(body))}
 
 
-def test_kept_connections_stick_and_their_requests_are_counted():
+def test_keep_alive_connections_stick_to_a_worker_and_are_counted():
     with site(by_connection) as target:
         assert requests_per_worker(target.url, 4, budget_s=20) == {"1": 2 * EACH, "0": 2 * EACH}
         assert target.server.connections == 4

@@ -70,7 +70,7 @@ def test_a_torn_last_line_is_not_a_trial_and_is_cut_before_the_next(folder, torn
     assert read_run(folder.directory).trials == (TRIAL, failed())
 
 
-def test_a_last_line_that_lacks_only_its_end_is_kept(folder):
+def test_a_last_line_that_lacks_only_its_end_counts(folder):
     path = folder.directory / "trials.jsonl"
     path.write_text(path.read_text().rstrip("\n"))
     folder.repair()

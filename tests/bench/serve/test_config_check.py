@@ -67,7 +67,7 @@ BROKEN = [
 
 @pytest.mark.servers
 @pytest.mark.parametrize(("stack", "layer", "name", "line", "says"), BROKEN, ids=lambda it: it if "/" in it else "")
-def test_what_a_server_says_of_a_broken_file_is_shown(stack, layer, name, line, says, tmp_path, monkeypatch):
+def test_the_message_of_a_server_about_a_broken_file_is_shown(stack, layer, name, line, says, tmp_path, monkeypatch):
     deploy = shutil.copytree(paths.DEPLOY, tmp_path / "deploy")
     monkeypatch.setattr(paths, "DEPLOY", deploy)
     composed = compose.compose(stack, layer)

@@ -45,7 +45,7 @@ def files_of(stack: str, server: str, layer: str = "none") -> dict:
     return {name: path and str(path.relative_to(paths.DEPLOY)) for name, path in files.items()}
 
 
-def test_a_main_file_comes_from_the_stack_or_its_base_or_from_what_stacks_share():
+def test_a_main_file_comes_from_the_stack_its_base_or_the_common_folder():
     assert files_of("nginx-uwsgi", "uwsgi")["uwsgi.processes.ini"] == "common/uwsgi/uwsgi.processes.ini"
     own = files_of("cherokee-uwsgi-roundrobin", "uwsgi")
     assert own["uwsgi.processes.ini"] == "stacks/cherokee-uwsgi-roundrobin/uwsgi.processes.ini"
