@@ -78,7 +78,7 @@ MIDDLEWARE = [
     *(["config.asgi_middleware.limit_requests"] if BENCHAPP_ASGI else []),
     *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     "django.middleware.security.SecurityMiddleware",
-    *(["whitenoise.middleware.WhiteNoiseMiddleware"] if BENCHAPP_WHITENOISE else []),
+    *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),

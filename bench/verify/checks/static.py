@@ -13,6 +13,7 @@ from bench.verify.context import Context
 from bench.verify.finding import Mismatch
 
 SMALL, LARGE = "small.txt", "large.txt"
+MANIFEST = "staticfiles.json"
 SMALL_BYTES = 99
 LARGE_BYTES = range(1_400_000, 1_700_000)
 YEAR_S = 365 * 24 * 3600
@@ -74,6 +75,14 @@ def static_lifetime(context: Context) -> Iterator[Mismatch]:
 def static_conditional(context: Context) -> Iterator[Mismatch]:
     """A static file has a validator and answers 304 to it."""
     yield from revalidation(context, f"/static/{SMALL}", required=True)
+
+
+@check("static-manifest")
+def static_manifest(context: Context) -> Iterator[Mismatch]:
+    """The list of all static files that collectstatic leaves beside them is not served."""
+    for name in (MANIFEST, f"{MANIFEST}.gz"):
+        if (status := context.get(f"/static/{name}").status) not in (403, 404):
+            yield Mismatch(f"GET /static/{name}: status 404", f"status {status}")
 
 
 @check("static-range")

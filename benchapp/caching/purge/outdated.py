@@ -7,6 +7,7 @@ is marked `X-Outdated`, and the cache does not store it. Apache reads the file i
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import secrets
 from collections.abc import Callable
@@ -55,14 +56,35 @@ def purge(stale: StalePages, **kwargs: object) -> None:
 
 
 def renew_generation(layer: str) -> None:
-    """Write a new word into the generation file of a layer, whole or not at all."""
+    """Write a new word into the generation file of a layer, whole or not at all.
+
+    On a full disk the old word is overwritten where it is, which takes no room: a half of each word is a new one too.
+    """
     file = registry.options(layer)["generation_file"]
+    word = secrets.token_hex(16).encode("ascii")
     new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
-        new.write_bytes(secrets.token_hex(16).encode("ascii"))
-        new.replace(file)
+        try:
+            new.write_bytes(word)
+            new.replace(file)
+        finally:
+            new.unlink(missing_ok=True)
     except OSError as error:
-        logger.error("%s cannot be written: %s", file, error)
+        logger.error("%s cannot be replaced: %s", file, error)
+        _overwrite(file, word)
+
+
+def _overwrite(file: Path, word: bytes) -> None:
+    """Put the word in place of the old one, of the same length; remove the file if that fails, too."""
+    try:
+        with file.open("r+b", buffering=0) as opened:
+            opened.write(word)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        logger.error("%s cannot be overwritten: %s", file, error)
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 def _generation(file: Path) -> bytes:

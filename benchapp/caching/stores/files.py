@@ -35,6 +35,7 @@ GENERATION = ".generation"
 # Temporary files and directories on their way out; no URL maps to a name with a leading dot.
 TEMPORARY_PREFIX = ".tmp-"
 LOCKS = ".locks"  # the directory of the render locks
+BLOCK_BYTES = 512  # the unit of st_blocks
 MAX_NAME = 200  # bytes of one segment; file systems take 255
 MAX_PATH = 1000  # bytes of a whole path
 
@@ -75,7 +76,11 @@ class FileLocks:
             return None
 
     def set(self, key: str, value: str, seconds: int) -> None:
-        self._written(value, seconds).replace(self._file(key))
+        new = self._written(value, seconds)
+        try:
+            new.replace(self._file(key))
+        finally:
+            new.unlink(missing_ok=True)
 
     def delete(self, key: str) -> None:
         self._file(key).unlink(missing_ok=True)
@@ -86,9 +91,15 @@ class FileLocks:
     def _written(self, value: str, seconds: int) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         new = self.folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-        new.write_text(value, "ascii")
-        until = time.time() + seconds
-        os.utime(new, (until, until))
+        try:
+            new.write_text(value, "ascii")
+            until = time.time() + seconds
+            os.utime(new, (until, until))
+        except OSError:
+            # A full disk has room for the name, not for the text.
+            with contextlib.suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise
         return new
 
 
@@ -156,13 +167,16 @@ class FileStore:
     def expire(self, seconds: float, max_bytes: int | None = None) -> tuple[int, int]:
         """Remove pages older than so many seconds, temporary files of killed writers, and empty directories.
 
-        Above `max_bytes` in total the oldest pages go too. Returns how many pages were removed and how many stay.
+        Locks that have expired go too: each made-up path leaves one. Above `max_bytes` on the disk in total the oldest
+        pages go, after the locks. Returns how many pages were removed and how many stay.
         """
+        now = time.time()
         files = sorted(self._files())
         total = sum(size for _, size, _ in files)
-        oldest = time.time() - seconds
         removed = stay = 0
-        for changed, size, file in files:
+        # The date of a lock is the time when it expires.
+        for changed, size, file in sorted(files, key=lambda item: not self._is_lock(item[2])):
+            oldest = now if self._is_lock(file) else now - seconds
             if changed > oldest and (max_bytes is None or total <= max_bytes):
                 stay += file.name == INDEX
                 continue
@@ -176,14 +190,17 @@ class FileStore:
                     Path(folder).rmdir()
         return removed, stay
 
+    def _is_lock(self, file: Path) -> bool:
+        return file.parent == self.locks.folder and not file.name.startswith(TEMPORARY_PREFIX)
+
     def _files(self) -> Iterator[tuple[float, int, Path]]:
-        """Each file below the root: its modification time, its size, and its path."""
+        """Each file below the root: its modification time, the bytes that it takes on the disk, and its path."""
         for folder, _, names in os.walk(self.root):
             for name in names:
                 if name != GENERATION:
                     with contextlib.suppress(FileNotFoundError):
                         found = (file := Path(folder, name)).stat()
-                        yield found.st_mtime, found.st_size, file
+                        yield found.st_mtime, found.st_blocks * BLOCK_BYTES, file
 
     def _renew(self) -> str:
         """Begin the first generation of a root, or a new one after the root was emptied."""

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from benchapp.caching.stores.files import GENERATION, FileStore
+from benchapp.caching.stores.files import GENERATION, LOCKS, FileStore
 from benchapp.management.commands import expirepages
 from tests.app.caching.stored import files, put
 from tests.app.conftest import Rows
@@ -85,5 +85,20 @@ def test_the_oldest_pages_above_the_limit_are_removed(pages: FileStore, root: Pa
     put(pages, "/a/", "/b/", "/c/", body=b"x" * 1000)
     for number, name in enumerate("abc"):
         os.utime(root / name / "index.html", (time.time() - 30 + number,) * 2)
-    assert pages.expire(60, max_bytes=2500) == (1, 2)
+    # On the disk a small file takes a whole block of the file system.
+    block = (root / "a" / "index.html").stat().st_blocks * 512
+    assert pages.expire(60, max_bytes=2 * block) == (1, 2)
     assert files(root) == ["b/index.html", "c/index.html"]
+
+
+def test_locks_are_removed_when_they_have_expired_and_count(pages: FileStore, root: Path):
+    put(pages, "/a/")
+    for number in range(20):
+        pages.locks.set(f"made-up-{number}", "uncacheable", 10)
+    make_old(root / LOCKS / "made-up-0", 1)
+    assert pages.expire(3600) == (0, 1)
+    assert len(list((root / LOCKS).iterdir())) == 19
+    # They take more room than the page, and go before it.
+    block = (root / "a" / "index.html").stat().st_blocks * 512
+    assert pages.expire(3600, max_bytes=block) == (0, 1)
+    assert not (root / LOCKS).exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -103,3 +104,26 @@ def test_each_purge_is_sent_twice(
         assert len(later) == 1
         later[0]()
     assert once and received == [*once, *once]
+
+
+def full_disk(file: Path, content: bytes) -> None:
+    file.touch()
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_full_disk_does_not_stop_a_purge(
+    writable: bool, settings: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "purged"
+    settings.CACHING_LAYERS = {"apache-cache": {"generation_file": file}}
+    outdated.renew_generation("apache-cache")
+    before = file.read_bytes()
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
+    if not writable:
+        monkeypatch.setattr(Path, "open", lambda file, *args, **kwargs: full_disk(file, b""))
+    outdated.renew_generation("apache-cache")
+    monkeypatch.undo()
+    # In its place, or none at all: another key for each page in both cases.
+    assert (file.read_bytes() != before) if writable else not file.exists()
+    assert [path.name for path in tmp_path.iterdir()] == (["purged"] if writable else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -232,3 +233,22 @@ def test_nothing_is_written_when_the_layer_is_off(
     with django_capture_on_commit_callbacks(execute=True):
         Comment.objects.create(post=rows.post, name="Z", body="z", rating=3)
     assert not root.exists()
+
+
+def test_a_full_disk_leaves_no_temporary_file(pages: FileStore, root: Path, monkeypatch: pytest.MonkeyPatch):
+    generation = pages.generation()
+
+    def full(file: Path, *content: object) -> None:
+        file.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for write in (
+        lambda: pages.put("/a/", b"a page", generation),
+        lambda: pages.locks.add("key", "rendering", 10),
+        lambda: pages.locks.set("key", "uncacheable", 10),
+    ):
+        with pytest.raises(OSError, match="No space"):
+            write()
+    assert list(root.rglob(".tmp-*")) == []

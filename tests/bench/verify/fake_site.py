@@ -165,6 +165,8 @@ class SiteHandler(HttpHandler):
             VIEWS[path](self)
         elif self.command == "POST":
             self.post(path)
+        elif path == "/static/staticfiles.json" and "serves-manifest" in self.stub.wrong:
+            self.send(200, "{}", "application/json")
         elif path.startswith("/static/"):
             self.file(path.removeprefix("/static/"))
         elif path in GET_VIEWS:

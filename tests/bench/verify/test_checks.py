@@ -38,6 +38,7 @@ MISTAKES = {
     "static-content": ["gzip-other-file", "gzip-varies-not", "plain-css"],
     "static-lifetime": ["short-lived", "plain-immutable", "unhashed"],
     "static-conditional": ["no-validator", "never-304"],
+    "static-manifest": ["serves-manifest"],
     "static-range": ["no-ranges", "wrong-total"],
     "path-escapes": ["escapes", "soft-404"],
     "odd-paths": ["odd-breaks", "odd-injects", "soft-404"],
