@@ -13,6 +13,7 @@ from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
 from config import environment
+from config.log_filters import one_line
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -233,10 +234,13 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "filters": {"one_line": {"()": lambda: one_line}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+        # A foreign Host: any client can cause one, as often as it likes.
+        "django.security.DisallowedHost": {"filters": ["one_line"]},
         "django.request": {"handlers": ["stderr"], "level": "ERROR", "propagate": False},
     },
 }

@@ -24,3 +24,13 @@ accesslog = None
 errorlog = "-"
 loglevel = "warning"
 proc_name = "benchapp-gunicorn"
+
+
+def on_starting(server):
+    """A request that cannot be read is logged with its bytes: not with more than 300 of them."""
+
+    def short(record):
+        record.msg, record.args = record.getMessage()[:300], ()
+        return True
+
+    server.log.error_log.addFilter(short)

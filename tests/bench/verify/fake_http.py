@@ -70,6 +70,9 @@ class HttpHandler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         if not self.host_right():
+            if "logs-hosts" in wrong:
+                with stub.log.open("ab") as log:
+                    log.write(b"x" * 2000)
             self.close_connection = True
             self.send(400, "bad host", "text/plain")
             return

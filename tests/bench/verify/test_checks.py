@@ -75,6 +75,7 @@ MISTAKES = {
     "chunked-smuggling": ["chunks-ignored", "length-wins"],
     "upload": ["upload-breaks", "reset-upload"],
     "database-connections": ["connections-run-out"],
+    "log-bytes": [],
 }
 # Ways in which servers differ and are all right.
 RIGHT = ["", "closes", "closes-silently", "refuses-chunks", "absolute"]
@@ -201,10 +202,20 @@ def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, monkey
         assert outcome.got == "30 connections; 29 connections"
 
 
+@pytest.mark.parametrize("mistake", ["", "logs-hosts"])
+def test_a_malformed_request_costs_little_log(stub, url, tmp_path, mistake):
+    stub.reset(mistake)
+    stub.log = tmp_path / "site.log"
+    running = SimpleNamespace(logs=tmp_path, env={})
+    (outcome,) = verified(url, stub.site(), checks=["log-bytes"], running=running)
+    assert outcome.ok is not bool(mistake)
+    assert outcome.figures["log_bytes_foreign_host"] == (2000 if mistake else 0)
+
+
 def test_a_missing_server_fails_every_check(stub):
     stub.reset()
     outcomes = verified(f"http://127.0.0.1:{free_port()}", stub.site())
-    assert [item.check for item in outcomes if item.ok] == ["hit", "kept-headers"]
+    assert [item.check for item in outcomes if item.ok] == ["hit", "kept-headers", "log-bytes"]
     assert {item.expected for item in outcomes if not item.ok and item.check == "status"} == {"a complete answer"}
 
 
