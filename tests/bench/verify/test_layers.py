@@ -8,8 +8,6 @@ from bench.verify import wire
 from bench.verify.checks import privacy, web
 from bench.verify.suite import LEFT_OUT, all_checks
 from tests.bench.verify import conftest
-from tests.bench.verify.fake_http import serving
-from tests.bench.verify.fake_writes import FakeWrites
 
 GROUPS = ("caching", "privacy", "web", "bytes", "names")
 # Check -> the mistakes of the fake layer that it must notice.
@@ -45,17 +43,6 @@ MISTAKES = {
     "raw-names": ["cuts-raw", "raw-names-break"],
     "other-files": ["serves-own-files", "serves-own-keys", "soft-404"],
 }
-
-
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory):
-    return FakeWrites(tmp_path_factory.mktemp("stub"))
-
-
-@pytest.fixture(scope="module")
-def url(stub):
-    with serving(stub) as url:
-        yield url
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,7 @@ from bench.verify import wire
 from bench.verify.checks import files, freshness, full, service, stampede
 from bench.verify.suite import all_checks
 from tests.bench.verify import conftest
-from tests.bench.verify.fake_http import serving
-from tests.bench.verify.fake_writes import FakeRunning, FakeWrites
+from tests.bench.verify.fake_writes import FakeRunning
 
 GROUPS = ("freshness", "stampede", "files", "service", "advisories")
 # Check -> the mistakes of the fake layer that it must notice.
@@ -54,17 +53,6 @@ MISTAKES = {
     "cve-2026-48588": ["keeps-cookies"],
     "cve-2026-113593": ["keeps-variants"],
 }
-
-
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory):
-    return FakeWrites(tmp_path_factory.mktemp("stub"))
-
-
-@pytest.fixture(scope="module")
-def url(stub):
-    with serving(stub) as url:
-        yield url
 
 
 @pytest.fixture
