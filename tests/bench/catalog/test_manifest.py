@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -221,7 +222,8 @@ def test_a_cache_url_needs_no_service_and_is_invalidated_if_it_can_be(url, inval
     assert (bool(layer.invalidation), bool(layer.coalesces)) == (invalidated, invalidated)
 
 
-def test_a_cache_url_leaves_the_service_that_a_server_needs():
+def test_a_cache_url_leaves_the_service_that_a_server_needs(monkeypatch):
+    monkeypatch.setattr(compose.programs, "find", lambda names, search=(): Path("/bin/true"))
     composed = compose.compose("nginx-uwsgi", "nginx-memcached+fragments", env={"CACHE_URL": "dbcache://x"})
     assert [service.name for service in composed.services] == ["memcached"]
     assert composed.notes == ("fragments: it uses the cache of the given CACHE_URL",)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from bench import paths, programs
 from bench.catalog import catalog, compose
@@ -41,6 +42,7 @@ def test_python_servers_are_not_started_for_their_version(monkeypatch):
 
 def test_versions_are_those_of_the_servers_and_services_of_a_composition(monkeypatch):
     monkeypatch.setattr(programs, "version", lambda argv: "1.2")
+    monkeypatch.setattr(programs, "find", lambda names, search=(): Path("/bin/true"))
     composition = compose.compose_for_files("nginx-uwsgi", "none", compose.must_compose("gunicorn").values)
     assert versions([composition], ["sqlite"]) == {"uwsgi": "1.2", "nginx": "1.2"}
 

@@ -95,6 +95,8 @@ def url(stub):
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
     monkeypatch.setattr(wire, "TIMEOUT_S", 0.6)
+    monkeypatch.setattr(database, "CLIENTS", 8)
+    monkeypatch.setattr(database, "LEFT_S", 0.1)
 
 
 def failed(stub, url, only=(), layer="none"):
@@ -190,9 +192,8 @@ def test_an_unknown_check_is_reported_with_the_known_ones(stub, url):
 
 
 @pytest.mark.parametrize(("threads", "fails"), [(7, True), (8, False)])
-def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, monkeypatch, threads, fails):
+def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, threads, fails):
     stub.reset("holds-connections")
-    monkeypatch.setattr(database, "LEFT_S", 0.1)
     composition = SimpleNamespace(settings={"processes": 4, "threads": threads})
     running = SimpleNamespace(composition=composition, env={})
     (outcome,) = verified(url, stub.site(), checks=["database-connections"], running=running)
