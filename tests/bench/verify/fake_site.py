@@ -223,7 +223,7 @@ class SiteHandler(FileHandler):
     def connections(self) -> None:
         """How many connections its database has."""
         wrong = self.stub.wrong
-        if "connections-run-out" in wrong and self.stub.requests % 40 == 0:
+        if "connections-run-out" in wrong and self.stub.requests % 20 == 0:
             self.html(500, self.stub.not_found())
         else:
             count = 30 if "holds-connections" in wrong else 1
