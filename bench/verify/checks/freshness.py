@@ -260,19 +260,21 @@ class _Slow:
         self.context, self.writer, self.row = context, writer, row
         self.path = f"{row.probe_page}gated/{secrets.token_hex(8)}/"
         self.asked: list[Asked] = []
+        self.reached = False
 
     def __enter__(self) -> _Slow:
         self.writer.gate(self.row, "close")
         self.asked.append(Asked(self.context, self.path))
         deadline = time.monotonic() + GATE_S
-        while not self.writer.gate(self.row, "look") and time.monotonic() < deadline:
+        while not (reached := bool(self.writer.gate(self.row, "look"))) and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
+        self.reached = reached
         return self
 
     @property
     def under_way(self) -> bool:
-        """Whether the rendering is still going on."""
-        return self.asked[0].is_alive()
+        """Whether the rendering has read the row and is still going on."""
+        return self.reached and self.asked[0].is_alive()
 
     def ask_again(self) -> Asked:
         """Another client requests the page during the first rendering."""
