@@ -1,3 +1,4 @@
+
 # Connections that wait for a worker; default 2048.
 backlog = {{ backlog }}
 chdir = "{{ project }}"

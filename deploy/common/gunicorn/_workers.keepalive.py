@@ -1,3 +1,4 @@
+
 # `gthread`: a worker does as many requests at a time as it has threads, and keeps idle connections in a poller of its own.
 # Default class: sync, one thread.
 worker_class = "gthread"

@@ -2,7 +2,7 @@
 
 # Where it listens; default 127.0.0.1:8000.
 bind = "{{ listen.text }}"
-{% include "gunicorn/_process.py" %}
+# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
 
 # Default class: `sync`, which closes the connection after each answer and waits for a slow client. `gthread` keeps idle
 # connections in a poller of its own, so that only requests occupy a thread.
