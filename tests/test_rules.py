@@ -123,11 +123,10 @@ def test_reports_results_and_rendering_start_nothing():
 
 
 def test_no_server_is_named_in_the_instrument():
-    servers = {server.name for stack in catalog.read().stacks.values() for server in stack.servers}
-    programs = {
-        name for stack in catalog.read().stacks.values() for server in stack.servers for name in server.programs
-    }
-    named = re.compile(rf"\b({'|'.join(re.escape(name.lower()) for name in sorted(servers | programs))})\b")
+    known = catalog.read()
+    servers = [server for it in (*known.stacks.values(), *known.layers.values()) for server in it.servers]
+    names = {name.lower() for server in servers for name in (server.name, *server.programs)}
+    named = re.compile(rf"\b({'|'.join(map(re.escape, sorted(names)))})\b")
     # A load tool's adapter may say which project its tool comes from.
     for path in BENCH_FILES:
         if path.parent.name != "load":

@@ -21,7 +21,6 @@ from bench.catalog.workload import Workload
 from bench.errors import BenchError
 
 LIST_HINT = "`python -m bench list` prints all"
-JOINED_EXAMPLE = "fragments+varnish"
 Entry = TypeVar("Entry")
 
 
@@ -64,12 +63,22 @@ class Catalog:
         """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""
         parts = names.split("+")
         if "" in parts:
-            raise BenchError(f"layer {names!r}: a name is missing; write one layer, or several as {JOINED_EXAMPLE}")
+            raise BenchError(
+                f"layer {names!r}: a name is missing; write one layer, or several as {self._joined_example()}"
+            )
         if len(set(parts)) != len(parts):
             raise BenchError(f"layer {names}: a layer is named twice; name each once")
         if len(parts) > 1 and NO_LAYER in parts:
             raise BenchError(f"layer {names}: {NO_LAYER} cannot be joined with another layer")
         return tuple(named(self.layers, part, "layer") for part in parts)
+
+    def _joined_example(self) -> str:
+        """The name of two layers that can be joined."""
+        inner, front = (
+            next(name for name, layer in self.layers.items() if layer.scope == scope and name != NO_LAYER)
+            for scope in ("app", "front")
+        )
+        return f"{inner}+{front}"
 
     def service(self, name: str) -> Service:
         """The service called `name`; raises BenchError with the nearest name when there is none."""

@@ -105,7 +105,7 @@ class Subject:
 
 
 def layer_names(layer: str) -> tuple[str, ...]:
-    """The layers joined in a name such as `fragments+varnish`, empty for `none`."""
+    """The layers that `+` joins in a name, empty for `none`."""
     return tuple(name for name in layer.split("+") if name != "none")
 
 
