@@ -13,6 +13,7 @@ import shutil
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench.verify.fake_http import HttpHandler
@@ -34,7 +35,14 @@ class FakeWrites(FakeLayer):
     def handler(self) -> type[HttpHandler]:
         return WritesHandler
 
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        self.timers: list[threading.Timer] = []
+
     def reset(self, *wrong: str) -> None:
+        for timer in self.timers:
+            timer.cancel()
+        self.timers = []
         self.rows: dict[int, dict] = {}
         self.first_title = self.uncommitted = ""
         super().reset(*wrong)
@@ -123,11 +131,16 @@ class FakeWrites(FakeLayer):
         if "not-told" in self.wrong or ("updates-not-told" in self.wrong and what == "update"):
             return
         if "old-for-a-moment" in self.wrong:
-            timer = threading.Timer(MOMENT_S, self.drop, [what])
-            timer.daemon = True
-            timer.start()
+            self.later(MOMENT_S, lambda: self.drop(what))
         else:
             self.drop(what)
+
+    def later(self, seconds: float, task: Callable[[], None]) -> None:
+        """Do it then, unless the site starts anew before."""
+        timer = threading.Timer(seconds, task)
+        timer.daemon = True
+        self.timers.append(timer)
+        timer.start()
 
     def drop(self, what: str) -> None:
         """Remove the pages that a write makes stale."""
@@ -237,9 +250,7 @@ class WritesHandler(LayerHandler):
         new.chmod(0o666 if "open-files" in wrong else 0o644)
         new.replace(path)
         if "hoards" not in wrong and "leaves-halves" not in wrong:
-            timer = threading.Timer(self.stub.ttl_s, path.unlink, kwargs={"missing_ok": True})
-            timer.daemon = True
-            timer.start()
+            self.stub.later(self.stub.ttl_s, lambda: path.unlink(missing_ok=True))
 
     # ------------------------------------------------------------------ pages
 

@@ -111,6 +111,13 @@ def test_a_wrong_layer_fails_the_check_and_no_row_is_left(stub, url, server, nam
     assert stub.rows == {}
 
 
+def test_a_busy_machine_hides_no_stale_page(stub, url, server, monkeypatch):
+    """The time of an invalidation is over before the page is requested for the first time."""
+    monkeypatch.setattr(freshness, "INVALIDATED_S", -1.0)
+    stub.reset("keeps-late")
+    assert not verified(stub, url, ["slow-rendering"], deployment(stub, url, {"app": server.pid}))["slow-rendering"].ok
+
+
 def test_every_check_has_a_mistake_that_it_notices():
     assert list(MISTAKES) == [item.name for item in all_checks() if item.group in GROUPS]
 
