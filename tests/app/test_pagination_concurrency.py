@@ -142,6 +142,11 @@ class Session:
     def commit(self) -> None:
         self.connection.commit()
 
+    def write(self, statement: str, *values: object) -> None:
+        """A transaction of one statement."""
+        self.run(statement, *values)
+        self.commit()
+
 
 @contextmanager
 def sessions(url: str, *isolations: str) -> Iterator[list[Session]]:
@@ -268,12 +273,10 @@ def test_a_parent_that_is_replaced_while_its_children_change_is_counted(postgres
         parent.run("DELETE FROM benchapp_post WHERE id = %s", post)
         parent.run("INSERT INTO benchapp_post SELECT * FROM saved")
         with (
-            background(writer.run, "DELETE FROM benchapp_comment WHERE id = %s", keys[0]),
-            background(other.run, COMMENT, post),
+            background(writer.write, "DELETE FROM benchapp_comment WHERE id = %s", keys[0]),
+            background(other.write, COMMENT, post),
         ):
             parent.commit()
-            threading.Timer(0.3, writer.commit).start()
-        other.commit()
     assert Post.objects.get(pk=post).comment_count == 3
     assert_right()
 
