@@ -30,7 +30,8 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
 test: venv  ## everything from a fresh clone to a green test run
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+	@# Three processes: servers that start and stop leave a third of two cores idle.
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 test-fast: venv  ## the tests that start no servers
 	@# Some of them wait for a TTL to end: twice as many processes as cores fill the time.
