@@ -12,7 +12,7 @@ from bench.catalog import compose, values
 from bench.catalog.values import environment
 from bench.cli import options
 from bench.errors import DeploymentError
-from bench.serve import deployment
+from bench.serve import database, deployment
 
 POLL_S = 0.2
 
@@ -37,7 +37,10 @@ def main(args: argparse.Namespace) -> int:
         composition = compose.must_compose(
             args.stack, args.layer, values.parse_changes(args.set), environment(args.env)
         )
-        with deployment.deployed(composition, database=args.database, size=args.size, port=args.port) as running:
+        with (
+            database.in_use(args.database, alone=False),
+            deployment.deployed(composition, database=args.database, size=args.size, port=args.port) as running,
+        ):
             for note in running.notes:
                 print(f"note: {note}", file=sys.stderr)
             print(f"ready {running.url}/", flush=True)

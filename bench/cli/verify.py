@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import signal
 import sys
@@ -104,9 +105,11 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list
     layer = args.layer[0] if args.layer else manifest.NO_LAYER
     declared = {item.check: item.reason for item in compose.declared((), catalog.read().joined_layers(layer))}
     require_answer(target)
-    site, env = _site_of(target, args)
-    subject = Subject(target, site, TARGET, layer, env, declared)
-    with Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
+    # The site that runs already may be `bench up`, which shares its database.
+    lock = database.in_use(args.database, alone=False) if args.database else contextlib.nullcontext()
+    with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
+        site, env = _site_of(target, args)
+        subject = Subject(target, site, TARGET, layer, env, declared)
         return run_suite(subject, selection, show_check(printer)), []
 
 
@@ -139,6 +142,15 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple
             compositions.append(item)
         else:
             skips.append(Skip(item.stack.name, item.layer_name, None, NEEDS_LAYER))
+    if not compositions:
+        return [], skips
+    with database.in_use(args.database, alone=True):
+        return _verify_all(compositions, selection, args), skips
+
+
+def _verify_all(
+    compositions: list[compose.Composition], selection: Selection, args: argparse.Namespace
+) -> list[Outcome]:
     verifier = Verifier(selection)
     outcomes: list[Outcome] = []
     for number, composition in enumerate(compositions, 1):
@@ -149,7 +161,7 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple
             took_s = time.monotonic() - started
             printer.say(f"{what}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
         outcomes += found
-    return outcomes, skips
+    return outcomes
 
 
 def _verify_one(

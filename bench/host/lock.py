@@ -1,4 +1,4 @@
-"""A lock that one process of the machine can hold at a time."""
+"""A lock that one process of the machine can hold alone, or several can share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO
 
 import psutil
 
-from bench.errors import BenchError
+from bench.errors import BenchError, GlobalFault
 
 POLL_S = 0.1
 WAIT_S = 600.0
@@ -24,52 +24,71 @@ MAX_COMMAND = 80
 
 @contextmanager
 def exclusive(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[IO[str]]:
-    """Hold the lock of the file `path`, made if need be; yields the open file.
+    """Hold the lock of the file `path` alone; yields the open file, which is made if need be.
 
-    A second process waits at most `timeout_s` seconds and prints one line with `what` and the holder.
+    A process that has to wait prints one line with `what` and the holders, and waits at most `timeout_s` seconds.
     The kernel releases the lock when the process has ended, and every child that got the file.
-    Raises BenchError when the time is up.
+    Raises GlobalFault when the time is up.
     """
-    try:
-        handle = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+")
-    except OSError as error:
-        raise BenchError(f"{path}: cannot be locked: {error.strerror}; make it writable for this user") from None
-    with handle:
-        _acquire(handle, what, timeout_s)
+    with _opened(path) as handle:
+        _acquire(handle, fcntl.LOCK_EX, what, timeout_s)
         handle.truncate()
         print(os.getpid(), file=handle, flush=True)
         yield handle
 
 
-def _acquire(handle: IO[str], what: str, timeout_s: float) -> None:
+@contextmanager
+def shared(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[None]:
+    """Hold the lock of the file `path` together with others that share it; else as `exclusive`."""
+    with _opened(path) as handle:
+        _acquire(handle, fcntl.LOCK_SH, what, timeout_s)
+        print(os.getpid(), file=handle, flush=True)
+        yield
+
+
+def _opened(path: Path) -> IO[str]:
+    """The file that is locked. Holders append their process numbers to it."""
+    try:
+        return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644), "r+")
+    except OSError as error:
+        raise BenchError(f"{path}: cannot be locked: {error.strerror}; make it writable for this user") from None
+
+
+def _acquire(handle: IO[str], operation: int, what: str, timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     waiting = False
-    while not _acquired(handle):
+    while not _acquired(handle, operation):
         if time.monotonic() > deadline:
-            raise BenchError(f"{what} is still in use by {_holder(handle)} after {timeout_s:g} s; stop that first")
+            raise GlobalFault(f"{what} is still in use by {_holders(handle)} after {timeout_s:g} s; stop that first")
         if not waiting:
             waiting = True
-            user = _holder(handle)
-            print(f"{what} is in use by {user}; waiting for it up to {timeout_s:g} s", file=sys.stderr, flush=True)
+            users = _holders(handle)
+            print(f"{what} is in use by {users}; waiting for it up to {timeout_s:g} s", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
 
 
-def _acquired(handle: IO[str]) -> bool:
+def _acquired(handle: IO[str], operation: int) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, operation | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _holder(handle: IO[str]) -> str:
-    """The process that holds the lock, in words."""
+def _holders(handle: IO[str]) -> str:
+    """The processes that hold the lock, in words. Of the numbers in the file, some are of processes that have ended."""
     handle.seek(0)
-    text = handle.read().strip()
+    numbers = dict.fromkeys(handle.read().split())
+    handle.seek(0)
+    return " and ".join(filter(None, map(_process, numbers))) or "an orphan of a process that has ended"
+
+
+def _process(number: str) -> str:
+    """A process in words, empty when it has ended or is this one."""
+    if number == str(os.getpid()):
+        return ""
     try:
-        command = " ".join(psutil.Process(int(text)).cmdline())
-        return f"process {text} ({textwrap.shorten(command, MAX_COMMAND, placeholder='...')})"
+        command = " ".join(psutil.Process(int(number)).cmdline())
     except (ValueError, psutil.Error):
-        return "an orphan of a process that has ended"
-    finally:
-        handle.seek(0)
+        return ""
+    return f"process {number} ({textwrap.shorten(command, MAX_COMMAND, placeholder='...')})"

@@ -40,6 +40,10 @@ class Instrument:
         """The stack with the layer, or the reason; raises BenchError for a name that does not exist."""
         return compose.compose(stack, layer, changes, env)
 
+    def database_alone(self, asked: str | None) -> AbstractContextManager[None]:
+        """The database of a run for this process alone, as long as the context lasts."""
+        return database.in_use(asked, alone=True)
+
     def deployed(
         self, composition: Composition, *, database: str | None, size: str, run_dir: Path
     ) -> AbstractContextManager[Running]:

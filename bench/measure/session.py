@@ -59,7 +59,7 @@ class Session:
     def go(self, interrupts: Interrupts) -> int:
         """Measure all that is left; returns the exit status: 1 when a trial failed, else 0."""
         folder = self.journal.folder.directory
-        with self._printer:
+        with self._printer, self._instrument.database_alone(self._database):
             self._progress.announce(self._runner.load.tool.name, folder)
             self._instrument.check_database(self._database)
             if self._ledger.left and "ceiling" in self._runner.load.bounds:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,8 +14,8 @@ from urllib.parse import urlsplit
 from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.host.identity import Identity
-from bench.host.lock import exclusive
+from bench.host.identity import Identity, worker
+from bench.host.lock import exclusive, shared
 from bench.project import commands
 
 SQLITE = "sqlite"
@@ -59,6 +62,37 @@ def parse(asked: str | None) -> Database:
             f"--database {asked}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
         )
     return Database(asked, service=asked, own=True)
+
+
+@contextmanager
+def in_use(asked: str | None, *, alone: bool) -> Iterator[None]:
+    """Hold the lock of the database of `--database asked`, alone or together with others that only serve it.
+
+    A command that verifies pages writes rows, and the rows of another command are wrong content to it: it needs the
+    database alone. A persistent service has a lock of its own. Raises BenchError when the database stays in use.
+    """
+    chosen = parse(asked)
+    if chosen.service:
+        yield
+        return
+    path, what = _lock(chosen)
+    with (exclusive if alone else shared)(path, what):
+        yield
+
+
+def _lock(chosen: Database) -> tuple[Path, str]:
+    """The file of the database's lock, beside an SQLite file, and a name for people without a password."""
+    path = sqlite_path(chosen.url)
+    if path is None:
+        place = "".join(urlsplit(chosen.url)[1:3]).rpartition("@")[2]
+        paths.VAR.mkdir(exist_ok=True)
+        digest = hashlib.sha256(place.encode()).hexdigest()[:12]
+        return paths.VAR / f"{chosen.label}-{digest}.lock", f"the database {place}"
+    if chosen.own:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    else:
+        _check_sqlite(path, worker())
+    return path.resolve().with_name(f"{path.resolve().name}.lock"), f"the database {path}"
 
 
 def check(database: Database, env: dict[str, str], identity: Identity) -> None:

@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.errors import BenchError
-from bench.host.lock import exclusive
+from bench.errors import BenchError, GlobalFault
+from bench.host.lock import exclusive, shared
 
-# Holds the lock of its first argument; with a second one, starts a child that holds it, too, until it is killed.
+# Holds the lock of its first argument; with "shared" it shares it, with another word it starts a child that holds it,
+# too, until it is killed.
 HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from bench.host.lock import exclusive
-with exclusive(Path(sys.argv[1]), "the thing") as handle:
+from bench.host.lock import exclusive, shared
+hold = shared if sys.argv[2:] == ["shared"] else exclusive
+with hold(Path(sys.argv[1]), "the thing") as handle:
     child = [sys.executable, "-c", "import sys; print('held', flush=True); sys.stdin.read()"]
-    if sys.argv[2:]:
+    if sys.argv[2:] and handle:
         process = subprocess.Popen(child, stdin=0, pass_fds=[handle.fileno()])
         process.wait()
     print("held", flush=True)
@@ -63,6 +65,25 @@ def test_the_second_says_for_what_and_whom_it_waits_and_gives_up_in_time(holder,
         pass
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch(rf"the thing is in use by {user}; waiting for it up to 0\.2 s", line)
+
+
+def test_a_shared_lock_is_for_several_and_not_for_one_alone(holder, tmp_path):
+    one, other, gone = holder("shared"), holder("shared"), holder("shared")
+    gone.kill()
+    gone.wait()
+    with shared(tmp_path / "lock", "the thing", timeout_s=0):
+        pass
+    user = r"process {} \(.+?\)"
+    says = f"^the thing is still in use by {user.format(one.pid)} and {user.format(other.pid)} after"
+    with pytest.raises(GlobalFault, match=says), exclusive(tmp_path / "lock", "the thing", timeout_s=0.2):
+        pass
+
+
+def test_a_lock_that_is_held_alone_is_not_shared(holder, tmp_path):
+    process = holder()
+    says = rf"^the thing is still in use by process {process.pid} "
+    with pytest.raises(GlobalFault, match=says), shared(tmp_path / "lock", "the thing", timeout_s=0.2):
+        pass
 
 
 def test_a_killed_holder_holds_nothing(holder, tmp_path):

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,6 +75,9 @@ class FakeInstrument(Instrument):
         return Composition(
             SimpleNamespace(name=stack), (SimpleNamespace(name=layer),), {}, notes=(f"{stack} is small",)
         )
+
+    def database_alone(self, asked: str | None) -> nullcontext[None]:
+        return nullcontext()
 
     @contextmanager
     def deployed(self, composition: Composition, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
