@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench.errors import BenchError
+from bench.errors import BenchError, GlobalFault
 from bench.host import orphans
 from bench.project.commands import COMMANDS_ENV
+from bench.verify.page_parser import normalised
 
 TIMEOUT_S = 60
 # What a command takes over from the caller's environment; other variables could change the site's answers.
@@ -35,6 +36,10 @@ BEYOND_PATHS = (
 )
 
 
+class DatabaseChanged(GlobalFault):
+    """Somebody else changed the rows while a deployment was verified, so differences prove nothing about it."""
+
+
 @dataclass(frozen=True)
 class Expected:
     """An answer rendered in process; `content_type` as in Answer.content_type."""
@@ -42,6 +47,11 @@ class Expected:
     status: int
     content_type: str
     body: str
+
+    @property
+    def comparable(self) -> tuple[int, str, str]:
+        """What is the same in each rendering of the same rows."""
+        return self.status, self.content_type, normalised(self.body)
 
     @property
     def is_html(self) -> bool:
@@ -120,6 +130,11 @@ class Site:
         """Change a probe's row by a command, outside of the servers; raises BenchError when it fails."""
         found: dict[str, Any] = self._command(["writerow", str(author), what], env)
         return found
+
+    def is_outdated(self) -> bool:
+        """Whether a page is another one now than when the expected pages were rendered."""
+        rendered = self._command(["renderpages", *self.pages], None)
+        return any(_expected(path, rendered).comparable != page.comparable for path, page in self.pages.items())
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
         return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)

@@ -14,7 +14,7 @@ from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, LAYER, READING, STAGES
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Accounts, Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.site import Site
+from bench.verify.site import DatabaseChanged, Site
 from bench.verify.wire import BadAnswer, Target
 
 # A server that lets every check wait ends the suite after this many seconds, not after the limit of each check. The
@@ -112,7 +112,8 @@ def layer_names(layer: str) -> tuple[str, ...]:
 def run_suite(subject: Subject, selection: Selection, progress: Progress | None = None) -> list[Outcome]:
     """Run the checks against the site: one Outcome a check, in their order.
 
-    The accounts made for it are removed again, whatever happens. Raises BenchError when the site's commands fail.
+    The accounts made for it are removed again, whatever happens. Raises BenchError when the site's commands fail, and
+    DatabaseChanged when another program changed the rows that pages were compared with.
     """
     checks = selection.of(subject.layers)
     due = [item for item in checks if item.name not in subject.declared and not selection.leaves_out(item)]
@@ -122,7 +123,7 @@ def run_suite(subject: Subject, selection: Selection, progress: Progress | None 
     with context.exits, ThreadPoolExecutor(THREADS) as pool:
         context.accounts = _accounts(context, due, pool)
         try:
-            found = _Suite(context, due, progress).run(pool)
+            found = _Suite(context, due, progress, f"{subject.stack} with layer {subject.layer}").run(pool)
         finally:
             if context.accounts:
                 context.accounts.remove(context.posts)
@@ -143,10 +144,11 @@ def _accounts(context: Context, due: list[Check], pool: ThreadPoolExecutor) -> A
 class _Suite:
     """The checks of one deployment while they run."""
 
-    def __init__(self, context: Context, checks: list[Check], progress: Progress | None):
+    def __init__(self, context: Context, checks: list[Check], progress: Progress | None, name: str):
         self.context = context
         self.checks = checks
         self.progress = progress
+        self.name = name
 
     def run(self, pool: ThreadPoolExecutor) -> dict[str, list[Finding]]:
         """Each check's findings, stage by stage; the account is removed beside the stage after its own."""
@@ -155,11 +157,21 @@ class _Suite:
         found = self._stage(READING, deadline)
         # Those in the background compare pages too, so they end before the first write.
         found |= {name: future.result() for name, future in background.items()}
+        self._require_same_rows(found)
         found |= self._stage(ACCOUNT, deadline)
         removal = pool.submit(self._remove_login)
         found |= self._stage(AFTER, deadline)
         removal.result()
         return found | self._stage(LAYER, time.monotonic() + LAYER_LIMIT_S)
+
+    def _require_same_rows(self, found: dict[str, list[Finding]]) -> None:
+        """Before the suite's first write: raise DatabaseChanged when differences come from other rows."""
+        wrong = any(isinstance(finding, Mismatch) for findings in found.values() for finding in findings)
+        if wrong and self.context.site.is_outdated():
+            raise DatabaseChanged(
+                f"another program changed the database while {self.name} was verified; stop that program, or name "
+                "another database with --database"
+            )
 
     def _remove_login(self) -> None:
         if self.context.accounts:

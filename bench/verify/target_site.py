@@ -57,6 +57,9 @@ class TargetSite(Site):
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
         raise NotTried(NEEDS_DATABASE)
 
+    def is_outdated(self) -> bool:
+        return False
+
     def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
         raise NotTried(NEEDS_DATABASE)
 

@@ -7,7 +7,7 @@ import contextlib
 import io
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -15,11 +15,13 @@ from bench.catalog import catalog, compose
 from bench.cli import verify
 from bench.cli.main import main
 from bench.errors import BenchError, DeploymentError
+from bench.host.identity import worker
 from bench.host.ports import free_port
 from bench.measure.progress import Printer
 from bench.results.records import Outcome
 from bench.serve import deployment
 from bench.verify import table, verifier
+from bench.verify.site import Expected
 from bench.verify.suite import Selection, all_checks
 from bench.verify.verifier import Verifier
 from tests.bench.verify.fake_http import serving
@@ -38,6 +40,9 @@ class FakeRunning:
     def died(self):
         return self.death
 
+    def empty_layer(self):
+        """The stub caches nothing across a reset."""
+
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
@@ -45,7 +50,16 @@ def stub(tmp_path_factory):
 
 
 @pytest.fixture
-def deployments(stub, monkeypatch):
+def database_url(tmp_path, monkeypatch):
+    """A database of the test's own, so that tests that run at the same time do not wait for each other."""
+    (tmp_path / "site.sqlite3").touch()
+    worker().give_tree(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path / 'site.sqlite3'}")
+    return f"sqlite:///{tmp_path / 'site.sqlite3'}"
+
+
+@pytest.fixture
+def deployments(stub, monkeypatch, database_url):
     """Deployments are the stub; what a test puts under a stack's name goes wrong with it."""
     wrong: dict[str, str | DeploymentError] = {}
     asked: list[tuple] = []
@@ -183,12 +197,12 @@ def test_seconds_out_of_range_are_refused(text):
         verify.LOAD_SECONDS(text)
 
 
-def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch):
+def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch, database_url):
     monkeypatch.setattr(verifier, "prepare", lambda *words, **more: stub.site())
     monkeypatch.setattr(verify, "prepare", lambda *words, **more: stub.site())
     stub.reset("plain-404")
     with serving(stub) as url:
-        status, out, _ = run(capsys, "--target", f"{url}/", "--database", "sqlite:////tmp/none.sqlite3", *QUICK)
+        status, out, _ = run(capsys, "--target", f"{url}/", "--database", database_url, *QUICK)
     assert status == 1
     assert "FAIL target with layer none, not-found" in out
 
@@ -339,3 +353,47 @@ def test_a_failing_command_of_the_site_is_an_error_not_a_mismatch(deployments, m
 
     monkeypatch.setattr(verifier, "prepare", fails)
     assert main(["verify", "gunicorn", "--layer", "none"]) == 2
+
+
+CHANGED = (
+    "another program changed the database while gunicorn with layer none was verified; stop that program, or name "
+    "another database with --database"
+)
+OTHER_ROWS = Expected(200, "text/html;charset=utf-8", "<p>800,001 comments</p>")
+
+
+def changed_by_another(stub, monkeypatch, times):
+    """A site whose rows another program changes so often while the stub is verified."""
+    left = [times]
+
+    def prepare(*words, **more):
+        site = stub.site()
+        if left[0]:
+            left[0] -= 1
+            site = replace(site, pages={**site.pages, "/posts/": OTHER_ROWS})
+        return site
+
+    monkeypatch.setattr(verifier, "prepare", prepare)
+
+
+def test_rows_that_another_program_changed_are_no_wrong_answer(capsys, deployments, monkeypatch, stub):
+    changed_by_another(stub, monkeypatch, times=1)
+    status, out, err = run(capsys, "gunicorn", "--layer", "none", "--check", "content")
+    assert status == 0
+    assert "gunicorn with layer none: 1 checks passed" in out
+    assert err.splitlines()[0] == f"{CHANGED}; it is verified again"
+
+
+def test_rows_that_change_on_and_on_end_it_without_a_verdict(capsys, deployments, monkeypatch, stub):
+    changed_by_another(stub, monkeypatch, times=2)
+    status, out, err = run(capsys, "gunicorn", "--layer", "none", "--check", "content")
+    assert (status, out) == (2, "")
+    assert err.splitlines() == [f"{CHANGED}; it is verified again", f"bench verify: {CHANGED}"]
+
+
+def test_a_wrong_page_is_a_wrong_answer_when_the_rows_are_the_same(capsys, deployments):
+    deployments["gunicorn"] = "other-content"
+    status, out, err = run(capsys, "gunicorn", "--layer", "none", "--check", "content")
+    assert status == 1
+    assert "FAIL gunicorn with layer none, content" in out
+    assert "changed the database" not in err

@@ -12,6 +12,7 @@ import secrets
 import sys
 import uuid
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -37,7 +38,7 @@ TITLES = {
     "/posts/1/": "The first post",
 }
 
-# Stands in for the site's commands: it makes accounts and logs each command.
+# Stands in for the site's commands: it makes accounts, renders the pages of pages.json and logs each command.
 MANAGE = """
 import json, os, pathlib, sys, urllib.request
 here = pathlib.Path(__file__).parent
@@ -46,6 +47,8 @@ with (here / "commands.log").open("a") as log:
 if sys.argv[1:3] == ["verifyaccount", "create"]:
     count = int(sys.argv[sys.argv.index("--count") + 1])
     print(json.dumps({"accounts": [{"username": f"verify-{n}-7f3a", "password": "right"} for n in range(count)]}))
+if sys.argv[1] == "renderpages":
+    print((here / "pages.json").read_text())
 if sys.argv[1] == "writerow":
     url = os.environ["FAKE_URL"] + "/probe/rows/" + "/".join(sys.argv[2:]) + "/"
     request = urllib.request.Request(url, b"", {"X-Command": "1"})
@@ -101,7 +104,12 @@ class FakeSite:
         for path in (UNKNOWN_PATH, *BEYOND_PATHS):
             pages[path] = Expected(404, "text/html;charset=utf-8", self.not_found())
         self.wrong = wrong
+        self.rows_are(pages)
         return Site(URLS, pages, self.static, Path(sys.executable), self.folder / "manage.py")
+
+    def rows_are(self, pages: dict[str, Expected]) -> None:
+        """From now on the site's commands render these pages."""
+        (self.folder / "pages.json").write_text(json.dumps({path: asdict(page) for path, page in pages.items()}))
 
     def token(self, cookie: str) -> str:
         """A CSRF token for a visitor with that cookie, another one each time."""
