@@ -8,7 +8,7 @@ registry      every layer: its options, its middleware, and what it does when pa
 invalidation  which pages are stale, sent to the active layers after the commit
 cacheability  which requests and responses a shared cache may serve and store
 generations   keys that a write makes unreachable, for layers in a Django cache
-render_lock   request coalescing: one rendering for all requests for a missing page
+render_lock   request coalescing: one rendering for all requests for a missing page; `lock_holder` says who renders it
 resilience    the circuit breaker and the delayed retry for a backend that is down
 django_cache  per-site middleware and cached views; `fragments` caches parts of a page
 page_store    finished pages stored where a server reads them; `stores` are the places

@@ -1,25 +1,31 @@
 """Request coalescing: of all requests for a page that is not cached, one renders it and the others wait.
 
 The first to add the lock of a page renders it. The others poll until the page is cached; after WAIT_S they render it
-themselves, so a holder that died delays nobody for long. A page that turns out not to be cacheable releases the lock
-with a marker: later requests do not wait.
+themselves. A page that turns out not to be cacheable releases the lock with a marker: later requests do not wait.
+
+A request that waits occupies its worker, but not for longer than a rendering of its own would: it came later than the
+holder. Only a dead holder would make it wait for nothing, and with all workers waiting every other page, too. So the
+lock names its holder, and one of those who wait takes it over as soon as that process has ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from benchapp.caching.lock_holder import has_ended, holder
+
 WAIT_S = 5  # longest wait for another request's rendering
-LOCK_TTL_S = 10  # the lock of a holder that died expires
+LOCK_TTL_S = 10  # the lock of a holder that died on another host expires
 UNCACHEABLE_TTL_S = 10  # how long requests for an uncacheable page do not wait
 POLL_S = 0.01
 MAX_MISSES = 3
 
-RENDERING, UNCACHEABLE = "rendering", "uncacheable"
+UNCACHEABLE = "uncacheable"  # in place of the holder
 
 Page = TypeVar("Page")
 
@@ -73,9 +79,10 @@ def _wait_or_lock(
     store: LockStore, key: str, cached_page: Callable[[], Page | None]
 ) -> tuple[Page | None, RenderLock | None]:
     deadline = time.monotonic() + WAIT_S
+    this_process = holder(os.getpid())
     misses = 0
     while True:
-        if store.add(key, RENDERING, LOCK_TTL_S):
+        if store.add(key, this_process, LOCK_TTL_S):
             lock = RenderLock(store, key)
             # Another rendering may have ended between the caller's lookup and this lock.
             if (page := cached_page()) is None:
@@ -87,6 +94,10 @@ def _wait_or_lock(
             return None, None
         if (page := cached_page()) is not None:
             return page, None
+        # Several may notice at once that the holder has ended: the first to add that takes the lock over.
+        if state is not None and has_ended(state) and store.add(f"{key}.{state}", this_process, LOCK_TTL_S):
+            store.set(key, this_process, LOCK_TTL_S)
+            return None, RenderLock(store, key)
         misses += state is None
         # Neither added nor there, again and again: the store is down or full.
         if misses > MAX_MISSES or time.monotonic() > deadline:

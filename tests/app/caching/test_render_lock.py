@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +18,7 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
-from benchapp.caching import render_lock
+from benchapp.caching import lock_holder, render_lock
 from benchapp.caching.django_cache import FetchFromCache, UpdateCache, cache_public_page
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.stores import memcached as memcached_store
@@ -27,6 +29,7 @@ from benchapp.caching.stores.uwsgi import StoreInUwsgi
 from benchapp.middleware import render_id
 from tests.app.caching.services import fake_uwsgi, memcached
 from tests.app.conftest import Rows
+from tests.waiting import until
 
 View = Callable[..., HttpResponse]
 HTML = "text/html; charset=utf-8"
@@ -146,6 +149,43 @@ def test_waiting_for_a_dead_holder_ends(layer: Callable[[View], View], monkeypat
         assert counting.begun.acquire(timeout=20), "the other renders it too"
         counting.may_end.set()
         assert {stuck.result(), other.result()} == {"rendering 1", "rendering 2"}
+
+
+def test_a_lock_of_a_killed_process_is_taken_over_by_one_request(
+    layer: Callable[[View], View], monkeypatch: pytest.MonkeyPatch
+):
+    # Whoever waits for the dead process fails by that, not by a clock.
+    monkeypatch.setattr(render_lock, "WAIT_S", 1000)
+    counting = Counting()
+    view = layer(counting)
+    with ThreadPoolExecutor(7) as readers:
+        with subprocess.Popen(["sleep", "1000"]) as process, monkeypatch.context() as patched:
+            killed = lock_holder.holder(process.pid)
+            assert not lock_holder.has_ended(killed)
+            patched.setattr(render_lock, "holder", lambda pid: killed)
+            readers.submit(get, view)
+            assert counting.begun.acquire(timeout=20)
+            # Its process is a zombie: nobody has asked for its status yet.
+            process.kill()
+            until(lambda: lock_holder.has_ended(killed), "the process ends")
+        waiting = [readers.submit(get, view) for _ in range(6)]
+        assert counting.begun.acquire(timeout=20), "one request renders the page anew"
+        counting.may_end.set()
+        # The rendering of the killed process ends here, as it would not.
+        assert {page.result(20) for page in waiting} <= {"rendering 1", "rendering 2"}
+    assert counting.count == 2
+
+
+def test_of_a_process_of_another_host_nothing_is_known():
+    _, _, process = lock_holder.holder(os.getpid()).partition(".")
+    assert not lock_holder.has_ended(f"another.{process}")
+    assert not lock_holder.has_ended("another.999999999.1")
+    assert not lock_holder.has_ended(render_lock.UNCACHEABLE)
+
+
+def test_a_later_process_with_the_same_id_is_another_one():
+    assert not lock_holder.has_ended(lock_holder.holder(os.getpid()))
+    assert lock_holder.has_ended(f"{lock_holder.holder(os.getpid())}0")
 
 
 @pytest.mark.parametrize("stale", [StalePages(frozenset({"/posts/5/"})), StalePages(prefixes=frozenset({"/posts/"}))])
