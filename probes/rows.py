@@ -63,7 +63,12 @@ def title(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 def large(request: HttpRequest, pk: int) -> HttpResponse:
-    """A large page: every line is the title of an author's post, with a mark at both ends."""
+    """A large page."""
+    return large_page(pk)
+
+
+def large_page(pk: int) -> HttpResponse:
+    """A page whose every line is the title of an author's post, with a mark at both ends."""
     line = title_of(pk)
     lines = "\n".join([line] * (LARGE_CHARACTERS // (len(line) + 1)))
     return probe_page([("begin", line), ("lines", lines), ("end", line)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -13,7 +14,7 @@ from benchapp.caching.fragments import cached_value, page_generation
 from benchapp.views import page
 from probes import render_gate
 from probes.rendered import probe_page
-from probes.rows import made_by_probe, title_of
+from probes.rows import large_page, made_by_probe, title_of
 
 MAX_MS = 3_000
 
@@ -44,6 +45,31 @@ def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 
     generation = page_generation(request.path)
     return probe_page([("title", cached_value(f"probe.title.{pk}.{name}", generation, read))])
+
+
+class HaltingResponse(HttpResponse):
+    """A response that is sent in two halves; between them it waits at the gate of an author."""
+
+    gate: int | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        half = len(self.content) // 2
+        yield self.content[:half]
+        if self.gate is not None:
+            render_gate.wait_at(self.gate)
+        yield self.content[half:]
+
+
+@page
+def halting(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+    """A large page of an author, of which half is sent; while the author's gate is closed, the rest waits.
+
+    The page of a new `name` is not cached yet.
+    """
+    rendered = large_page(pk)
+    response = HaltingResponse(rendered.content, headers=rendered.headers)
+    response.gate = pk
+    return response
 
 
 @never_cache

@@ -20,6 +20,7 @@ urlpatterns = [
     path("author/<positive:pk>/", rows.title, name="probe_author"),
     path("author/<positive:pk>/large/", rows.large),
     path("author/<positive:pk>/gated/<slug:name>/", slow.gated),
+    path("author/<positive:pk>/halting/<slug:name>/", slow.halting),
     path("gate/<positive:pk>/<slug:what>/", slow.gate),
     path("fill/", fill.fill),
     path("slow/<int:milliseconds>/<slug:name>/", slow.slow),

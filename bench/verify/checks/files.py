@@ -9,8 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 from bench.verify.check import check
 from bench.verify.checks.freshness import SHORT_TTL_S, SLACK_S
 from bench.verify.clients import Clients
@@ -18,15 +16,15 @@ from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.layer_facts import clone, forget_clones, layers_of
 from bench.verify.wire import Answer, BadAnswer
+from bench.verify.workers import NO_WORKERS, NOT_BACK, is_back, kill_workers, servers_of
 from bench.verify.writer import Row, Writer, new_rows
 
 CLIENTS = 64
 ROWS = 3
 WRITING_S = 1.2
-# How often workers are killed, and how soon the site must answer again.
+# How often workers are killed.
 KILLS = 2
 BETWEEN_S = 0.3
-BACK_S = 10.0
 PAUSE_S = 0.02
 # Time for a page to be rendered and stored before the next write invalidates it.
 STORE_S = 0.04
@@ -46,7 +44,7 @@ def whole_pages(context: Context) -> Iterator[Finding]:
     with new_rows(context, ROWS) as (writer, rows):
         paths = [f"{row.probe_page}large/" for row in rows]
         size = len(_whole(context, paths[0]))
-        with Clients(context, paths, _judge, CLIENTS) as clients:
+        with Clients(context, paths, judge_large, CLIENTS) as clients:
             most = _rewrite(context, writer, rows, WRITING_S)
         yield from clients.wrong
         yield Figure("large_pages_read", clients.answers)
@@ -70,25 +68,21 @@ def killed_while_writing(context: Context) -> Iterator[Finding]:
             for _ in range(KILLS):
                 with contextlib.suppress(BadAnswer, OSError):
                     _rewrite(context, writer, rows, BETWEEN_S)
-                killed += _kill(context)
-                # Some masters give up when the new worker dies at its start.
-                back = back and _back(context)
+                killed += kill_workers(context, servers_of(context))
+                back = back and is_back(context)
         yield from clients.wrong
-        if not killed:
-            yield NotTried("no server here has worker processes under a master")
-            return
-        if not back:
-            yield NotTried(f"the site does not come back within {BACK_S:g} s after its workers are killed")
+        if not (killed and back):
+            yield NotTried(NOT_BACK if killed else NO_WORKERS)
             return
         for path in paths:
-            if wrong := _judge(path, context.get(path)):
+            if wrong := judge_large(path, context.get(path)):
                 yield wrong
         yield from _cut_off(context)
         # A server that loses its own processes may count their pages as still in use.
         yield from _left_over(context, ROWS * COPIES * size)
 
 
-def _judge(path: str, answer: Answer) -> Mismatch | None:
+def judge_large(path: str, answer: Answer) -> Mismatch | None:
     """What is wrong with a large page; a complete one repeats one title from its first line to its last."""
     if answer.status != 200:
         return Mismatch(f"GET {path}: status 200", f"status {answer.status}")
@@ -99,7 +93,7 @@ def _judge(path: str, answer: Answer) -> Mismatch | None:
 
 def _judge_while_killed(path: str, answer: Answer) -> Mismatch | None:
     """The same for a server whose workers are being killed: it may answer with a 5xx."""
-    return None if answer.status >= 500 else _judge(path, answer)
+    return None if answer.status >= 500 else judge_large(path, answer)
 
 
 def _is_whole(content: bytes) -> bool:
@@ -114,7 +108,7 @@ def _between(content: bytes, before: bytes, after: bytes) -> bytes:
 
 def _whole(context: Context, path: str) -> bytes:
     answer = context.get(path)
-    if wrong := _judge(path, answer):
+    if wrong := judge_large(path, answer):
         raise ValueError(f"{wrong.expected}; got {wrong.got}")
     return answer.content
 
@@ -160,39 +154,6 @@ def _cut_off(context: Context) -> Iterator[Mismatch]:
             if b'<p id="begin">' in content and not temporary and not _is_whole(content):
                 name = path.relative_to(_store(context))
                 yield Mismatch(f"{name}: a complete page", f"{len(content)} bytes of one")
-
-
-def _kill(context: Context) -> int:
-    """Kill the worker processes of each server with SIGKILL; returns how many."""
-    assert context.running is not None
-    servers = {server.name for server in context.running.composition.servers}
-    killed = 0
-    for name, pid in context.running.pids.items():
-        if re.sub(r"-\d+$", "", name) in servers:
-            for worker in _children(pid):
-                with contextlib.suppress(psutil.Error):
-                    worker.kill()
-                    killed += 1
-    return killed
-
-
-def _children(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
-
-
-def _back(context: Context) -> bool:
-    """Whether the site answers again, as many times in a row as it may have workers."""
-    deadline, answers = time.monotonic() + BACK_S, 0
-    while answers < CLIENTS // 8 and time.monotonic() < deadline:
-        try:
-            answers = answers + 1 if context.get(context.site.url("healthz")).status == 200 else 0
-        except (BadAnswer, OSError):
-            answers = 0
-            time.sleep(PAUSE_S)
-    return answers == CLIENTS // 8
 
 
 def _store(context: Context) -> Path:

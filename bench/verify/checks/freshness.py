@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import statistics
 import threading
@@ -10,12 +11,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from bench.verify import wire
 from bench.verify.check import check
 from bench.verify.clients import Clients
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.layer_facts import clone, layers_of, without_invalidation
-from bench.verify.wire import Answer
+from bench.verify.wire import Answer, BadAnswer
 from bench.verify.writer import Row, Writer, new_rows
 
 # So long after a write its invalidation must have worked: a web server may check the files it keeps open only once a
@@ -243,7 +245,7 @@ def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0)
     the rendering. The write may reach the worker that is rendering, so it takes some attempts.
     """
     for _ in range(RACES):
-        with _Slow(context, writer, row) as slow:
+        with Slow(context, writer, row) as slow:
             row, old = writer.write(row, what), row
             in_time = slow.under_way
             late = [slow.ask_again() for _ in range(others)]
@@ -256,18 +258,22 @@ def after_race(right: Right, bound_s: float) -> Waiting:
     return Waiting(right, time.monotonic(), bound_s, "a write during a slow rendering")
 
 
-class _Slow:
-    """A rendering that has read a row's title when the block begins, and answers when it ends."""
+class Slow:
+    """A rendering that has read a row's title when the block begins, and answers when it ends.
 
-    def __init__(self, context: Context, writer: Writer, row: Row):
+    view     `gated` waits before it answers, `halting` in the middle of its body
+    """
+
+    def __init__(self, context: Context, writer: Writer, row: Row, view: str = "gated", headers: wire.Headers = ()):
         self.context, self.writer, self.row = context, writer, row
-        self.path = f"{row.probe_page}gated/{secrets.token_hex(8)}/"
+        self.path = f"{row.probe_page}{view}/{secrets.token_hex(8)}/"
+        self.headers = headers
         self.asked: list[Asked] = []
         self.reached = False
 
-    def __enter__(self) -> _Slow:
+    def __enter__(self) -> Slow:
         self.writer.gate(self.row, "close")
-        self.asked.append(Asked(self.context, self.path))
+        self.asked.append(Asked(self.context, self.path, self.headers))
         deadline = time.monotonic() + GATE_S
         while not (reached := bool(self.writer.gate(self.row, "look"))) and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
@@ -281,13 +287,15 @@ class _Slow:
 
     def ask_again(self) -> Asked:
         """Another client requests the page during the first rendering."""
-        self.asked.append(Asked(self.context, self.path))
+        self.asked.append(Asked(self.context, self.path, self.headers))
         # Time for it to arrive; if it arrives later, it must get the new page all the same.
         time.sleep(PAUSE_S)
         return self.asked[-1]
 
     def __exit__(self, *exc_info: object) -> None:
-        self.writer.gate(self.row, "open")
+        # With its workers killed the site may not answer; then nobody waits at the gate either.
+        with contextlib.suppress(BadAnswer, OSError):
+            self.writer.gate(self.row, "open")
         for asked in self.asked:
             asked.join()
 
@@ -295,14 +303,15 @@ class _Slow:
 class Asked(threading.Thread):
     """One anonymous request in a thread; `answer` is None when it failed."""
 
-    def __init__(self, context: Context, path: str):
+    def __init__(self, context: Context, path: str, headers: wire.Headers = ()):
         super().__init__(daemon=True)
-        self.context, self.path = context, path
+        self.context, self.path, self.headers = context, path, headers
         self.answer: Answer | None = None
         self.start()
 
     def run(self) -> None:
-        self.answer = self.context.get(self.path)
+        with contextlib.suppress(BadAnswer, OSError):
+            self.answer = self.context.get(self.path, self.headers)
 
 
 def expected_pages(context: Context, row: Row, old: Row | None) -> list[Right]:

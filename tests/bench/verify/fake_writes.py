@@ -16,6 +16,8 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from tests.bench.verify.fake_http import HttpHandler
 from tests.bench.verify.fake_layer import HTML, FakeLayer, LayerHandler
 
@@ -58,6 +60,8 @@ class FakeWrites(FakeLayer):
         self.kept_at: dict[str, float] = {}
         self.full = False
         self.purged: dict[str, tuple] = {}
+        self.workers: Callable[[], list[int]] = list
+        self.rendering: list[int] = []
 
     def totals(self) -> str:
         posts = [row for row in self.rows.values() if row["title"]]
@@ -121,10 +125,16 @@ class FakeWrites(FakeLayer):
 
     def wait_at(self, pk: int, who: str) -> None:
         if pk in self.gates:
+            self.rendering = self.workers()
             self.gates[pk].append(who)
             deadline = time.monotonic() + GATE_S
             while pk in self.gates and time.monotonic() < deadline:
                 time.sleep(0.005)
+
+    @property
+    def killed(self) -> bool:
+        """Whether the workers were killed since one waited at a gate."""
+        return self.rendering != self.workers()
 
     def purge(self, what: str) -> None:
         self.generation += 1
@@ -187,6 +197,8 @@ class WritesHandler(LayerHandler):
             self.html(500, stub.not_found())
             return
         if stub.hangs and "waits-for-service" in wrong and self.command == "GET":
+            time.sleep(LONG_S)
+        if "waits-for-the-dead" in wrong and path.startswith("/probe/page/") and stub.killed:
             time.sleep(LONG_S)
         self.generation = stub.generation
         if "uncacheable-wait" in wrong and path.startswith("/probe/odd/private/"):
@@ -295,16 +307,33 @@ class WritesHandler(LayerHandler):
     def probe_author(self, path: str, pk: str, *more: str) -> None:
         number = int(pk)
         title = self.stub.rows[number]["title"]
-        if "large" in more:
+        if "large" in more or "halting" in more:
             lines = "\n".join([title] * (2 * LARGE // (len(title) + 1)))
             shown = f'<p id="begin">{title}</p>\n<p id="lines">{lines}</p>\n<p id="end">{title}</p>'
-            self.send(200, self.text(path, shown), HTML, self.usual())
+            text = self.text(path, shown)
+            if "halting" in more and number in self.stub.gates:
+                self.halt(number, path, text)
+            else:
+                self.send(200, text, HTML, self.usual())
             return
         if "gated" in more and number in self.stub.gates:
             if "late-gets-old" in self.stub.wrong:
                 title = self.stub.first_title = self.stub.first_title or title
             self.stub.wait_at(number, path)
         self.send(200, self.text(path, f'<p id="title">{title}</p>'), HTML, self.usual())
+
+    def halt(self, number: int, path: str, text: str) -> None:
+        """Send one half of a page, and the other when the gate opens; not if the worker is killed before."""
+        half = text[: len(text) // 2]
+        self.stub.wait_at(number, path)
+        if not self.stub.killed:
+            self.send(200, text, HTML, self.usual())
+        elif "halves-look-whole" in self.stub.wrong:
+            self.send(200, half, HTML, self.usual())
+        else:
+            if "keeps-halves" in self.stub.wrong:
+                self.stub.store[self.key()] = (200, half.encode(), HTML, self.usual())
+            self.hang_up()
 
     def probe_slow(self, path: str, milliseconds: str, name: str) -> None:
         time.sleep(int(milliseconds) / 1000)
@@ -379,6 +408,8 @@ class FakeRunning:
         self.stub, self.url, self.composition, self.pids = stub, url, composition, pids
         self.env = {"FAKE_URL": url}
         self.store: Path = stub.files
+        self.ready_s = 0.0
+        stub.workers = lambda: [child.pid for pid in pids.values() for child in psutil.Process(pid).children()]
 
     @contextlib.contextmanager
     def again(self, changes: dict):

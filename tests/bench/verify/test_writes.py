@@ -7,12 +7,13 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from bench import paths
 from bench.catalog.manifest import Layer
 from bench.verify import wire
-from bench.verify.checks import files, freshness, full, service, stampede
+from bench.verify.checks import files, freshness, full, killed, service, stampede
 from bench.verify.suite import all_checks
 from tests.bench.verify import conftest
 from tests.bench.verify.fake_writes import FakeRunning
@@ -35,6 +36,8 @@ MISTAKES = {
     "full-store": ["full-brings-back", "full-keeps-late"],
     "stampede": ["each-renders", "breaks"],
     "stampede-slow": ["slow-render-each", "breaks", "uncacheable-wait"],
+    "render-lock-holder-killed": ["waits-for-the-dead"],
+    "killed-mid-body": ["halves-look-whole", "keeps-halves"],
     "whole-pages": ["tears", "hoards"],
     "killed-while-writing": ["tears", "leaves-halves", "hoards"],
     "service-stops": ["breaks-without-service", "no-hits-after"],
@@ -57,11 +60,13 @@ MISTAKES = {
 
 @pytest.fixture
 def server():
-    """A server with two worker processes, to be killed."""
-    with subprocess.Popen(["/bin/sh", "-c", "sleep 60 & sleep 60 & wait"]) as process:
+    """A server whose worker process is replaced when it is killed."""
+    with subprocess.Popen(["/bin/sh", "-c", "while :; do sleep 60 & wait; done"]) as process:
         yield process
-        subprocess.run(["/usr/bin/pkill", "-P", str(process.pid)], check=False)
+        workers = psutil.Process(process.pid).children()
         process.kill()
+        for worker in workers:
+            worker.kill()
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +76,7 @@ def quick(monkeypatch):
         (freshness, {"OWN_WRITES": 2, "INVALIDATED_S": 0.3, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
         (full, {"INVALIDATED_S": 0.3, "LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1}),
         (stampede, {"VERY_SLOW_MS": 300, "MANY_CLIENTS": 12, "UNCACHEABLE_CLIENTS": 6, "UNCACHEABLE_S": 1.0}),
+        (killed, {"WAITING": 6, "RENDERED_ANEW_S": 1.5}),
         (files, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
         (service, {"CLIENTS": 2, "BEFORE_S": 0.1, "WITHOUT_S": 0.2, "BACK_S": 0.3, "INVALIDATED_S": 0.3}),
         (service, {"HUNG_S": 0.4, "PAGE_S": 2.0}),
@@ -139,6 +145,7 @@ def test_a_layer_without_invalidation_is_right_after_its_ttl(stub, url):
 def test_checks_that_need_a_deployment_are_not_tried_on_a_target(stub, url):
     stub.reset("no-rows")
     names = ["told-of-writes", "time-to-live", "whole-pages", "service-stops", "service-hangs", "cve-2020-24584"]
+    names += ["render-lock-holder-killed", "killed-mid-body"]
     found = conftest.verified(url, stub.site(), "varnish", checks=names)
     assert all(item.ok and item.not_tried for item in found)
 

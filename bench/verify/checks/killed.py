@@ -1,0 +1,84 @@
+"""Workers that are killed: while they hold a render lock, and in the middle of a body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.verify.check import check
+from bench.verify.checks.files import judge_large
+from bench.verify.checks.freshness import NO_RACE, RACES, Asked, Slow
+from bench.verify.context import Context
+from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.hits import new_path
+from bench.verify.layer_facts import clone, layers_of
+from bench.verify.workers import NOT_BACK, is_back, must_kill_application, seconds_until
+from bench.verify.writer import Row, Writer, new_rows
+
+# How many clients wait for one rendering when its worker is killed.
+WAITING = 60
+# How much longer than the servers need to start: the page that all wait for is rendered anew, in less than a second.
+RENDERED_ANEW_S = 2.5
+CODINGS = ("identity", "gzip")
+
+
+@check("render-lock-holder-killed", group="stampede", thorough=True)
+def holder_killed(context: Context) -> Iterator[Finding]:
+    """All workers are killed while 60 clients wait for one rendering: another page is answered as soon as the servers
+    need to start, and 2.5 s.
+
+    It asks a clone of the deployment.
+    """
+    if not any(layer.coalesces for layer in layers_of(context)):
+        raise NotTried("no layer here coalesces requests")
+    context = clone(context, {})
+    assert context.running is not None
+    bound_s = context.running.ready_s + RENDERED_ANEW_S
+    with new_rows(context) as (writer, (row,)):
+        for _ in range(RACES):
+            with Slow(context, writer, row) as slow:
+                waiting = [Asked(context, slow.path) for _ in range(WAITING)]
+                in_time = slow.under_way
+                must_kill_application(context)
+                took_s = seconds_until(context, new_path())
+            for asked in waiting:
+                asked.join()
+            if in_time:
+                break
+        else:
+            raise NotTried(NO_RACE)
+    if took_s is None:
+        raise NotTried(NOT_BACK)
+    yield Figure("after_kill_ms", round(took_s * 1000))
+    if took_s > bound_s:
+        expected = f"another page within {bound_s:.1f} s after all workers are killed, with {WAITING} clients waiting"
+        yield Mismatch(expected, f"{took_s:.1f} s")
+
+
+@check("killed-mid-body", group="files", thorough=True)
+def killed_mid_body(context: Context) -> Iterator[Finding]:
+    """Workers are killed in the middle of a body: the client sees that it broke off, and no part of it is cached.
+
+    It asks a clone of the deployment.
+    """
+    context = clone(context, {})
+    with new_rows(context) as (writer, (row,)):
+        for coding in CODINGS:
+            yield from _killed_mid_body(context, writer, row, {"Accept-Encoding": coding})
+
+
+def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[str, str]) -> Iterator[Finding]:
+    for _ in range(RACES):
+        with Slow(context, writer, row, "halting", headers) as slow:
+            in_time = slow.under_way
+            must_kill_application(context)
+            if not is_back(context):
+                raise NotTried(NOT_BACK)
+        (asked,) = slow.asked
+        # A server in between may have sent nothing yet, and answers with an error of its own.
+        if asked.answer and asked.answer.status < 500 and (wrong := judge_large(slow.path, asked.answer)):
+            yield wrong
+        if wrong := judge_large(slow.path, context.get(slow.path, headers)):
+            yield Mismatch(f"{wrong.expected}, asked again", wrong.got)
+        if in_time:
+            return
+    yield NotTried(NO_RACE)
