@@ -76,6 +76,18 @@ def latin(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return HttpResponse(text.encode("latin-1"), "text/html; charset=iso-8859-1", headers=_id(response))
 
 
+class TwoVaryLines(HttpResponse):
+    """A response with a second Vary line, which no header of Django's can have."""
+
+    def items(self) -> list[tuple[str, str]]:
+        return [*super().items(), ("Vary", "*")]
+
+
+def two_vary_lines(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The page with `Vary: Cookie` and a second line `Vary: *`, and a long lifetime of its own."""
+    return TwoVaryLines(response.content, headers=_id(response) | {"Cache-Control": "public, max-age=600"})
+
+
 def plain_text(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """The page as plain text."""
     return HttpResponse(response.content, "text/plain; charset=utf-8", headers=_id(response))
@@ -145,6 +157,7 @@ KINDS: dict[str, Change] = {
     **{name: with_headers(headers) for name, headers in LIFETIMES.items()},
     **STATUSES,
     **OWN_HEADERS,
+    "vary-two-lines": two_vary_lines,
     "streaming": streaming,
     "breaking": breaking,
     "set-cookie": set_cookie,

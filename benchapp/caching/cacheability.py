@@ -93,4 +93,6 @@ def _directives(response: HttpResponse) -> frozenset[str]:
 
 
 def _varies_by(response: HttpResponse) -> frozenset[str]:
-    return frozenset(name.strip().lower() for name in response.get("Vary", "").split(",") if name.strip())
+    """The names in Vary, lower case; a response class of its own can send several lines."""
+    lines = [value for name, value in response.items() if name.lower() == "vary"]
+    return frozenset(name.strip().lower() for name in ",".join(lines).split(",") if name.strip())

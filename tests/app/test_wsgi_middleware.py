@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from config.wsgi_middleware import MAX_DRAINED_BYTES, NormalizeRequests
+from config.wsgi_middleware import MAX_DRAINED_BYTES, NormalizeRequests, join_vary
 
 
 def environ(**more):
@@ -105,6 +105,12 @@ def test_head_has_the_headers_and_no_body(application):
     _, headers, body = ask(NormalizeRequests(application, False), environ(REQUEST_METHOD="HEAD"))
     assert (headers["Content-Length"], body) == ("4", b"")
     assert application.closed
+
+
+def test_several_lines_of_vary_become_one():
+    headers = [("Vary", "Cookie"), ("Content-Length", "4"), ("vary", "*")]
+    assert join_vary(headers) == [("Content-Length", "4"), ("Vary", "Cookie, *")]
+    assert join_vary(headers[:2]) == headers[:2]
 
 
 def test_the_unread_rest_of_a_body_is_read(application):

@@ -121,9 +121,10 @@ def set_cookie(context: Context) -> Iterator[Finding]:
 
 @check("vary", group="caching")
 def vary(context: Context) -> Iterator[Finding]:
-    """Answers with `Vary: *` are not cached; a page that varies with a header serves only requests with that value."""
+    """Answers with `Vary: *`, in a second Vary line too, are not cached; a page that varies with a header serves only
+    requests with that value."""
     require_probes(context)
-    for kind in ("vary-star", "vary-star-last", "vary-star-spaced"):
+    for kind in ("vary-star", "vary-star-last", "vary-star-spaced", "vary-two-lines"):
         yield from _rendered_each_time(context, f"odd/{kind}")
     for kind, name in (("vary-language", "Accept-Language"), ("vary-user-agent", "User-Agent")):
         path = new_path(f"odd/{kind}")

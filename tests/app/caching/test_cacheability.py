@@ -40,6 +40,16 @@ def test_a_page_that_is_stale_soon_is_not_stored(headers: dict[str, str], early:
     assert may_store(response) is not early
 
 
+def test_a_second_line_of_vary_counts():
+    class TwoLines(HttpResponse):
+        def items(self):
+            return [*super().items(), ("vary", "*")]
+
+    headers = {"Vary": "Cookie"}
+    assert may_store(HttpResponse("a page", headers=headers))
+    assert not may_store(TwoLines("a page", headers=headers))
+
+
 def test_the_lifetime_for_nginx_is_not_the_pages_own(rows, site_with, tmp_path):
     layers = {
         "CACHING_NGINX_MICROCACHE_DIRECTORY": str(tmp_path / "pages"),

@@ -173,7 +173,8 @@ class LayerHandler(SiteHandler):
 
     def send(self, status: int, body: str | bytes, kind: str, headers: list = (), *, whole: bool = True) -> None:
         body = body.encode() if isinstance(body, str) else body
-        names = {name.lower(): value for name, value in headers}
+        first = "reads-first-vary" in self.stub.wrong
+        names = {name.lower(): value for name, value in (reversed(headers) if first else headers)}
         if (whole or "keeps-streams" in self.stub.wrong) and self.may_be_stored(status, kind, names):
             self.stub.store[self.key()] = (status, self.of_kept(body), kind, list(headers))
         super().send(status, body, kind, headers)
@@ -216,6 +217,8 @@ class LayerHandler(SiteHandler):
             self.send(int(kind[7:]), text, HTML, [*self.usual(), ("Location", "/")])
         elif kind in ("set-cookie", "session", "token"):
             self.cookie(kind, path)
+        elif kind == "vary-two-lines":
+            self.send(200, text, HTML, [*self.usual(), ("Vary", "*")])
         elif kind == "streaming":
             self.send(200, text, HTML, self.usual(), whole=False)
         elif kind == "breaking":

@@ -18,7 +18,7 @@ MISTAKES = {
     "cache-control": ["keeps-private", "keeps-spelt"],
     "own-lifetime": ["keeps-early"],
     "set-cookie": ["keeps-cookies", "shares-token"],
-    "vary": ["keeps-vary-star", "keeps-variants"],
+    "vary": ["keeps-vary-star", "keeps-variants", "reads-first-vary"],
     "authorization": ["keeps-authorized answers-authorized", "answers-authorized"],
     "other-methods": ["keeps-posts"],
     "streaming": ["keeps-streams", "kept-cut keeps-streams"],
