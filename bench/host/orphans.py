@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from bench import paths
-from bench.host import cgroups
+from bench.host import cgroups, small_disk
 from bench.host.cgroups import Group
 
 
@@ -59,7 +59,7 @@ class Register:
 
 
 def clean() -> int:
-    """Kill what the deployments of killed instruments left running and remove their sockets and temporary files.
+    """Kill what the deployments of killed instruments left running, and remove their mounts and temporary files.
 
     Returns how many such deployments there were.
     """
@@ -77,6 +77,7 @@ def clean() -> int:
             group = cgroups.existing(found["folders"], found["version"])
             if group:
                 group.remove()
+        small_disk.unmount(Path(record["scratch"]))
         shutil.rmtree(record["scratch"], ignore_errors=True)
         entry.unlink(missing_ok=True)
         cleaned += 1

@@ -16,7 +16,7 @@ from bench import paths
 from bench.catalog import catalog, compose, sizes
 from bench.catalog.compose import Composition
 from bench.errors import BenchError, DeploymentError, GlobalFault
-from bench.host import orphans, ports, processes
+from bench.host import orphans, ports, processes, small_disk
 from bench.host.cgroups import Group
 from bench.host.identity import worker
 from bench.host.supervise import Address
@@ -110,6 +110,22 @@ class Running:
     def hung_service(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Have a service of the deployment hang: it accepts connections and answers nothing until the block ends."""
         return self.services.hung(name)
+
+    @contextmanager
+    def on_small_disk(self) -> Iterator[small_disk.SmallDisk]:
+        """Restart the servers with an empty store on a small disk of its own, until the block ends.
+
+        Raises small_disk.CannotMount where that is not possible.
+        """
+        self.chain.stop()
+        try:
+            with small_disk.mounted(self.store) as disk:
+                worker(self.layout.run_dir).give(self.store)
+                self.chain.start()
+                yield disk
+        finally:
+            self.chain.stop()
+            self.chain.start()
 
     @contextmanager
     def again(self, changes: dict[str, Any]) -> Iterator[Running]:

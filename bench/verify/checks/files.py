@@ -141,19 +141,23 @@ def _left_over(context: Context, bound: int) -> Iterator[Mismatch]:
     while (left := _bytes(context)) > bound and time.monotonic() < deadline:
         time.sleep(PAUSE_S)
     if left > bound:
-        names = ", ".join(str(path.relative_to(_store(context))) for path in _files(context))
+        names = ", ".join(str(path.relative_to(_store(context))) for path in stored_files(context))
         yield Mismatch(f"at most {bound} bytes in files when the time to live is up", f"{left}: {names}")
 
 
 def _cut_off(context: Context) -> Iterator[Mismatch]:
     """Stored files that hold a part of a page; no server serves those under a temporary name."""
-    for path in _files(context):
+    for path in stored_files(context):
         with contextlib.suppress(FileNotFoundError):
             content = path.read_bytes()
-            temporary = path.name.startswith(".") or re.search(r"\.\d{10}$", path.name)
-            if b'<p id="begin">' in content and not temporary and not _is_whole(content):
+            if b'<p id="begin">' in content and not is_temporary(path) and not _is_whole(content):
                 name = path.relative_to(_store(context))
                 yield Mismatch(f"{name}: a complete page", f"{len(content)} bytes of one")
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether it has the name of a file that is still being written."""
+    return path.name.startswith(".") or re.search(r"\.\d{10}$", path.name) is not None
 
 
 def _store(context: Context) -> Path:
@@ -161,14 +165,14 @@ def _store(context: Context) -> Path:
     return context.running.store
 
 
-def _files(context: Context) -> list[Path]:
+def stored_files(context: Context) -> list[Path]:
     # os.walk ignores directories that disappear meanwhile.
     return [Path(folder, name) for folder, _, names in os.walk(_store(context)) for name in names]
 
 
 def _bytes(context: Context) -> int:
     total = 0
-    for path in _files(context):
+    for path in stored_files(context):
         with contextlib.suppress(FileNotFoundError):
             total += path.stat().st_size
     return total

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from types import SimpleNamespace
+
 import pytest
 from django.test import Client
 
@@ -35,6 +38,17 @@ def test_a_csrf_cookie_is_anonymous_until_a_page_holds_the_token(rows, shared):
 @pytest.mark.parametrize("path", ["/login/", "/posts/999999999/", "/healthz", "/?a=1"])
 def test_an_uncacheable_page_has_no_s_maxage(rows, shared, path):
     assert "s-maxage" not in Client().get(path).headers.get("Cache-Control", "")
+
+
+@pytest.mark.parametrize("left", [{"f_bavail": 0}, {"f_favail": 0}])
+def test_on_a_full_disk_nginx_gets_nothing_to_cache(rows, shared, tmp_path, monkeypatch, left):
+    free = {"f_bavail": 10**6, "f_frsize": 4096, "f_files": 10**6, "f_favail": 10**6}
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**free | left))
+    headers = Client().get("/").headers
+    assert headers["X-Accel-Expires"] == "0"
+    assert "Cache-Control" not in headers
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**free | {"f_files": 0, "f_favail": 0}))
+    assert Client().get("/").headers["Cache-Control"] == SAID
 
 
 def test_no_cache_control_without_the_layer(rows):

@@ -58,7 +58,7 @@ class FakeWrites(FakeLayer):
         self.service_up = self.hits_return = True
         self.hangs = False
         self.kept_at: dict[str, float] = {}
-        self.full = False
+        self.full = self.disk_full = False
         self.purged: dict[str, tuple] = {}
         self.workers: Callable[[], list[int]] = list
         self.rendering: list[int] = []
@@ -140,6 +140,8 @@ class FakeWrites(FakeLayer):
         self.generation += 1
         if "not-told" in self.wrong or ("updates-not-told" in self.wrong and what == "update"):
             return
+        if self.disk_full and "full-disk-stale" in self.wrong:
+            return
         if "old-for-a-moment" in self.wrong:
             self.later(MOMENT_S, lambda: self.drop(what))
         else:
@@ -196,6 +198,9 @@ class WritesHandler(LayerHandler):
         if not stub.service_up and "breaks-without-service" in wrong and self.command == "GET":
             self.html(500, stub.not_found())
             return
+        if stub.disk_full and "full-disk-breaks" in wrong and path.startswith("/probe/page/"):
+            self.hang_up()
+            return
         if stub.hangs and "waits-for-service" in wrong and self.command == "GET":
             time.sleep(LONG_S)
         if "waits-for-the-dead" in wrong and path.startswith("/probe/page/") and stub.killed:
@@ -236,7 +241,7 @@ class WritesHandler(LayerHandler):
     def may_be_stored(self, status, kind, headers) -> bool:
         keeps_late = "full-keeps-late" if self.stub.full else "keeps-late"
         late = self.generation != self.stub.generation and keeps_late not in self.stub.wrong
-        keeps = self.stub.service_up and self.stub.hits_return and not late
+        keeps = self.stub.service_up and not self.stub.disk_full and self.stub.hits_return and not late
         may = keeps and super().may_be_stored(status, kind, headers)
         if may:
             self.stub.kept_at[self.key()] = time.monotonic()
@@ -246,6 +251,8 @@ class WritesHandler(LayerHandler):
         content = body.encode() if isinstance(body, str) else body
         if self.may_be_stored(status, kind, {name.lower(): value for name, value in headers}):
             self.keep_file(self.key(), content)
+        elif self.stub.disk_full and "full-disk-leaves" in self.stub.wrong:
+            (self.stub.files / f".{secrets.token_hex(8)}").touch()
         super().send(status, body, kind, headers, whole=whole)
 
     def keep_file(self, key: str, body: bytes) -> None:
@@ -417,6 +424,12 @@ class FakeRunning:
         yield self
 
     @contextlib.contextmanager
+    def on_small_disk(self):
+        self.stub.store = {}
+        yield FakeDisk(self.stub)
+        self.stub.hits_return = True
+
+    @contextlib.contextmanager
     def without_service(self, name: str):
         self.stub.service_up, self.stub.store = False, {}
         try:
@@ -434,3 +447,19 @@ class FakeRunning:
         self.stub.hangs = False
         if "forgets-what-it-was-not-told" in self.stub.wrong:
             self.stub.store = held
+
+
+class FakeDisk:
+    """The disk under the store of the fake layer."""
+
+    def __init__(self, stub: FakeWrites):
+        self.stub = stub
+
+    def fill(self) -> None:
+        self.stub.disk_full = True
+
+    fill_names = fill
+
+    def free(self) -> None:
+        self.stub.disk_full = False
+        self.stub.hits_return = "full-disk-forever" not in self.stub.wrong

@@ -12,6 +12,7 @@ import pytest
 
 from bench import paths
 from bench.catalog.manifest import Layer
+from bench.host.small_disk import CannotMount
 from bench.verify import wire
 from bench.verify.checks import files, freshness, full, killed, service, stampede
 from bench.verify.suite import all_checks
@@ -34,6 +35,7 @@ MISTAKES = {
     "slow-rendering": ["keeps-late", "late-gets-old"],
     "time-to-live": ["never-expires", "keeps-what-is-gone"],
     "full-store": ["full-brings-back", "full-keeps-late"],
+    "full-disk": ["full-disk-stale", "full-disk-breaks", "full-disk-leaves", "full-disk-forever"],
     "stampede": ["each-renders", "breaks"],
     "stampede-slow": ["slow-render-each", "breaks", "uncacheable-wait"],
     "render-lock-holder-killed": ["waits-for-the-dead"],
@@ -74,7 +76,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(wire, "TIMEOUT_S", 3.0)
     for module, values in (
         (freshness, {"OWN_WRITES": 2, "INVALIDATED_S": 0.3, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
-        (full, {"INVALIDATED_S": 0.3, "LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1}),
+        (full, {"INVALIDATED_S": 0.3, "LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1, "NEW_PAGES": 1}),
         (stampede, {"VERY_SLOW_MS": 300, "MANY_CLIENTS": 12, "UNCACHEABLE_CLIENTS": 6, "UNCACHEABLE_S": 1.0}),
         (killed, {"WAITING": 6, "RENDERED_ANEW_S": 1.5}),
         (files, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.3, "SLACK_S": 0.4}),
@@ -131,6 +133,16 @@ def test_every_check_has_a_mistake_that_it_notices():
 def test_the_table_of_advisories_matches_the_checks():
     rows = re.findall(r"^\| \[(CVE-[0-9-]+)\]", (paths.PROJECT / "docs" / "advisories.md").read_text("utf-8"), re.M)
     assert sorted(row.lower() for row in rows) == sorted(name for name in MISTAKES if name.startswith("cve-"))
+
+
+def test_a_full_disk_is_not_tried_where_none_can_be_mounted(stub, url, monkeypatch):
+    def refuse(self):
+        raise CannotMount("only root can")
+
+    stub.reset()
+    monkeypatch.setattr(FakeRunning, "on_small_disk", refuse)
+    found = verified(stub, url, ["full-disk"], deployment(stub, url))["full-disk"]
+    assert (found.ok, found.not_tried) == (True, "only root can")
 
 
 def test_a_layer_without_invalidation_is_right_after_its_ttl(stub, url):
