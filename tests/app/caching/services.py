@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,7 @@ def fake_uwsgi(full: Container[str] = ()) -> SimpleNamespace:
     full  the caches that take no entry; like uWSGI's, they take no new value either
     """
     held: dict[str, dict[str, bytes]] = {"pages": {}, "guards": {}}
+    lock, adding = threading.Lock(), threading.Lock()
 
     def update(key: str, value: bytes, seconds: int, cache: str) -> bool | None:
         if cache in full:
@@ -57,7 +59,8 @@ def fake_uwsgi(full: Container[str] = ()) -> SimpleNamespace:
         return True
 
     def add(key: str, value: bytes, seconds: int, cache: str) -> bool | None:
-        return None if key in held[cache] else update(key, value, seconds, cache)
+        with adding:
+            return None if key in held[cache] else update(key, value, seconds, cache)
 
     return SimpleNamespace(
         held=held,
@@ -66,6 +69,6 @@ def fake_uwsgi(full: Container[str] = ()) -> SimpleNamespace:
         cache_set=add,
         cache_del=lambda key, cache: held[cache].pop(key, None),
         cache_keys=lambda cache: [key.encode() for key in held[cache]],
-        lock=lambda: None,
-        unlock=lambda: None,
+        lock=lock.acquire,
+        unlock=lock.release,
     )

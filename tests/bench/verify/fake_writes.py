@@ -49,7 +49,7 @@ class FakeWrites(FakeLayer):
         self.first_title = self.uncommitted = ""
         super().reset(*wrong)
         self.gates: dict[int, list[str]] = {}
-        self.lock = threading.Lock()
+        self.lock, self.files_lock = threading.Lock(), threading.Lock()
         self.generation = 0
         self.ttl_s = 60.0
         self.files = self.folder / "store"
@@ -264,10 +264,12 @@ class WritesHandler(LayerHandler):
         folder.mkdir(exist_ok=True)
         folder.chmod(0o777 if "open-folders" in wrong else 0o755)
         path = folder / name
-        new = folder / f".{secrets.token_hex(8)}"
-        new.write_bytes(body[: len(body) // 2] if "leaves-halves" in wrong else body)
-        new.chmod(0o666 if "open-files" in wrong else 0o644)
-        new.replace(path)
+        # One at a time: of many temporary files at once the store would be too large.
+        with self.stub.files_lock:
+            new = folder / f".{secrets.token_hex(8)}"
+            new.write_bytes(body[: len(body) // 2] if "leaves-halves" in wrong else body)
+            new.chmod(0o666 if "open-files" in wrong else 0o644)
+            new.replace(path)
         if "hoards" not in wrong and "leaves-halves" not in wrong:
             self.stub.later(self.stub.ttl_s, lambda: path.unlink(missing_ok=True))
 
