@@ -17,6 +17,8 @@ from bench.verify.wire import BadAnswer
 BACK_S = 10.0
 ANSWERS = 8
 PAUSE_S = 0.02
+# The longest time until a master asks for the status of a killed worker.
+GONE_S = 1.0
 NO_WORKERS = "no server here has worker processes under a master"
 # Some masters give up when the new worker dies at its start.
 NOT_BACK = f"the site does not come back within {BACK_S:g} s after its workers are killed"
@@ -29,16 +31,17 @@ def servers_of(context: Context) -> list[str]:
 
 
 def kill_workers(context: Context, servers: Container[str]) -> int:
-    """Kill the worker processes of these servers with SIGKILL; returns how many."""
+    """Kill the worker processes of these servers with SIGKILL, and wait until they are gone; returns how many."""
     assert context.running is not None
-    killed = 0
+    killed = []
     for name, pid in context.running.pids.items():
         if re.sub(r"-\d+$", "", name) in servers:
             for worker in _children(pid):
                 with contextlib.suppress(psutil.Error):
                     worker.kill()
-                    killed += 1
-    return killed
+                    killed.append(worker)
+    psutil.wait_procs(killed, timeout=GONE_S)
+    return len(killed)
 
 
 def must_kill_application(context: Context) -> None:
