@@ -13,6 +13,10 @@ class GlobalFault(BenchError):
     """A problem of the machine that every further case would meet too, such as a database that is gone."""
 
 
+class MachineBusy(GlobalFault):
+    """Other programs take so much of the machine that nothing can be measured on it."""
+
+
 class DeploymentError(BenchError):
     """A deployment did not come up; `log` is the file that says why, or None."""
 

@@ -74,6 +74,13 @@ def add_guard(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_keep_going(parser: argparse.ArgumentParser) -> None:
+    """`--keep-going`."""
+    parser.add_argument(
+        "--keep-going", action="store_true", help="go on when other programs void one trial after another"
+    )
+
+
 def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
     """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None."""
     parser.add_argument(

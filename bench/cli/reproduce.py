@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_database(parser, default="the published one")
     options.add_guard(parser)
     options.add_folder(parser, "reproduction")
+    options.add_keep_going(parser)
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
@@ -56,7 +57,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     statuses = []
     for number, part in enumerate(record.parts, 1):
         say(f"{record.benchmark}, part {number} of {len(record.parts)}: {part.name}")
-        done, status = _make(directory, record, part, database, instrument)
+        done, status = _make(directory, record, part, database, instrument, args.keep_going)
         record = _with(record, done)
         reproduction.write(directory, record)
         if status > STOPPED:
@@ -154,7 +155,12 @@ def _with(record: Reproduction, done: Part) -> Reproduction:
 
 
 def _make(
-    directory: Path, record: Reproduction, part: Part, database: str | None, instrument: Instrument | None
+    directory: Path,
+    record: Reproduction,
+    part: Part,
+    database: str | None,
+    instrument: Instrument | None,
+    keep_going: bool,
 ) -> tuple[Part, int]:
     """Make or resume the part's run; returns the part with its outcome and the exit status of the run.
 
@@ -164,12 +170,13 @@ def _make(
     if (folder / RUN_FILE).exists():
         if read_info(folder).finished_at:
             return part, int(any(trial.status == "failed" for trial in read_run(folder).trials))
-        words, notes = ["--resume", str(folder)], part.notes
+        words, notes = ["--resume", str(folder), "--again", "voided"], part.notes
         words += ["--database", database] if database else []
     else:
         asked, notes = _database(record, part.name, database)
         words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
         words += [word for guard in record.guards for word in ("--guard", guard)]
+    words += ["--keep-going"] if keep_going else []
     try:
         status = run.main(_parsed(words), instrument)
     except BenchError as error:

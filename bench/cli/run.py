@@ -13,13 +13,14 @@ from typing import Any
 from bench import load
 from bench.catalog import workload as workloads
 from bench.cli import options
-from bench.errors import BenchError, GlobalFault
+from bench.errors import BenchError, GlobalFault, MachineBusy
 from bench.figures import stats
 from bench.host import pin
 from bench.interrupt import Interrupts, Stopped
 from bench.measure import begin
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
+from bench.results.folder import resume_command
 
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
@@ -33,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_cases(parser)
     _add_load(parser)
     options.add_folder(parser, "run")
+    parser.add_argument(
+        "--again", choices=["voided"], help="with --resume: make the voided trials again, also of a complete run"
+    )
+    options.add_keep_going(parser)
     parser.add_argument(
         "--verify",
         choices=("quick", "full"),
@@ -98,24 +103,28 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
-    """Measure; returns 0, 1 when a case failed, 130 or 143 when stopped by Ctrl-C or SIGTERM."""
+    """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     instrument = instrument or Instrument(thorough=args.verify == "full")
     if args.resume:
         _check_resumable(args)
-        session = begin.resume(args.resume, args.database, instrument)
+        session = begin.resume(args.resume, args.database, instrument, again=args.again == "voided")
+    elif args.again:
+        raise BenchError(f"--again {args.again}: name the run with --resume DIR")
     else:
         session = begin.begin(_request(args), instrument)
-    folder, plan = session.journal.folder, session.journal.info.plan
-    url = " --database URL" if plan.database_given else ""
-    again = f"resume with: python -m bench run --resume {folder.directory}{url}"
+    folder, info = session.journal.folder, session.journal.info
+    resume = f"resume with: {resume_command(folder.directory, info)}"
     with folder.locked(), Interrupts() as interrupts:
         try:
-            return session.go(interrupts)
+            return session.go(interrupts, args.keep_going)
         except Stopped as stopped:
-            print(f"bench run: {stopped.name}; {again}", file=sys.stderr)
+            print(f"bench run: {stopped.name}; {resume}", file=sys.stderr)
             return stopped.exit_status
+        except MachineBusy as busy:
+            again = resume_command(folder.directory, info, again=True)
+            raise BenchError(f"stopped: {busy}; resume with: {again}") from None
         except GlobalFault as fault:
-            raise BenchError(f"stopped: {fault}; fix it and {again}") from None
+            raise BenchError(f"stopped: {fault}; fix it and {resume}") from None
 
 
 def _check_resumable(args: argparse.Namespace) -> None:

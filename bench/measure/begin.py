@@ -91,15 +91,17 @@ def begin(request: Request, instrument: Instrument) -> Session:
     return Session(Journal(folder, info, environment), ledger, chosen, instrument, request.database)
 
 
-def resume(directory: Path, asked: str | None, instrument: Instrument) -> Session:
+def resume(directory: Path, asked: str | None, instrument: Instrument, again: bool = False) -> Session:
     """The run in a folder, with what is left of it; `asked` is its database, needed when it was named by URL.
 
-    Raises BenchError when the run cannot be resumed as it began.
+    `again`: the voided trials are left, too. Raises BenchError when the run cannot be resumed as it began.
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
-    if run.info.finished_at:
-        raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
+    voided = again and any(trial.status == "voided" for trial in run.latest.values())
+    if run.info.finished_at and run.missing <= 0 and not voided:
+        what = "no trial is voided" if again else "the run is complete"
+        raise BenchError(f"--resume {directory}: {what}; next: python -m bench report {directory}")
     asked = _same_database(directory, asked, plan)
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
@@ -112,7 +114,7 @@ def resume(directory: Path, asked: str | None, instrument: Instrument) -> Sessio
     here = _environment(cases, plan, chosen, instrument, pinned)
     info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
     schedule = planning.schedule(cases, plan.levels, plan.rounds, plan.order_seed or 0)
-    ledger = Ledger(schedule, run.trials, run.checks)
+    ledger = Ledger(schedule, run.trials, run.checks, again)
     return Session(Journal(folder, info, run.environment), ledger, chosen, instrument, asked, run.trials)
 
 

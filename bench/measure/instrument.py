@@ -15,6 +15,7 @@ from bench.errors import BenchError, GlobalFault
 from bench.host import pin
 from bench.host.identity import worker
 from bench.measure import calibrate
+from bench.measure.interference import MachineLoad, machine_load
 from bench.measure.queries import QueryCounter
 from bench.project import commands
 from bench.results.records import Case, Outcome
@@ -43,6 +44,10 @@ class Instrument:
     def database_alone(self, asked: str | None) -> AbstractContextManager[None]:
         """The database of a run for this process alone, as long as the context lasts."""
         return database.in_use(asked, alone=True)
+
+    def machine_load(self) -> MachineLoad:
+        """What other processes take of the machine now; it takes a second to see."""
+        return machine_load()
 
     def deployed(
         self, composition: Composition, *, database: str | None, size: str, run_dir: Path

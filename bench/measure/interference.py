@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -19,6 +21,10 @@ MAX_UNLIKE_BYTES = 256
 INTERVAL_S = 1.0
 # How long a server may take to write its access log.
 LOG_WAIT_S = 3.0
+# Seconds for which the other processes of the machine are observed, and how many of them are named.
+LOOK_S = 1.0
+MAX_NAMED = 3
+MIN_NAMED = 0.02
 
 
 class Bodies(threading.Thread):
@@ -98,6 +104,47 @@ def _busy_s() -> float | None:
     except (OSError, RuntimeError):
         return None
     return times.user + getattr(times, "nice", 0.0) + times.system + getattr(times, "steal", 0.0)
+
+
+@dataclass(frozen=True)
+class MachineLoad:
+    """What other processes take of the machine now.
+
+    share  of all cores; None when the machine does not report it
+    words  that share, and the busiest processes that can be seen
+    """
+
+    share: float | None
+    words: str
+
+    @classmethod
+    def of(cls, share: float | None, others: Mapping[tuple[int, str], float]) -> MachineLoad:
+        """From the share of all others, and that of every process that can be seen, by number and name."""
+        busiest = sorted(others.items(), key=lambda item: -item[1])[:MAX_NAMED]
+        named = [f"{name}, process {pid}: {part:.0%}" for (pid, name), part in busiest if part >= MIN_NAMED]
+        words = f"other processes take {share or 0:.0%} of this machine"
+        return cls(share, f"{words} ({'; '.join(named) or 'none that can be seen from here'})")
+
+
+def machine_load(seconds: float = LOOK_S) -> MachineLoad:
+    """Observe the processes of others, without this process and its children, for some seconds."""
+    bystanders, before, began = Bystanders(), _processes(), time.monotonic()
+    time.sleep(seconds)
+    after, elapsed = _processes(), time.monotonic() - began
+    children = {child.pid for child in psutil.Process().children(recursive=True)}
+    taken = {key: after[key] - before[key] for key in after.keys() & before.keys()}
+    share = bystanders.share([sum(used for (pid, _), used in taken.items() if pid in children)])
+    others = {key: used for key, used in taken.items() if key[0] not in {os.getpid(), *children}}
+    return MachineLoad.of(share, {key: used / elapsed / (psutil.cpu_count() or 1) for key, used in others.items()})
+
+
+def _processes() -> dict[tuple[int, str], float]:
+    """CPU seconds of every process that can be seen, by number and name."""
+    found = {}
+    for process in psutil.process_iter(["name", "cpu_times"]):
+        if times := process.info["cpu_times"]:
+            found[process.pid, process.info["name"]] = times.user + times.system
+    return found
 
 
 class AccessLog:

@@ -13,6 +13,8 @@ from bench.results.trials import Trial
 
 # How often a trial that other processes disturbed is repeated.
 MAX_REPEATS = 2
+# So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.
+MAX_DISTURBED = MAX_REPEATS + 1
 # Failed checks that a reason names.
 MAX_NAMED = 3
 
@@ -20,17 +22,29 @@ MAX_NAMED = 3
 class Ledger:
     """Keeps count of the trials and checks of a run.
 
+    again     whether trials that were voided before are made again
     left      the batches with trials still to be made
     failures  failed trials that are not repeated
     voided    voided trials that are not repeated
+    is_hopeless  whether other processes disturbed the last MAX_DISTURBED trials
     """
 
-    def __init__(self, schedule: Sequence[Batch], trials: Iterable[Trial] = (), outcomes: Iterable[Outcome] = ()):
+    def __init__(
+        self,
+        schedule: Sequence[Batch],
+        trials: Iterable[Trial] = (),
+        outcomes: Iterable[Outcome] = (),
+        again: bool = False,
+    ):
         trials = tuple(trials)
         self._attempts = Counter(trial.trial_id for trial in trials)
+        self._disturbed = 0
         self._wrong: dict[tuple[str, str], list[Outcome]] = {}
         latest = {trial.trial_id: trial for trial in trials}
-        done = [trial for trial in latest.values() if not self._is_due_again(trial)]
+        voided = {name for name, trial in latest.items() if again and trial.status == "voided"}
+        # Attempts before these do not count for how often a trial is repeated.
+        self._before = {name: self._attempts[name] for name in voided}
+        done = [trial for name, trial in latest.items() if name not in voided and not self._is_due_again(trial)]
         self.failures = sum(trial.status == "failed" for trial in done)
         self.voided = sum(trial.status == "voided" for trial in done)
         self.left = _without(schedule, {trial.trial_id for trial in done})
@@ -45,6 +59,7 @@ class Ledger:
     def add(self, trial: Trial) -> bool:
         """Count a trial. True when other processes disturbed it and it is to be repeated."""
         self._attempts[trial.trial_id] += 1
+        self._disturbed = self._disturbed + 1 if guards.disturbed(trial.guards or {}) else 0
         if self._is_due_again(trial):
             return True
         self.failures += trial.status == "failed"
@@ -55,8 +70,13 @@ class Ledger:
         """How often the trial was made."""
         return self._attempts[trial_id]
 
+    @property
+    def is_hopeless(self) -> bool:
+        return self._disturbed >= MAX_DISTURBED
+
     def _is_due_again(self, trial: Trial) -> bool:
-        return guards.disturbed(trial.guards or {}) and self._attempts[trial.trial_id] <= MAX_REPEATS
+        attempts = self._attempts[trial.trial_id] - self._before.get(trial.trial_id, 0)
+        return guards.disturbed(trial.guards or {}) and attempts <= MAX_REPEATS
 
     def add_outcomes(self, stack: str, layer: str, outcomes: Iterable[Outcome]) -> None:
         """Record the outcomes of verifying a stack with a layer."""

@@ -18,6 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from bench.catalog.sizes import UNLIMITED
+from bench.measure.interference import MachineLoad
 from bench.results import stability
 from bench.results.folder import Run
 from bench.results.records import Case, RunInfo
@@ -99,6 +100,14 @@ class RunProgress:
         for note in self._info.notes:
             self._printer.say(f"note: {note}")
 
+    def warn_of_load(self, load: MachineLoad, bound: float) -> None:
+        """Print that the machine is busy, by whom and what to do, if it is busy beyond the guard's bound."""
+        if (load.share or 0) > bound:
+            self._printer.say(
+                f"warning: {load.words}; trials beyond {bound:.0%} are voided: stop those programs, or begin again "
+                "with --guard others=off"
+            )
+
     def start_trial(self, case: Case, level: int, mode: str) -> None:
         """Note the trial that begins."""
         self._current = f"{case_words(case)}, {level_words(level, mode)}"
@@ -124,15 +133,18 @@ class RunProgress:
     def summarize(self, run: Run, failures: int, voided: int) -> None:
         """Print each case's stability, the number of failed and voided trials, and the next command."""
         for case in run.info.cases:
-            rated = stability.rate(trial for trial in run.trials if trial.case_id == case.case_id)
-            if rated.rating:
+            if trials := [trial for trial in run.trials if trial.case_id == case.case_id]:
+                rated = stability.rate(trials)
                 why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
-                self._printer.say(f"stability of {case_words(case)}: {rated.rating}{why}")
-        trials = len(run.info.cases) * len(run.info.plan.levels) * run.info.plan.rounds
+                self._printer.say(f"stability of {case_words(case)}: {rated.word}{why}")
+        planned = run.info.trials_planned
         if failures:
-            self._printer.say(f"{failures} of {trials} trials failed")
+            self._printer.say(f"{failures} of {planned} trials failed")
         if voided:
-            self._printer.say(f"{voided} of {trials} trials voided: guards do not trust them")
+            again = run.resume_command(again=True)
+            self._printer.say(f"{voided} of {planned} trials voided: guards do not trust them; again with: {again}")
+        if not run.is_measured:
+            self._printer.say("nothing was measured")
         self._printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
 
     def _number(self, trial: Trial) -> int:

@@ -56,19 +56,26 @@ class Session:
         self._pinned = journal.environment.affinity
         self._refused: dict[str, str] = {}
 
-    def go(self, interrupts: Interrupts) -> int:
-        """Measure all that is left; returns the exit status: 1 when a trial failed, else 0."""
+    def go(self, interrupts: Interrupts, keep_going: bool = False) -> int:
+        """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0.
+
+        `keep_going`: also when other programs keep the machine busy.
+        """
         folder = self.journal.folder.directory
+        self._runner.keep_going = keep_going
         with self._printer, self._instrument.database_alone(self._database):
             self._progress.announce(self._runner.load.tool.name, folder)
             self._instrument.check_database(self._database)
+            if self._ledger.left and "others" in self._runner.load.bounds:
+                self._progress.warn_of_load(self._instrument.machine_load(), self._runner.load.bounds["others"])
             if self._ledger.left and "ceiling" in self._runner.load.bounds:
                 self._calibrate(interrupts)
             for batch in self._ledger.left:
                 self._measure(batch, interrupts)
             self.journal.finish(now())
-            self._progress.summarize(read_run(folder), self._ledger.failures, self._ledger.voided)
-        return 1 if self._ledger.failures else 0
+            run = read_run(folder)
+            self._progress.summarize(run, self._ledger.failures, self._ledger.voided)
+        return 1 if self._ledger.failures or not run.is_measured else 0
 
     @contextmanager
     def _up(

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.catalog import catalog, workload
-from bench.errors import BenchError
+from bench.errors import BenchError, MachineBusy
 from bench.host import pin
 from bench.host.http import get
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
-from bench.measure.ledger import Ledger
+from bench.measure.ledger import MAX_DISTURBED, Ledger
 from bench.measure.plan import Measurement
 from bench.measure.progress import RunProgress
 from bench.measure.trial import Load, failed, measure, newest_log
@@ -22,7 +22,8 @@ from bench.serve.deployment import Running
 class TrialRunner:
     """Every trial that it makes is in the folder and in the ledger before the next one begins.
 
-    load  how load is made; its ceilings may be set later
+    load        how load is made; its ceilings may be set later
+    keep_going  whether to go on when other programs keep the machine busy
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class TrialRunner:
         database: str | None,
     ):
         self.load = replace(load, live=progress.live)
+        self.keep_going = False
         self._journal = journal
         self._folder = journal.folder
         self._ledger = ledger
@@ -45,7 +47,8 @@ class TrialRunner:
     def measure(self, left: list[Measurement], running: Running) -> None:
         """Make the measurements one by one, taking each off the list; returns early when the deployment dies.
 
-        A trial that other processes disturbed is recorded and repeated.
+        A trial that other processes disturbed is recorded and repeated. Raises MachineBusy when they disturb one trial
+        after another.
         """
         while left:
             item = left[0]
@@ -58,7 +61,14 @@ class TrialRunner:
                 if died := running.died():
                     log = self._folder.relative(died.log) or trial.log
                     trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
-            if self._record(trial):
+            is_repeated = self._record(trial)
+            if self._ledger.is_hopeless and not self.keep_going:
+                words = self._instrument.machine_load().words
+                raise MachineBusy(
+                    f"{MAX_DISTURBED} trials in a row were voided, {trial.reason}; now {words}; stop those programs, "
+                    "or add --keep-going"
+                )
+            if is_repeated:
                 continue
             left.pop(0)
             if died:
@@ -71,21 +81,27 @@ class TrialRunner:
         left.clear()
 
     def _record(self, trial: Trial) -> bool:
-        """Store the trial; True when it is to be repeated. The raw output of the disturbed one is stored aside."""
+        """Store the trial; True when it is to be repeated."""
         self._folder.append_trial(trial)
         if not self._ledger.add(trial):
             self._progress.trial(trial)
             return False
         self._progress.repeated(trial)
-        raw = self._folder.raw / trial.trial_id
-        raw.rename(raw.with_name(f"{raw.name}~void{self._ledger.attempts(trial.trial_id)}"))
         return True
+
+    def _set_aside(self, trial_id: str) -> None:
+        """Rename the raw output of the trial's last attempt, so that the next one does not replace it."""
+        raw = self._folder.raw / trial_id
+        aside = raw.with_name(f"{raw.name}~void{self._ledger.attempts(trial_id)}")
+        if self._ledger.attempts(trial_id) and raw.is_dir() and not aside.exists():
+            raw.rename(aside)
 
     def _trial(self, item: Measurement, running: Running) -> Trial:
         try:
             addresses = self._addresses(item.case.workload, running)
         except BenchError as error:
             return failed(item, self.load, str(error), self._folder.relative(newest_log(running.logs)))
+        self._set_aside(item.trial_id)
         queries = self._instrument.queries_per_request(running, item.case, addresses)
         made = measure(item, addresses, running, self.load, self._folder)
         return replace(made, queries_per_request=queries)

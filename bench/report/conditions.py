@@ -59,6 +59,11 @@ def _limits(report: Report) -> list[str]:
     tool, notes = run.environment.load_tool, []
     if run.info.finished_at is None:
         notes.append("This run did not finish. The report shows the trials made so far.")
+    elif run.missing > 0:
+        notes.append(
+            f"The run ended, and yet {plural(run.missing, 'trial')} of its plan left no record: make up for it with "
+            f"{quoted(run.resume_command())}."
+        )
     if tool.fallback and not any(tool.name in note for note in run.info.notes):
         notes.append(
             f"The load came from {quoted(tool.name)}, the fallback when no faster load tool is installed. It "

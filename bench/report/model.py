@@ -203,6 +203,11 @@ class Panel:
         return tuple(row for _, rows in self.groups for row in rows)
 
     @property
+    def is_measured(self) -> bool:
+        """Whether any row has figures."""
+        return any(row.ok for row in self.rows)
+
+    @property
     def ranked(self) -> list[CaseRow]:
         """Measured rows with right answers, fastest first."""
         return sorted((row for row in self.rows if row.ranked), key=lambda row: -rate_of(row))
@@ -283,6 +288,12 @@ class Report:
             case = (row.stack, row.layer, row.setting.workload, row.setting.size, row.setting.database)
             best[case] = min(best.get(case, row.outcome), row.outcome, key=order.index)
         return {outcome: sum(found == outcome for found in best.values()) for outcome in order}
+
+
+def voided_by(trial: Trial) -> list[tuple[str, str]]:
+    """The guards that voided a trial, with what each of them found."""
+    parts = (part.partition(": ") for part in (trial.reason or "").split("; "))
+    return [(name, text) for name, colon, text in parts if colon]
 
 
 def _by_reason(found: Iterable[tuple[CaseRow, Trial]]) -> list[Failure]:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from bench.report import ratings, safety
 from bench.report.conditions import FEW_ROUNDS
 from bench.report.findings import deployment_name, interval, quoted, ratio_of, setting_title, some, tied
-from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report, rate_of
-from bench.report.numbers import MIB, joined, number
+from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report, rate_of, voided_by
+from bench.report.numbers import MIB, joined, number, plural
 
 Deployment = tuple[str, str]  # stack, layer
+
+# Guard -> what helps when it voids trial after trial.
+REMEDIES = {
+    "bodies": "See that nothing else writes to the database",
+    "ceiling": "Give the load tool more cores (--pin), or take a faster one (--tool)",
+    "drift": "Take longer trials (--duration) and a longer warm-up (--warmup) in a new run",
+    "dropped": "Ask for fewer requests a second (--rate) in a new run",
+    "late": "Stop other programs, or ask for fewer requests a second (--rate) in a new run",
+    "others": "Stop other programs",
+    "tool-cpu": "Give the load tool more cores (--pin), or take a faster one (--tool)",
+}
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,7 @@ def pick(report: Report, *, short: bool = False) -> list[Advice]:
     """
     choice = _choose(report)
     if choice is None:
-        return [Advice("Pick", "Nothing was measured, so there is nothing to pick. The reasons are under Left out.")]
+        return [Advice("Pick", f"Nothing was measured, so there is nothing to pick. {_why_nothing(report)}")]
     found = [("Pick", _headline(choice)), ("Confidence", _confidence(choice)), ("Cost", _cost(choice))]
     if not short:
         verified = safety.verdict(report, *choice.chosen)
@@ -66,6 +78,19 @@ def pick(report: Report, *, short: bool = False) -> list[Advice]:
         ]
     found.append(("Not ranked", _not_ranked(choice)))
     return [Advice(topic, sentence) for topic, sentence in found if sentence]
+
+
+def _why_nothing(report: Report) -> str:
+    """Why no deployment has a figure: the guard that voided most trials, with its remedy."""
+    findings = [finding for row in report.rows for trial in row.voided for finding in voided_by(trial)]
+    if not findings:
+        return "The reasons are under Left out."
+    name, _ = Counter(name for name, _ in findings).most_common(1)[0]
+    example = next(text for guard, text in findings if guard == name)
+    voided = plural(sum(len(row.voided) for row in report.rows), "trial")
+    remedy = REMEDIES.get(name, "Read what it found under Left out")
+    again = quoted(report.run.resume_command(again=True))
+    return f"Guards voided {voided}, most often {quoted(name)}: {example}. {remedy}, then make them again: {again}."
 
 
 def _choose(report: Report) -> Choice | None:

@@ -31,22 +31,21 @@ class RatedCase:
 
 
 def rated(report: Report) -> list[RatedCase]:
-    """Every case that can be rated, in the order of the report."""
+    """Every case with trials, in the order of the report."""
     cases: dict[tuple[str, str, str, str, str], list[CaseRow]] = {}
     for row in report.rows:
         setting = row.setting
         cases.setdefault((row.stack, row.layer, setting.workload, setting.size, setting.database), []).append(row)
     found = []
     for (stack, layer, workload, size, _), rows in cases.items():
-        rating = stability.rate(trial for row in rows for trial in row.trials)
-        if rating.rating:
-            found.append(RatedCase(stack, layer, workload, size, rating))
+        if trials := [trial for row in rows for trial in row.trials]:
+            found.append(RatedCase(stack, layer, workload, size, stability.rate(trials)))
     return found
 
 
 def worst(report: Report, stack: str, layer: str) -> Rating | None:
     """The lowest rating of a deployment on any workload of the run; None when none was rated."""
-    found = [item.rating for item in rated(report) if (item.stack, item.layer) == (stack, layer)]
+    found = [item.rating for item in rated(report) if (item.stack, item.layer) == (stack, layer) and item.rating.rating]
     return max(found, key=lambda rating: ORDER.index(rating.rating or ORDER[0]), default=None)
 
 
@@ -54,7 +53,7 @@ def explanation() -> str:
     """How a case is rated, in one sentence."""
     return (
         "Each case is rated HIGH, MEDIUM or LOW over all its rounds and levels. The worst criterion decides; "
-        "one that was not measured does not count."
+        "one that was not measured does not count. A case without a valid trial is not rated."
     )
 
 

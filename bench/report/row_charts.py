@@ -176,7 +176,8 @@ def _frame(chart: RowChart, values: Sequence[float], draw: Draw, width: int) -> 
     return tag(
         "svg",
         tag("title", chart.title),
-        _grid(line, layout, y),
+        # Without a value an axis would be invented.
+        _grid(line, layout, y) if values else "",
         tag("text", fit(unit, layout.unit_width), x=layout.unit_x, y=layout.unit_y, cls="unit"),
         *_column_heads(chart.columns, layout),
         *rows,

@@ -42,6 +42,33 @@ class Run:
     trials: tuple[Trial, ...]
     checks: tuple[Outcome, ...]
 
+    @property
+    def latest(self) -> dict[str, Trial]:
+        """Trial id -> its last record; a repeated trial replaces the earlier one."""
+        return {trial.trial_id: trial for trial in self.trials}
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether any trial has figures to trust."""
+        return any(trial.status == "ok" for trial in self.trials)
+
+    @property
+    def missing(self) -> int:
+        """How many trials of the plan have no record."""
+        return self.info.trials_planned - len(self.latest)
+
+    def resume_command(self, *, again: bool = False) -> str:
+        """The command that makes the trials that are left; with `again` also the voided ones."""
+        return resume_command(self.directory, self.info, again=again)
+
+
+def resume_command(directory: Path, info: RunInfo, *, again: bool = False) -> str:
+    """The command that resumes a run; with `again` it makes the voided trials again, too."""
+    words = ["python -m bench run --resume", str(directory)]
+    words += ["--again voided"] if again else []
+    words += ["--database URL"] if info.plan.database_given else []
+    return " ".join(words)
+
 
 # ---------------------------------------------------------------------------------------------- reading
 

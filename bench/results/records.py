@@ -149,6 +149,11 @@ class RunInfo:
     skips: Annotated[tuple[Skip, ...], means("Cases that cannot run here, with reasons.")]
     notes: Annotated[tuple[str, ...], means("What a reader must know about the whole run.")] = ()
 
+    @property
+    def trials_planned(self) -> int:
+        """How many trials the plan has, repeated ones counted once."""
+        return len(self.cases) * len(self.plan.levels) * self.plan.rounds
+
 
 # Group of checks -> what passing it proves, in the order they are made and shown. `behaviour` holds for any site; the
 # others are about layers.

@@ -14,6 +14,7 @@ from bench.results.trials import Trial
 
 HIGH, MEDIUM, LOW = "HIGH", "MEDIUM", "LOW"
 ORDER = (HIGH, MEDIUM, LOW)
+NOT_RATED = "not rated"
 
 # Criterion -> the largest value that still rates HIGH, and the largest that still rates MEDIUM.
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -42,10 +43,15 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Rating:
-    """The rating of a case, None when no criterion was measured, and the criteria behind it."""
+    """The rating of a case, None without a trial to judge by, and the criteria behind it."""
 
     rating: str | None
     criteria: tuple[Criterion, ...]
+
+    @property
+    def word(self) -> str:
+        """HIGH, MEDIUM, LOW or `not rated`."""
+        return self.rating or NOT_RATED
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -60,8 +66,10 @@ class Rating:
 
 
 def rate(trials: Iterable[Trial]) -> Rating:
-    """Rate the trials of one case, all rounds and levels together."""
+    """Rate the trials of one case, all rounds and levels together. One without a valid trial can only be LOW."""
     trials = tuple(trials)
+    if not any(trial.status == "ok" for trial in trials):
+        trials = tuple(trial for trial in trials if trial.status == "failed")
     criteria = tuple(_criterion(name, MEASURES[name](trials)) for name in BOUNDS)
     known = [item.rating for item in criteria if item.rating is not None]
     return Rating(max(known, key=ORDER.index, default=None), criteria)

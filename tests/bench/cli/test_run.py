@@ -7,7 +7,8 @@ import argparse
 import pytest
 
 from bench.cli import run
-from tests.bench.measure.fake_instrument import arguments
+from bench.errors import BenchError
+from tests.bench.measure.fake_instrument import FakeInstrument, arguments
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,11 @@ def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_again_needs_the_run():
+    with pytest.raises(BenchError, match=r"^--again voided: name the run with --resume DIR$"):
+        run.main(arguments(["--again", "voided"]), FakeInstrument())
+
+
 def test_a_password_in_the_command_line_is_not_recorded():
     words = ["--database", "postgresql://me:s3cr3t@db/site", "--to", "/tmp/a@b"]
     assert [run.without_password(word) for word in words] == [
@@ -48,4 +54,6 @@ def test_the_defaults_are_those_of_the_contract():
         "env": [],
         "set": [],
         "verify": "quick",
+        "again": None,
+        "keep_going": False,
     }

@@ -20,6 +20,7 @@ from bench.cli import run
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.measure import guards
 from bench.measure.instrument import Instrument
+from bench.measure.interference import MachineLoad
 from bench.results.records import Outcome
 from tests.bench.load.load_target import target
 
@@ -44,6 +45,7 @@ class FakeInstrument(Instrument):
     dies        how often a server of a stack dies in its first trial
     bare        stacks whose pages link to nothing
     changes     stacks whose pages change a second after they are verified
+    load        what other processes take of the machine
     database_gone  why the database cannot be used, when it cannot
     """
 
@@ -62,6 +64,7 @@ class FakeInstrument(Instrument):
         self.unreadable = ""
         self.log_of_failures: list[str] = []
         self.calibrates_on: str | None = None
+        self.load = MachineLoad(0.0, "other processes take 0% of this machine")
 
     def note(self, words: str) -> None:
         self.log.append(words)
@@ -75,6 +78,9 @@ class FakeInstrument(Instrument):
         return Composition(
             SimpleNamespace(name=stack), (SimpleNamespace(name=layer),), {}, notes=(f"{stack} is small",)
         )
+
+    def machine_load(self) -> MachineLoad:
+        return self.load
 
     def database_alone(self, asked: str | None) -> nullcontext[None]:
         return nullcontext()

@@ -53,6 +53,25 @@ def test_a_disturbed_trial_is_still_due_when_a_run_is_resumed():
     assert Ledger(SCHEDULE, [disturbed(ITEMS[0])] * (MAX_REPEATS + 1)).trials_left == 3
 
 
+def test_voided_trials_are_left_again_and_repeated_as_often_as_new_ones():
+    made = [*[disturbed(ITEMS[0])] * (MAX_REPEATS + 1), trial(ITEMS[1], "voided", "drift"), trial(ITEMS[2], "failed")]
+    ledger = Ledger(SCHEDULE, made, again=True)
+    assert [item for batch in ledger.left for item in batch.measurements] == [ITEMS[0], ITEMS[1], ITEMS[3]]
+    assert (ledger.voided, ledger.failures) == (0, 1)
+    assert [ledger.add(disturbed(ITEMS[0])) for _ in range(MAX_REPEATS + 1)] == [True] * MAX_REPEATS + [False]
+    assert ledger.attempts(ITEMS[0].trial_id) == 2 * (MAX_REPEATS + 1)
+
+
+def test_disturbed_trials_in_a_row_are_hopeless_and_an_undisturbed_one_begins_anew():
+    ledger = Ledger(SCHEDULE)
+    for made, hopeless in (
+        *((disturbed(ITEMS[0]), False), (trial(ITEMS[0]), False), (disturbed(ITEMS[1]), False)),
+        *((disturbed(ITEMS[1]), False), (disturbed(ITEMS[2]), True), (trial(ITEMS[2]), False)),
+    ):
+        ledger.add(made)
+        assert ledger.is_hopeless == hopeless
+
+
 @pytest.mark.parametrize(("wrong", "names"), [(1, "a"), (3, "a, b, c"), (4, "a, b, c, ...")])
 def test_wrong_answers_name_a_few_checks(wrong, names):
     batch = SCHEDULE[0]

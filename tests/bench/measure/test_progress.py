@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bench.measure import progress
+from bench.measure.interference import MachineLoad
 from bench.measure.progress import Printer, RunProgress
 from bench.results.folder import Run
 from bench.results.records import Case
@@ -95,6 +96,27 @@ def test_the_end_names_failures_and_what_to_do_next(tmp_path):
     run_progress(Printer(stream)).summarize(run, failures=1, voided=2)
     assert stream.getvalue().splitlines() == [
         "1 of 6 trials failed",
-        "2 of 6 trials voided: guards do not trust them",
+        "2 of 6 trials voided: guards do not trust them; again with: "
+        f"python -m bench run --resume {tmp_path} --again voided",
+        "nothing was measured",
         f"results in {tmp_path}; next: python -m bench report {tmp_path}",
     ]
+
+
+@pytest.mark.parametrize(("share", "said"), [(None, 0), (0.25, 0), (0.62, 1)])
+def test_a_busy_machine_is_named_before_the_first_trial(share, said):
+    stream = io.StringIO()
+    load = MachineLoad(share, "other processes take 62% of this machine (chromium, process 12: 40%)")
+    run_progress(Printer(stream)).warn_of_load(load, bound=0.25)
+    assert stream.getvalue() == said * (
+        "warning: other processes take 62% of this machine (chromium, process 12: 40%); trials beyond 25% are voided: "
+        "stop those programs, or begin again with --guard others=off\n"
+    )
+
+
+def test_a_case_of_voided_trials_is_not_rated(tmp_path):
+    stream = io.StringIO()
+    voided = replace(run_data.TRIAL, status="voided", reason="others: busy", oom_kills=0, came_back=True)
+    run = Run(tmp_path, run_data.INFO, run_data.ENVIRONMENT, (voided,), ())
+    run_progress(Printer(stream)).summarize(run, failures=0, voided=1)
+    assert stream.getvalue().splitlines()[0] == "stability of one, layer none, home: not rated"

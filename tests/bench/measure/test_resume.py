@@ -13,6 +13,8 @@ import pytest
 from bench import paths
 from bench.cli import run
 from bench.errors import BenchError
+from bench.report import conditions
+from bench.report.arrange import arrange
 from bench.results.folder import Folder, read_run
 from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
 from tests.waiting import until
@@ -43,6 +45,35 @@ def test_a_complete_run_is_not_gone_on_with(go, tmp_path):
     go("--stack", "one")
     with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
         go("--resume", str(tmp_path / "run"))
+
+
+@pytest.mark.servers
+def test_voided_trials_of_a_complete_run_are_made_again(go, tmp_path):
+    go("--stack", "one", "--stack", "two", "--guard", "little=0")
+    folder = tmp_path / "run"
+    path = folder / "run.json"
+    info = json.loads(path.read_text())
+    path.write_text(json.dumps({**info, "plan": {**info["plan"], "guards": {}}}))
+    status, recorded = go("--resume", str(folder), "--again", "voided")
+    assert status == 0
+    assert [trial.status for trial in recorded.trials] == ["voided", "voided", "ok", "ok"]
+    with pytest.raises(BenchError, match="no trial is voided; next: python -m bench report"):
+        go("--resume", str(folder), "--again", "voided")
+
+
+@pytest.mark.servers
+def test_a_trial_torn_after_the_run_ended_is_named_and_made_again(go, tmp_path):
+    go("--stack", "one", "--stack", "two")
+    folder = tmp_path / "run"
+    path = folder / "trials.jsonl"
+    path.write_text(path.read_text()[:-40])
+    assert conditions.caveats(arrange(read_run(folder)))[0] == (
+        "The run ended, and yet 1 trial of its plan left no record: make up for it with "
+        f"`python -m bench run --resume {folder}`."
+    )
+    status, recorded = go("--resume", str(folder))
+    assert (status, recorded.missing) == (0, 0)
+    assert [trial.status for trial in recorded.trials] == ["ok", "ok"]
 
 
 @pytest.mark.servers

@@ -11,6 +11,7 @@ import pytest
 
 from bench import programs
 from bench.errors import BenchError
+from bench.measure.interference import MachineLoad
 from bench.report.arrange import arrange
 from bench.results import records
 from bench.results.folder import read_run
@@ -196,7 +197,7 @@ def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
     # No body is that large.
     status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "percentiles=0", "--guard", "little=0")
     (trial,) = recorded.trials
-    assert (status, trial.status) == (0, "voided")
+    assert (status, trial.status) == (1, "voided")
     assert trial.reason.startswith("little: rate x mean makes ")
     assert trial.requests_per_second > 0
     assert (trial.guards["bodies"], trial.guards["percentiles"]) == ("ok", "ok")
@@ -215,7 +216,8 @@ def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
 def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypatch, tmp_path, shares, statuses):
     found = iter(shares)
     monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: next(found))
-    _, recorded = go("--stack", "one", "--guard", "others=0.25")
+    status, recorded = go("--stack", "one", "--guard", "others=0.25", "--keep-going")
+    assert status == int(statuses[-1] == "voided")
     assert [trial.status for trial in recorded.trials] == statuses
     assert len({trial.trial_id for trial in recorded.trials}) == 1
     (row,) = arrange(recorded).rows
@@ -224,6 +226,28 @@ def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypa
     assert "others: other processes took 90% of the machine: the trial is repeated" in said
     assert ("1 of 1 trials voided" in said) == (statuses[-1] == "voided")
     assert (tmp_path / "run" / "raw" / f"{recorded.trials[0].trial_id}~void1" / "load.out").exists()
+
+
+@pytest.mark.servers
+def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, monkeypatch, tmp_path):
+    found = iter([0.9, 0.8, 0.75, 0.1, 0.1])
+    monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: next(found))
+    instrument.load = MachineLoad(0.7, "other processes take 70% of this machine (chromium, process 12: 60%)")
+    folder = tmp_path / "run"
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", "--guard", "others=0.25", "--rounds", "2")
+    assert str(error.value) == (
+        "stopped: 3 trials in a row were voided, others: other processes took 75% of the machine; now other processes "
+        "take 70% of this machine (chromium, process 12: 60%); stop those programs, or add --keep-going; "
+        f"resume with: python -m bench run --resume {folder} --again voided"
+    )
+    assert f"warning: {instrument.load.words}; trials beyond 25% are voided" in capsys.readouterr().out
+    assert read_run(folder).info.finished_at is None
+    status, recorded = go("--resume", str(folder), "--again", "voided")
+    assert status == 0
+    assert [trial.status for trial in recorded.trials] == ["voided"] * 3 + ["ok"] * 2
+    assert recorded.info.finished_at
+    assert (folder / "raw" / f"{recorded.trials[0].trial_id}~void3" / "load.out").exists()
 
 
 @pytest.mark.servers

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from bench.report import (
+    charts,
     conditions,
     findings,
 )
@@ -95,3 +97,42 @@ def test_few_rounds_ask_for_more_rounds(tmp_path):
     near = rates({("uwsgi", "none"): [100.0, 98.0], ("gunicorn", "none"): [99.0, 101.0]})
     said = picked(read(made(tmp_path, near, rounds=2)))
     assert said[1] == "2 rounds prove no difference between them. More rounds may: run again with --rounds 5."
+
+
+BUSY = "others: other processes took 75% of the machine"
+
+
+def disturbed(trial):
+    return replace(trial, status="voided", reason=BUSY, oom_kills=0, requests_per_second=100.0)
+
+
+def test_a_run_of_voided_trials_names_the_guard_and_the_remedy(tmp_path):
+    folder = report_folder.make(tmp_path / "run", workloads=("home",), rounds=2, change=disturbed)
+    assert picked(read(folder)) == [
+        "Nothing was measured, so there is nothing to pick. Guards voided 28 trials, most often `others`: other "
+        "processes took 75% of the machine. Stop other programs, then make them again: "
+        f"`python -m bench run --resume {folder} --again voided`."
+    ]
+
+
+def test_a_run_of_voided_trials_has_no_rating_and_no_empty_axes(tmp_path):
+    folder = report_folder.make(tmp_path / "run", workloads=("home",), rounds=2, change=disturbed)
+    text = write_report(folder).read_text("utf-8")
+    page = Page(text)
+    assert page.texts("text", "tick") == []
+    assert text.count("Nothing was measured here; see") == 4
+    assert "<b>not rated</b>" in text
+    assert not re.search(r"<b>(HIGH|MEDIUM|LOW)</b>", text)
+    assert not (folder / "throughput.svg").exists()
+    assert "| not rated |" in write_report(folder, "md").read_text("utf-8")
+
+
+def test_a_chart_without_a_figure_has_no_axis(tmp_path):
+    """Requests/s were measured, percentiles were not."""
+    names = ("latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_p999_ms", "histogram")
+    unknown = dict.fromkeys(names)
+    folder = report_folder.make(tmp_path / "run", workloads=("home",), change=lambda trial: replace(trial, **unknown))
+    report = read(folder)
+    (panel,) = report.main_panels
+    assert "tick" not in charts.latency(report, panel).wide
+    assert "tick" in charts.throughput(report, panel).wide

@@ -99,6 +99,13 @@ def test_what_never_came_to_a_load_says_nothing():
     assert rate([]).rating is None
 
 
+def test_a_case_without_a_valid_trial_is_not_rated():
+    voided = replace(trial(1), status="voided", reason="others: busy")
+    assert (rate([voided, voided]).rating, rate([voided, voided]).word) == (None, "not rated")
+    assert rate([voided, broken(2, came_back=None, oom_kills=None, restarts=None)]).rating is None
+    assert rate([voided, broken(2, came_back=False)]).rating == LOW
+
+
 def test_what_was_not_measured_is_named_and_does_not_rate():
     rated = rate([trial(1, oom_kills=None, memory_slope_bytes_per_s=None)])
     assert (rated.rating, rated.unknown) == (HIGH, ("spread", "growth", "kills"))
