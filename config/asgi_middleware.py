@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import close_old_connections
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.utils.decorators import async_only_middleware
 
 GetResponse = Callable[[HttpRequest], Awaitable[HttpResponse]]
@@ -30,5 +30,20 @@ def limit_requests(get_response: GetResponse) -> GetResponse:
             finally:
                 # In the thread of the request, whose connection it is.
                 await sync_to_async(close_old_connections)()
+
+    return middleware
+
+
+@async_only_middleware
+def refuse_two_lengths(get_response: GetResponse) -> GetResponse:
+    """Refuse a request with Content-Length and Transfer-Encoding: requests are smuggled past one server to another so.
+
+    Under WSGI, config/wsgi_middleware.py does it; see RFC 9112 section 6.1.
+    """
+
+    async def middleware(request: HttpRequest) -> HttpResponse:
+        if "CONTENT_LENGTH" in request.META and "HTTP_TRANSFER_ENCODING" in request.META:
+            return HttpResponseBadRequest(content_type="text/plain; charset=utf-8")
+        return await get_response(request)
 
     return middleware

@@ -58,7 +58,7 @@ def test_a_manage_command_is_understood(line):
 
 def test_the_matrix_is_what_fits():
     layers = catalog.read().layers
-    header = next(line for line in TEXT.splitlines() if line.startswith("| stack |"))
+    header = next(line for line in TEXT.splitlines() if line.startswith("| stack | servers"))
     named = [cell.strip() for cell in header.strip("|").split("|")][2:]
     assert named == list(layers)
     expected = [
@@ -70,6 +70,15 @@ def test_the_matrix_is_what_fits():
         for stack in catalog.read().stacks.values()
     ]
     assert rows("| stack |") == expected
+
+
+def test_the_table_of_slow_clients_is_what_stacks_declare():
+    declared = [
+        [f"`{stack.name}`", reason]
+        for stack in catalog.read().stacks.values()
+        for reason in dict.fromkeys(item.reason for item in stack.declares if item.check.startswith("slow-"))
+    ]
+    assert rows("| stack | slow clients") == declared
 
 
 def test_every_layer_has_its_row():

@@ -64,6 +64,11 @@ class Composition:
         return {**names, **values.derived(names)}
 
     @property
+    def threads(self) -> int:
+        """How many requests the application server handles at a time: its processes times the threads of each."""
+        return int(self.settings["processes"]) * int(self.settings["threads"])
+
+    @property
     def sidecars(self) -> dict[str, tuple[str, ...]]:
         """The programs that the layers run beside the servers, by name."""
         return {name: tuple(argv) for layer in self.layers for name, argv in layer.sidecars.items()}

@@ -77,7 +77,12 @@ def _problem(stack: str, layer: str) -> str | None:
 
 
 def _stack(stack: Stack) -> dict[str, Any]:
-    return {"title": stack.title, "about": stack.about, "servers": [_server(server) for server in stack.servers]}
+    return {
+        "title": stack.title,
+        "about": stack.about,
+        "servers": [_server(server) for server in stack.servers],
+        "declares": {item.check: item.reason for item in stack.declares},
+    }
 
 
 def _layer(layer: Layer) -> dict[str, Any]:

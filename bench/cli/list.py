@@ -34,6 +34,7 @@ def as_text(listing: dict[str, Any]) -> str:
             (name, " <- ".join(f"{item['name']} {_version(item)}" for item in stack["servers"]))
             for name, stack in listing["stacks"].items()
         ],
+        "KNOWN LIMITS (checks of `verify` that a stack does not pass, and why)": _limits(listing["stacks"]),
         "FOUND": sorted(_found(listing).items()),
         "LAYERS": [(name, layer["about"]) for name, layer in listing["layers"].items()],
         "SERVICES": [(name, _state(service)) for name, service in listing["services"].items()],
@@ -45,6 +46,16 @@ def as_text(listing: dict[str, Any]) -> str:
     for title, rows in sections.items():
         lines += ["", title, *columns(rows, "  ")]
     return "\n".join([*lines, "", *_matrix(listing)])
+
+
+def _limits(stacks: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each reason that a stack declares, after the checks for which it holds."""
+    rows = []
+    for name, stack in stacks.items():
+        for reason in dict.fromkeys(stack["declares"].values()):
+            checks = ", ".join(check for check, other in stack["declares"].items() if other == reason)
+            rows.append((name, f"{checks}: {reason}"))
+    return rows
 
 
 def _version(server: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -19,6 +20,10 @@ UPLOAD_BYTES = 1_000_000
 # The answer to an unread upload can get lost in a race, so the check tries several times.
 UPLOADS = 4
 REFUSED = range(400, 500)
+# A chunk without a size, and more.
+BROKEN = b"zz\r\na=1\r\n0\r\n\r\n"
+# How long a server may take to close a connection whose answer does not say so.
+CLOSING_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,31 @@ def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
             yield from _lost(what, first)
             if first.keeps_open:
                 yield from _next(context, what, connection)
+
+
+@check("two-lengths", stage=AFTER)
+def two_lengths(context: Context) -> Iterator[Mismatch]:
+    """A request with Content-Length and Transfer-Encoding is refused, or its answer is the last on the connection."""
+    post = _form(context)
+    headers = {**post.headers, "Transfer-Encoding": "chunked", "Content-Length": "4"}
+    with Connection(context.target) as connection:
+        connection.send(wire.build(context.target, "POST", post.path, headers, wire.chunked(post.body)))
+        answer = connection.read("POST")
+        if answer.status not in REFUSED and answer.keeps_open and connection.quiet_for(CLOSING_S):
+            yield Mismatch(
+                "two lengths: status 400 to 499, or the connection is closed", f"status {answer.status}, open"
+            )
+
+
+@check("broken-chunk", stage=AFTER)
+def broken_chunk(context: Context) -> Iterator[Mismatch]:
+    """A chunk without a size is the client's fault: status 400 to 499, or no answer."""
+    post = _form(context)
+    request = wire.build(context.target, "POST", post.path, {**post.headers, "Transfer-Encoding": "chunked"}, BROKEN)
+    with Connection(context.target) as connection, contextlib.suppress(wire.Closed, ConnectionResetError):
+        connection.send_anyway(request)
+        if (status := connection.read("POST").status) not in REFUSED:
+            yield Mismatch("a chunk without a size: status 400 to 499", f"status {status}")
 
 
 @check("upload", stage=AFTER)

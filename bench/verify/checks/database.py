@@ -39,8 +39,7 @@ def database_connections(context: Context) -> Iterator[Finding]:
     yield Figure("database_connections_left", left)
     if context.running is None:
         raise NotTried("the site's number of threads is not known: bench did not start it")
-    settings = context.running.composition.settings
-    limit = settings["processes"] * settings["threads"]
+    limit = context.running.composition.threads
     if most > limit:
         expected = f"{CLIENTS} clients at once: at most {limit} database connections, one for each thread"
         yield Mismatch(expected, f"{most} connections")

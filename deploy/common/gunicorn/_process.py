@@ -28,10 +28,12 @@ proc_name = "benchapp-gunicorn"
 
 
 def on_starting(server):
-    """A request that cannot be read is logged with its bytes: not with more than 300 of them."""
+    """A request that cannot be read is logged in one line of at most 300 characters."""
 
     def short(record):
         record.msg, record.args = record.getMessage()[:300], ()
+        if record.exc_info and isinstance(record.exc_info[1], OSError):
+            record.exc_info = None
         return True
 
     server.log.error_log.addFilter(short)

@@ -20,7 +20,7 @@ HOSTS = ("127.0.0.1", "localhost")
 class HttpHandler(BaseHTTPRequestHandler):
     """One connection to a fake site; `stub` is the site, and `route` its answer to a path."""
 
-    protocol_version = "HTTP/1.1"
+    protocol_version = default_request_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     stub: Any
 
@@ -42,8 +42,16 @@ class HttpHandler(BaseHTTPRequestHandler):
         """Refuse a request that cannot be read, such as one with more than 100 headers."""
         if "many-headers-close" in self.stub.wrong:
             self.close_connection = True
+        elif "takes-http2" in self.stub.wrong and code == 505:
+            self.wfile.write(b"\0\0\0\4\0\0\0\0\0")
+        elif "repeats-protocol" in self.stub.wrong:
+            self.wfile.write(b"HTTP/1.1 x 400 Bad Request\r\n\r\n")
         else:
             super().send_error(502 if "many-headers-break" in self.stub.wrong else code, message, explain)
+
+    def handle(self) -> None:
+        with self.stub.only_thread if "one-thread" in self.stub.wrong else contextlib.nullcontext():
+            super().handle()
 
     def handle_one_request(self) -> None:
         with contextlib.suppress(ConnectionError):
@@ -73,14 +81,22 @@ class HttpHandler(BaseHTTPRequestHandler):
             if "logs-hosts" in wrong:
                 with stub.log.open("ab") as log:
                     log.write(b"x" * 2000)
-            self.close_connection = True
-            self.send(400, "bad host", "text/plain")
+            self.refuse(400)
             return
         if "refuses-chunks" in wrong and self.headers.get("Transfer-Encoding"):
-            self.close_connection = True
-            self.send(411, "length required", "text/plain")
+            self.refuse(411)
             return
-        self.body = self.read_body()
+        if self.two_lengths() and not wrong & {"keeps-two-lengths", "length-wins", "chunks-ignored"}:
+            self.refuse(400)
+            return
+        if "upgrades" in wrong and self.headers.get("Upgrade"):
+            self.send_response(101)
+            self.end_headers()
+        try:
+            self.body = self.read_body()
+        except ValueError:
+            self.refuse(502 if "chunk-breaks" in wrong else 400)
+            return
         self.user = stub.sessions.get(self.cookies.get("sessionid", ""), "")
         if "busy" in wrong and stub.requests % 40 == 0:
             self.send(503, "busy", "text/plain")
@@ -92,6 +108,14 @@ class HttpHandler(BaseHTTPRequestHandler):
             self.close_connection = True
         if "drops-pipelined" in wrong:
             self.rfile = self.connection.makefile("rb")
+
+    def refuse(self, status: int) -> None:
+        """Answer with this status and close the connection."""
+        self.close_connection = True
+        self.send(status, "refused", "text/plain")
+
+    def two_lengths(self) -> bool:
+        return "Transfer-Encoding" in self.headers and "Content-Length" in self.headers
 
     def host_right(self) -> bool:
         host = self.headers.get("Host")

@@ -10,6 +10,7 @@ import html
 import json
 import secrets
 import sys
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict
@@ -83,6 +84,7 @@ class FakeSite:
         self.kept: dict[str, tuple] = {}
         self.leak = ""
         self.requests = 0
+        self.only_thread = threading.Lock()
         self.fixed_token = self.token("same")
 
     @property

@@ -11,7 +11,7 @@ from bench.errors import BenchError
 from bench.host.ports import free_port
 from bench.verify import suite, wire
 from bench.verify.check import BEHAVIOUR
-from bench.verify.checks import database
+from bench.verify.checks import database, slow_clients
 from bench.verify.suite import all_checks
 from tests.bench.verify.conftest import verified
 from tests.bench.verify.fake_http import serving
@@ -59,6 +59,8 @@ MISTAKES = {
     "http-1.0": ["chunks-for-1.0", "open-after-1.0"],
     "slow-request": ["impatient"],
     "slow-reader": ["cuts-large"],
+    "protocol-word": ["repeats-protocol"],
+    "plain-http2": ["takes-http2", "upgrades"],
     "login-page": ["shared-token"],
     "post-without-token": ["no-csrf", "any-token"],
     "comment-needs-login": ["anonymous-comments"],
@@ -69,10 +71,14 @@ MISTAKES = {
     "comment-without-token": ["no-csrf"],
     "logout": ["session-lives"],
     "concurrency": ["busy", "other-charset"],
+    "slow-bodies": [],
+    "slow-headers": [],
     "length-body": ["body-left"],
     "chunked-body": ["chunks-ignored", "chunks-dropped"],
     "chunked-in-pieces": ["chunks-ignored", "chunks-dropped"],
     "chunked-smuggling": ["chunks-ignored", "length-wins"],
+    "two-lengths": ["keeps-two-lengths"],
+    "broken-chunk": ["chunk-breaks"],
     "upload": ["upload-breaks", "reset-upload"],
     "database-connections": ["connections-run-out"],
     "log-bytes": [],
@@ -97,6 +103,7 @@ def short_waits(monkeypatch):
     monkeypatch.setattr(wire, "TIMEOUT_S", 0.6)
     monkeypatch.setattr(database, "CLIENTS", 8)
     monkeypatch.setattr(database, "LEFT_S", 0.1)
+    monkeypatch.setattr(slow_clients, "OTHERS_S", 0.1)
 
 
 def failed(stub, url, only=(), layer="none"):
@@ -194,13 +201,22 @@ def test_an_unknown_check_is_reported_with_the_known_ones(stub, url):
 @pytest.mark.parametrize(("threads", "fails"), [(7, True), (8, False)])
 def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, threads, fails):
     stub.reset("holds-connections")
-    composition = SimpleNamespace(settings={"processes": 4, "threads": threads})
+    composition = SimpleNamespace(threads=4 * threads)
     running = SimpleNamespace(composition=composition, env={})
     (outcome,) = verified(url, stub.site(), checks=["database-connections"], running=running)
     assert outcome.ok is not fails
     assert outcome.figures == {"database_connections": 30, "database_connections_left": 29}
     if fails:
         assert outcome.got == "30 connections; 29 connections"
+
+
+@pytest.mark.parametrize("name", ["slow-bodies", "slow-headers"])
+@pytest.mark.parametrize("mistake", ["", "one-thread"])
+def test_slow_clients_hold_up_nobody(stub, url, name, mistake):
+    stub.reset(mistake)
+    running = SimpleNamespace(composition=SimpleNamespace(threads=1), env={})
+    (outcome,) = verified(url, stub.site(), checks=[name], running=running)
+    assert outcome.ok is not bool(mistake)
 
 
 @pytest.mark.parametrize("mistake", ["", "logs-hosts"])
@@ -216,7 +232,13 @@ def test_a_malformed_request_costs_little_log(stub, url, tmp_path, mistake):
 def test_a_missing_server_fails_every_check(stub):
     stub.reset()
     outcomes = verified(f"http://127.0.0.1:{free_port()}", stub.site())
-    assert [item.check for item in outcomes if item.ok] == ["hit", "kept-headers", "log-bytes"]
+    assert [item.check for item in outcomes if item.ok] == [
+        "hit",
+        "kept-headers",
+        "slow-bodies",
+        "slow-headers",
+        "log-bytes",
+    ]
     assert {item.expected for item in outcomes if not item.ok and item.check == "status"} == {"a complete answer"}
 
 
