@@ -107,13 +107,16 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     access           on or off: whether there is an access log
     scheme           the scheme of the URLs that clients ask for
     server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
+    single_names     the host names without those that stand for every name below a domain
     server_names_re  what a host that is served looks like, without its port: a regular expression for PCRE
     """
     hosts = str(names["server_names"]).split()
+    single = [host for host in hosts if host[0] not in "*."]
     return {
         "access": "off" if names["access_log"] == "off" else "on",
         "scheme": "https" if names["listener"] == "tls" else "http",
-        "server_name": next((host for host in hosts if host[0] not in "*."), hosts[0].lstrip("*.")),
+        "server_name": next(iter(single), hosts[0].lstrip("*.")),
+        "single_names": single,
         "server_names_re": "|".join(map(_host_re, hosts)),
     }
 

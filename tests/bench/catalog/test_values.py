@@ -75,6 +75,7 @@ def test_the_pattern_of_the_host_names_matches_them_alone(names, served, refused
         ({"server_names": "example.org www.example.org"}, "server_name", "example.org"),
         ({"server_names": "*.example.org www.example.org"}, "server_name", "www.example.org"),
         ({"server_names": "*.example.org"}, "server_name", "example.org"),
+        ({"server_names": "*.example.org a.test .b.test"}, "single_names", ["a.test"]),
     ],
 )
 def test_what_is_derived_from_the_values(changes, name, is_):
