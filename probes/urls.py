@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from probes import advisories, fill, inside, pages, response_variants, rows, slow
+from probes import advisories, entries, fill, inside, pages, response_variants, rows, slow
 
 urlpatterns = [
     path("inside", inside.inside),
     path("connections", inside.connections),
+    path("entries", entries.entries),
     path("failure", inside.failure),
     path("page/<path:name>/", pages.plain),
     path("large/<slug:name>/", pages.large),

@@ -53,6 +53,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     instances  name of the value that is how many of it to start, each with its own address; empty for one
     env        environment of this server alone
     graceful   the signal on which it finishes the requests under way and ends; production's units send it
+    entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
     proxied    the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
     about      one line for people
     """
@@ -79,6 +80,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     instances: str = ""
     env: dict[str, str] = {}
     graceful: str = "TERM"
+    entries: tuple[str, ...] = ()
     proxied: str = ""
     about: str = ""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+
 from bench import paths
 from bench.catalog.compose import Composition
 from bench.host import http, supervise
@@ -51,6 +54,19 @@ class Chain:
         supervise.stop(self.processes)
         self.servers.clear()
         self.sidecars.clear()
+
+    def entries(self) -> int:
+        """How many entries the caches of the servers have; raises ValueError when one cannot be asked."""
+        total = 0
+        for server in filter(lambda server: server.entries, self._composition.servers):
+            context = render.context_of(server, self._composition, self._places, self.wiring)
+            argv = render.argv(server.entries, context, f"{server.name} entries")
+            done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            found = re.search(r"\s(\d+)\s", done.stdout)
+            if not found:
+                raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
+            total += int(found[1])
+        return total
 
     def answers(self) -> bool:
         """Whether the site gives a healthy answer now."""

@@ -90,6 +90,10 @@ class Running:
         self.chain.start()
         self._note_memory()
 
+    def entries(self) -> int:
+        """How many entries the caches of its servers have, without files and services."""
+        return self.chain.entries()
+
     def oom_kills(self) -> int | None:
         """How many of its processes the kernel has killed at the memory limit of its size; None without one."""
         return self.group.oom_kills() if self.group else None

@@ -1,7 +1,8 @@
-"""Noise of the web: unrelated cookies, made-up query strings and made-up hosts."""
+"""Noise of the web: unrelated and made-up cookies, made-up query strings and made-up hosts."""
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from itertools import cycle
 
 from bench.verify import wire
 from bench.verify.check import check
+from bench.verify.checks.files import stored_files
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch
 from bench.verify.hits import BYPASS, MAX_TRIES, is_hit, new_path, paragraphs, render_id, repeat, require_probes
@@ -20,6 +22,8 @@ CLIENTS = 4
 # How many of the made-up URLs are requested again, to see whether they were cached.
 SAMPLE = 50
 PRIMED = 5
+# How many entries a flood may add to the stores: locks and marks of the pages that other requests are for.
+MAX_ADDED = 50
 # How far analytics cookies may lower the hit ratio: by a rendering or two where all visitors share one cache. Where
 # each process has its own cache, the ratios differ by chance, so half of the hits must be left. A layer that stores one
 # variant for each cookie has no hits at all.
@@ -89,11 +93,13 @@ def parameters(context: Context) -> Iterator[Finding]:
 
 @check("junk-queries", group="web", thorough=True)
 def junk_queries(context: Context) -> Iterator[Finding]:
-    """1,000 made-up query strings are not cached, and evict nothing that was."""
+    """1,000 made-up query strings are not cached, add no entries to the store, and evict nothing that was cached."""
     require_probes(context)
     primed, path = _primed(context), new_path()
     junk = [f"{path}?utm_source={secrets.token_hex(8)}&page={number}" for number in range(FLOOD)]
-    yield from _flood(context, ((url, "") for url in junk), {200})
+    before = _entries(context)
+    yield from _flood(context, ((url, "", "") for url in junk), {200})
+    yield from _bounded(context, before, f"{FLOOD} query strings")
     yield from _still_cached(context, primed, f"{FLOOD} query strings")
     sample = junk[:: FLOOD // SAMPLE]
     first = [context.get(url) for url in sample]
@@ -105,6 +111,37 @@ def junk_queries(context: Context) -> Iterator[Finding]:
         )
 
 
+@check("junk-cookies", group="web", thorough=True)
+def junk_cookies(context: Context) -> Iterator[Finding]:
+    """1,000 made-up cookies, of analytics, CSRF tokens and sessions, add no entries to the store, and evict nothing."""
+    require_probes(context)
+    primed = _primed(context)
+    names = ("_ga", "csrftoken", "sessionid")
+    cookies = (f"{name}={secrets.token_hex(16)}" for _, name in zip(range(FLOOD), cycle(names), strict=False))
+    before = _entries(context)
+    yield from _flood(context, ((path, "", cookie) for path, cookie in zip(cycle(primed), cookies)), {200})
+    yield from _bounded(context, before, f"{FLOOD} cookies")
+    yield from _still_cached(context, primed, f"{FLOOD} cookies")
+
+
+def _entries(context: Context) -> int | None:
+    """The entries of all stores: files, the caches of servers, and what the site reaches; None for a --target."""
+    if context.running is None:
+        return None
+    reached = json.loads(context.get("/probe/entries").body)["entries"]
+    return len(stored_files(context)) + context.running.entries() + int(reached)
+
+
+def _bounded(context: Context, before: int | None, after: str) -> Iterator[Finding]:
+    """What is wrong with the number of entries after a flood."""
+    if before is None:
+        return
+    added = (_entries(context) or 0) - before
+    yield Figure("entries_added", added)
+    if added > MAX_ADDED:
+        yield Mismatch(f"at most {MAX_ADDED} entries added to the store by {after}", f"{added}")
+
+
 @check("junk-hosts", group="web", thorough=True)
 def junk_hosts(context: Context) -> Iterator[Finding]:
     """1,000 made-up hosts are refused, get no cached page and evict none; other spellings and ports of the right host
@@ -112,7 +149,7 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     require_probes(context)
     primed = _primed(context)
     hosts = (f"{secrets.token_hex(4)}.example" for _ in range(FLOOD))
-    yield from _flood(context, ((path, host) for path, host in zip(cycle(primed), hosts, strict=False)), {400})
+    yield from _flood(context, ((path, host, "") for path, host in zip(cycle(primed), hosts)), {400})
     yield from _still_cached(context, primed, f"{FLOOD} hosts")
     yield from _host_spellings(context, *primed.popitem())
 
@@ -148,8 +185,8 @@ def _still_cached(context: Context, primed: dict[str, set[str | None]], after: s
         yield Mismatch(f"{len(primed)} pages, cached before {after}: not all evicted", "all are rendered again")
 
 
-def _flood(context: Context, requests: Iterable[tuple[str, str]], statuses: set[int]) -> Iterator[Mismatch]:
-    """Send all of (URL, Host) over a few connections; a mismatch when another status than these came."""
+def _flood(context: Context, requests: Iterable[tuple[str, str, str]], statuses: set[int]) -> Iterator[Mismatch]:
+    """Send all of (URL, Host, Cookie) over a few connections; a mismatch when another status than these came."""
     requests = list(requests)
     with ThreadPoolExecutor(CLIENTS) as pool:
         found = pool.map(lambda part: _ask(context, part), [requests[start::CLIENTS] for start in range(CLIENTS)])
@@ -159,25 +196,25 @@ def _flood(context: Context, requests: Iterable[tuple[str, str]], statuses: set[
         yield Mismatch(f"{len(requests)} requests: status {right}", f"{len(wrong)} others, such as status {wrong[0]}")
 
 
-def _ask(context: Context, requests: list[tuple[str, str]]) -> list[int]:
+def _ask(context: Context, requests: list[tuple[str, str, str]]) -> list[int]:
     """The statuses of the answers, on one connection for as long as it stays open."""
     statuses, connection = [], Connection(context.target)
     try:
-        for url, host in requests:
-            answer = _exchange(connection, url, host)
+        for request in requests:
+            answer = _exchange(connection, *request)
             if answer is None:
                 connection.close()
                 connection = Connection(context.target)
-                answer = _exchange(connection, url, host)
+                answer = _exchange(connection, *request)
             statuses.append(answer.status if answer else 0)
     finally:
         connection.close()
     return statuses
 
 
-def _exchange(connection: Connection, url: str, host: str) -> Answer | None:
+def _exchange(connection: Connection, url: str, host: str, cookie: str) -> Answer | None:
     """The answer, or None when the connection was closed before it."""
     try:
-        return connection.exchange("GET", url, host=host)
+        return connection.exchange("GET", url, {"Cookie": cookie} if cookie else (), host=host)
     except (wire.Closed, BrokenPipeError, ConnectionResetError):
         return None

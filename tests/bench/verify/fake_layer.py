@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import html
+import json
 import secrets
 import uuid
 from pathlib import Path
@@ -54,6 +55,8 @@ class LayerHandler(SiteHandler):
     def route(self, path: str) -> None:
         wrong = self.stub.wrong
         if "flooded" in wrong and "utm_source" in self.query:
+            self.stub.store.clear()
+        if "cookies-flood" in wrong and "csrftoken=" in self.headers.get("Cookie", ""):
             self.stub.store.clear()
         kept = self.stub.store.get(self.key()) if self.may_be_answered() else None
         if kept:
@@ -182,6 +185,10 @@ class LayerHandler(SiteHandler):
     # ------------------------------------------------------------------ the probes
 
     def probe(self, path: str) -> None:
+        if path == "/probe/entries":
+            said = [("Cache-Control", "no-store")]
+            self.send(200, json.dumps({"entries": len(self.stub.store)}), "application/json", said)
+            return
         wrong, name = self.stub.wrong, path.removeprefix("/probe/").split("/")
         if "odd-names-break" in wrong and "\0" in path:
             self.send(500, "", HTML)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from bench.verify import wire
@@ -31,6 +33,7 @@ MISTAKES = {
     "hit-ratio": ["cookie-variants", "some-cookies-variants", "keeps-nothing"],
     "parameters": ["query-ignored", "query-sorted"],
     "junk-queries": ["keeps-queries", "flooded", "keeps-nothing"],
+    "junk-cookies": ["cookies-flood", "keeps-nothing"],
     "junk-hosts": ["any-host", "hosts-flood", "keeps-hosts"],
     "codings": ["gzip-not", "gzip-varies-not", "kept-coded"],
     "head-first": ["keeps-heads", "head-other-length"],
@@ -51,6 +54,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(privacy, "COLD_S", 0.3)
     monkeypatch.setattr(web, "FLOOD", 60)
     monkeypatch.setattr(web, "SAMPLE", 10)
+    monkeypatch.setattr(web, "MAX_ADDED", 5)
 
 
 def verified(stub, url, only=(), **more):
@@ -82,6 +86,18 @@ def test_without_a_layer_none_of_them_is_made(stub, url):
     assert verified(stub, url, layer="none") == {}
 
 
+@pytest.mark.parametrize(("name", "mistake"), [("junk-queries", "keeps-queries"), ("junk-cookies", "cookie-variants")])
+def test_a_flood_adds_no_entries(stub, url, tmp_path, name, mistake):
+    running = SimpleNamespace(store=tmp_path, env={}, entries=lambda: 0)
+    stub.reset()
+    assert verified(stub, url, [name], running=running)[name].ok
+    stub.reset(mistake)
+    found = verified(stub, url, [name], running=running)[name]
+    assert not found.ok
+    assert found.figures["entries_added"] > 10
+    assert "entries added to the store" in found.expected
+
+
 def test_left_out_thorough_checks_do_not_count_as_passed(stub, url):
     stub.reset()
     found = verified(stub, url, groups=["web"], thorough=False)
@@ -89,6 +105,7 @@ def test_left_out_thorough_checks_do_not_count_as_passed(stub, url):
         "hit-ratio": None,
         "parameters": None,
         "junk-queries": LEFT_OUT,
+        "junk-cookies": LEFT_OUT,
         "junk-hosts": LEFT_OUT,
     }
     assert found["junk-hosts"].word == "not tried"
