@@ -59,7 +59,7 @@ clean:  ## remove virtual environments, caches, databases and collected files; r
 	rm -rf .venv .venv-* var .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-venv: $(VENV)/.installed
+venv: $(VENV)/.installed  ## make the virtual environment, .venv
 
 $(VENV)/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' || \

@@ -26,7 +26,7 @@ def _run() -> None:
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
     except ImportError as error:
-        sys.exit(f"manage.py: {error}: activate the virtual environment, or run `make` once to create it")
+        sys.exit(f"manage.py: {error}: activate the virtual environment, or run `make venv` once to create it")
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

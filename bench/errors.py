@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from pathlib import Path
 
 
@@ -28,3 +31,11 @@ class DeploymentError(BenchError):
     def moved(self, folder: Path) -> DeploymentError:
         """The same error with its log now in `folder`."""
         return DeploymentError(self.message, folder / self.log.name if self.log else None)
+
+
+DISK_FULL = os.strerror(errno.ENOSPC)
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether there was no room for a file; shutil.Error has its reasons as text only."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT) or (isinstance(error, shutil.Error) and DISK_FULL in str(error))

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -57,7 +58,16 @@ def _newest_first(directories: list[str]) -> list[str]:
 def version(argv: tuple[str, ...]) -> str | None:
     """The first dotted number that `argv` prints, or None when it prints none; asked once in a process."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, stdin=subprocess.DEVNULL)
+        # Some programs make a directory for temporary files before they look at their arguments, and leave it there.
+        with tempfile.TemporaryDirectory(prefix="benchapp-") as folder:
+            done = subprocess.run(
+                argv,
+                env={**os.environ, "TMPDIR": folder},
+                capture_output=True,
+                text=True,
+                timeout=VERSION_TIMEOUT_S,
+                stdin=subprocess.DEVNULL,
+            )
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr)

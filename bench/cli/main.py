@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from bench.errors import BenchError
+from bench.errors import DISK_FULL, BenchError, is_disk_full
 
 # Each command is a module of this package with add_arguments(parser) and main(args) -> int, in the order of a run. Only
 # the module of the command that runs is imported, so that `--help` needs none of them.
@@ -83,3 +83,9 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of the output is gone (`| head`): the interpreter's last flush must not fail either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"bench {args.command}: {where}{DISK_FULL}; make room and try again", file=sys.stderr)
+        return 2

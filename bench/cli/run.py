@@ -13,7 +13,7 @@ from typing import Any
 from bench import load
 from bench.catalog import workload as workloads
 from bench.cli import options
-from bench.errors import BenchError, GlobalFault, MachineBusy
+from bench.errors import DISK_FULL, BenchError, GlobalFault, MachineBusy, is_disk_full
 from bench.figures import stats
 from bench.host import pin
 from bench.interrupt import Interrupts, Stopped
@@ -125,6 +125,10 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
             raise BenchError(f"stopped: {busy}; resume with: {again}") from None
         except GlobalFault as fault:
             raise BenchError(f"stopped: {fault}; fix it and {resume}") from None
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            raise BenchError(f"stopped: {folder.directory}: {DISK_FULL}; make room and {resume}") from None
 
 
 def _check_resumable(args: argparse.Namespace) -> None:

@@ -44,16 +44,24 @@ def main(args: argparse.Namespace) -> int:
             for note in running.notes:
                 print(f"note: {note}", file=sys.stderr)
             print(f"ready {running.url}/", flush=True)
-            _watch(running)
+            _watch(running, args.size)
     except KeyboardInterrupt:
         # Ctrl-C is how a person ends it, so that is no failure; before it serves, too.
         return 0
     return 0
 
 
-def _watch(running: deployment.Running) -> None:
-    """Wait for a signal; raises DeploymentError when a server or service ends by itself."""
+def _watch(running: deployment.Running, size: str) -> None:
+    """Wait for a signal; raises DeploymentError when a server or service ends by itself.
+
+    A process that the kernel kills at the memory limit of the size may be replaced at once, so it is named here.
+    """
+    killed = 0
     while True:
         time.sleep(POLL_S)
+        if (kills := running.oom_kills() or 0) > killed:
+            some = f"{kills - killed} process{'es'[: 2 * (kills - killed > 1)]}"
+            print(f"bench up: out of memory: the kernel killed {some} at the limit of size {size}", file=sys.stderr)
+            killed = kills
         if error := running.died():
             raise DeploymentError(f"{error.message}; all else is stopped", error.log)

@@ -83,10 +83,9 @@ def begin(request: Request, instrument: Instrument) -> Session:
     paths.must_be_plain(folder.directory)
     environment = _environment(cases, plan, chosen, instrument, pinned)
     folder.create()
-    folder.write_environment(environment)
     notes = _notes(chosen, pinned)
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    folder.write_info(info)
+    folder.begin(info, environment)
     ledger = Ledger(planning.schedule(cases, plan.levels, plan.rounds, plan.order_seed or 0))
     return Session(Journal(folder, info, environment), ledger, chosen, instrument, request.database)
 

@@ -15,6 +15,7 @@ from bench import paths
 from bench.catalog import catalog
 from bench.measure.load_process import TrialError
 from bench.measure.trial import Load, load_once
+from bench.results.folder import write_json
 from bench.results.records import Plan
 from bench.serve.deployment import Running
 
@@ -66,7 +67,7 @@ class Calibration:
                 continue
             if seconds > 0 and not figures.failure():
                 found[job.keep_alive] = round(figures.requests_total / seconds, 1)
-        self._path.write_bytes(msgspec.json.encode(list(found.items())) + b"\n")
+        write_json(self._path, list(found.items()))
         return found
 
 

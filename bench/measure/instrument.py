@@ -90,6 +90,8 @@ class Instrument:
         chosen = database.parse(asked)
         if not chosen.own:
             try:
+                if (path := database.sqlite_path(chosen.url)) is not None:
+                    database.check_sqlite(path, worker())
                 commands.manage(["siterows", "--json"], chosen.url, worker())
             except BenchError as error:
                 raise GlobalFault(f"the database cannot be used: {error}") from None

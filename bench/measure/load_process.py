@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from bench.errors import GlobalFault
+from bench.errors import GlobalFault, is_disk_full
 from bench.interrupt import SIGNALS
 from bench.load import Command, Figures
 
@@ -57,14 +57,17 @@ def run(
     _write_files(command, directory, name)
     out, err = directory / f"{name}.out", directory / f"{name}.err"
     process = drain = None
+    errors: list[bytes] = []
     try:
         Path(command.argv[0]).stat()
         with out.open("wb") as stdout, _open_files(connections + SPARE_FILES), signals_deferred():
             process = _start(command, directory, stdout)
-            drain = threading.Thread(target=_drain, args=(process.stderr, err, live), name="load tool's errors")
+            drain = threading.Thread(target=_drain, args=(process.stderr, errors, live), name="load tool's errors")
             drain.start()
         status = _wait(process, limit_s, interrupt_after_s)
     except OSError as error:
+        if is_disk_full(error):
+            raise
         raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
     finally:
         if process:
@@ -73,6 +76,7 @@ def run(
             process.wait()
         if drain:
             drain.join()
+    err.write_bytes(b"".join(errors))
     texts = out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace")
     if interrupt_after_s is None and status != 0:
         raise TrialError(_failure(Path(command.argv[0]).name, status, limit_s, texts), err)
@@ -143,21 +147,22 @@ def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, st
     return f"{name} exited with status {status}; it said: {last[:200]}"
 
 
-def _drain(stream: IO[bytes], path: Path, live: Live | None) -> None:
-    """Write the tool's errors to the file up to its limit, and read on, so that the tool never blocks.
+def _drain(stream: IO[bytes], errors: list[bytes], live: Live | None) -> None:
+    """Collect the tool's errors up to the limit of their file, and read on, so that the tool never blocks.
 
-    Progress lines go to `live` and not into the file.
+    Progress lines go to `live` instead.
     """
     room = MAX_LOG_BYTES
     counts: dict[bytes, int] = {}
-    with stream, path.open("wb") as file:
+    with stream:
         while line := stream.readline(65536):
             if line.startswith(PROGRESS):
                 if live:
                     _pass_on(line, counts, live)
                 continue
-            file.write(line[:room])
-            room = max(0, room - len(line))
+            if room:
+                errors.append(line[:room])
+                room = max(0, room - len(line))
 
 
 def _pass_on(line: bytes, counts: dict[bytes, int], live: Live) -> None:

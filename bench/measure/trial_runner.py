@@ -81,7 +81,9 @@ class TrialRunner:
         left.clear()
 
     def _record(self, trial: Trial) -> bool:
-        """Store the trial; True when it is to be repeated."""
+        """Store the trial; True when it is to be repeated. A full disk fails no trial: it stops the run."""
+        if trial.status == "failed":
+            self._folder.require_space()
         self._folder.append_trial(trial)
         if not self._ledger.add(trial):
             self._progress.trial(trial)

@@ -6,6 +6,7 @@ README.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -67,4 +68,6 @@ def _write(path: Path, text: str, places: Mapping[str, str]) -> None:
         temporary.write_text(redact.placed(text, places), encoding="utf-8", newline="")
         temporary.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise BenchError(f"{path}: cannot be written: {error.strerror}") from None

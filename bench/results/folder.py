@@ -8,9 +8,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from bench.errors import DISK_FULL
 from bench.results.records import FORMAT, READABLE, Environment, Outcome, ResultsError, RunInfo, describe
 from bench.results.trials import Trial
 
@@ -28,6 +31,7 @@ CHECKS_FILE = "verify.jsonl"
 ADDRESSES_FILE = "workloads.json"
 CONFIGS_DIRECTORY = "configs"
 RAW_DIRECTORY = "raw"
+MIN_FREE_BYTES = 65_536
 
 Record = TypeVar("Record")
 
@@ -186,6 +190,23 @@ class Folder:
         except OSError as error:
             raise ResultsError(f"{self.directory}: cannot be made: {error.strerror}") from None
 
+    def begin(self, info: RunInfo, environment: Environment) -> None:
+        """Write the first records. Raises ResultsError, and removes the folder, when they cannot be written."""
+        try:
+            self.write_environment(environment)
+            self.write_info(info)
+        except OSError as error:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise ResultsError(
+                f"{self.directory}: cannot be written: {error.strerror}; make room, or give --to another folder"
+            ) from None
+
+    def require_space(self) -> None:
+        """Raise OSError when the disk has hardly room for another record: then it may be why a trial failed."""
+        disk = os.statvfs(self.directory)
+        if disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES or (disk.f_files and not disk.f_favail):
+            raise OSError(errno.ENOSPC, DISK_FULL)
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """The folder for this process alone, as long as the context lasts. Raises ResultsError when another has it."""
@@ -267,7 +288,14 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _append_lines(path: Path, records: Iterable[Trial | Outcome]) -> None:
-    with path.open("ab") as file:
-        file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
-        file.flush()
-        os.fsync(file.fileno())
+    """Add all of the lines, or none when there is no room for them."""
+    before = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("ab") as file:
+            file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            os.truncate(path, before)
+        raise

@@ -91,7 +91,7 @@ def _lock(chosen: Database) -> tuple[Path, str]:
     if chosen.own:
         path.parent.mkdir(parents=True, exist_ok=True)
     else:
-        _check_sqlite(path, worker())
+        check_sqlite(path, worker())
     return path.resolve().with_name(f"{path.resolve().name}.lock"), f"the database {path}"
 
 
@@ -103,7 +103,7 @@ def check(database: Database, env: dict[str, str], identity: Identity) -> None:
     """
     if not database.own:
         if (path := sqlite_path(database.url)) is not None:
-            _check_sqlite(path, identity)
+            check_sqlite(path, identity)
         commands.check(database.url, env, identity)
     elif env:
         commands.check("sqlite://:memory:", env, identity, settings_only=True)
@@ -120,7 +120,7 @@ def prepare(database: Database, url: str, identity: Identity) -> None:
             _fill_once(database, url, identity)
     path = sqlite_path(url)
     if path is not None:
-        _check_sqlite(path, identity)
+        check_sqlite(path, identity)
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -155,10 +155,12 @@ def _create_and_fill(url: str, identity: Identity) -> None:
     commands.manage(["loadfixtures"], url, identity, show=True)
 
 
-def _check_sqlite(path: Path, identity: Identity) -> None:
+def check_sqlite(path: Path, identity: Identity) -> None:
     if not path.is_file():
         raise BenchError(
             f"{path}: no such database; run ./manage.py migrate and ./manage.py loadfixtures with this DATABASE_URL"
         )
-    identity.must_write(path)
-    identity.must_write(path.parent)
+    # The journal of a killed program, or of a command of another user, may be left beside it.
+    for item in (path, path.parent, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        if item.exists():
+            identity.must_write(item)

@@ -39,11 +39,15 @@ def write(composition: Composition, target: Path) -> list[Path]:
         if composition.values.places:
             return sorted(_write_for_host(composition, target, terminated))
         return sorted(_write_for_this_machine(composition, target))
-    except BaseException:
+    except BaseException as error:
         for path in target.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         if not was_there:
             target.rmdir()
+        if isinstance(error, OSError):
+            raise BenchError(
+                f"{target}: cannot be written: {error.strerror}; make room, or name another directory"
+            ) from None
         raise
 
 

@@ -56,11 +56,21 @@ _SQLITE_REASONS = {
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check the permissions of the file and its directory",
     sqlite3.SQLITE_NOTADB: "the file is not an SQLite database: choose another with DATABASE_URL",
 }
+# PostgreSQL's codes of a missing table and of a missing column.
+_MISSING_CODES = ("42P01", "42703")
 _POSTGRESQL_REASONS = {
     "53100": "the server's disk is full: make room, or load fewer --rows",
     "55P03": "its tables are in use: stop the site, or wait, and try again",
     "42501": "its user may not do this, but has to own the tables",
 }
+
+
+def problem(error: Exception) -> str:
+    """What is wrong with the database and what to do, in a line; only missing tables ask for a migration."""
+    cause = error.__cause__ or error
+    if getattr(cause, "pgcode", None) in _MISSING_CODES or str(cause).startswith("no such "):
+        return f"{name()} cannot be used ({reason(error)}): run ./manage.py migrate"
+    return f"{name()} cannot be used: {reason(error)}"
 
 
 def reason(error: Exception) -> str:

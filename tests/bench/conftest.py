@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 from bench import paths
 from bench.cli import main
+from bench.host.small_disk import CannotMount, SmallDisk, mounted
 
 Command = Callable[..., CompletedProcess]
 
@@ -32,3 +34,15 @@ def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
         return CompletedProcess(words, status, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A disk of its own that a test can fill."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    try:
+        with mounted(folder) as disk:
+            yield disk
+    except CannotMount as error:
+        pytest.skip(str(error))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import httpx
@@ -69,6 +71,33 @@ def test_a_killed_instrument_leaves_its_group_to_the_next_command(site_url):
         with Up("gunicorn", "--database", site_url) as other:
             assert httpx.get(other.url).status_code == 200
         until(lambda: not folders(name), "the group is gone")
+
+
+EATER = """
+import sys
+for file in sys.argv[1:]:
+    with open(file, "w") as procs:
+        procs.write("0")
+eaten = []
+while True:
+    eaten.append(bytearray(1 << 20))
+"""
+
+
+def test_up_says_that_a_process_was_killed_for_want_of_memory(site_url):
+    runnable("gunicorn")
+    with Up("gunicorn", "--size", "bronze", "--database", site_url) as up:
+        (name,) = set.union(*(groups_of(process.pid) for process in up.tree()))
+        processes = [str(folder / "cgroup.procs") for folder in folders(name)]
+        eater = subprocess.run([sys.executable, "-c", EATER, *processes], timeout=60)
+        assert eater.returncode == -signal.SIGKILL
+        limit = threading.Timer(60, up.process.kill)
+        limit.start()
+        line = next((line for line in up.process.stderr if "memory" in line), "")
+        limit.cancel()
+        assert re.fullmatch(
+            r"bench up: out of memory: the kernel killed \d+ process(es)? at the limit of size bronze\n", line
+        )
 
 
 VISITORS = """

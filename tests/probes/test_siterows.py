@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
 
+from benchapp import pagination
 from benchapp.models import Author, Comment, Post
 from fixtures.generator import SEED_DEFAULT, Rows
 
@@ -52,5 +54,25 @@ def test_without_json_it_is_for_people(sqlite_site: str) -> None:
 def test_missing_tables_are_one_line(sqlite_site: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE benchapp_pageblock")
-    with pytest.raises(CommandError, match=r"cannot be read .*: run \./manage\.py migrate"):
+    with pytest.raises(
+        CommandError, match=r"^SQLite database .+ cannot be used \(no such .+\): run \./manage\.py migrate$"
+    ):
+        rows()
+
+
+def test_a_database_that_cannot_be_written_needs_no_migration(sqlite_site: str, monkeypatch) -> None:
+    cause = sqlite3.OperationalError("attempt to write a readonly database")
+    cause.sqlite_errorcode = sqlite3.SQLITE_READONLY
+    error = OperationalError("attempt to write a readonly database")
+    error.__cause__ = cause
+
+    def refused() -> int:
+        raise error
+
+    monkeypatch.setattr(pagination, "total_authors", refused)
+    says = (
+        r"^SQLite database .+ cannot be used: it cannot be written to: check the permissions of the file and its "
+        r"directory$"
+    )
+    with pytest.raises(CommandError, match=says):
         rows()

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from benchapp import pagination
+from benchapp.management import databases
 from benchapp.models import Author
 from fixtures.generator import ROWS_MIN, SEED_DEFAULT, Rows
 
@@ -35,8 +36,7 @@ class Command(BaseCommand):
             }
             seed = {"seed": _seed()} if options["seed"] else {}
         except DatabaseError as error:
-            reason = str(error).strip().splitlines()[0]
-            raise CommandError(f"the database cannot be read ({reason}): run ./manage.py migrate") from error
+            raise CommandError(databases.problem(error)) from error
         if options["json"]:
             self.stdout.write(json.dumps({**rows, **seed}))
         else:

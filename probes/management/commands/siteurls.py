@@ -11,6 +11,7 @@ from django.db import DatabaseError
 from django.urls import reverse
 
 from benchapp import pagination
+from benchapp.management import databases
 from benchapp.models import Author, Comment, Post
 from benchapp.pager import page_url
 
@@ -28,8 +29,7 @@ class Command(BaseCommand):
         try:
             urls = urls_by_kind()
         except DatabaseError as error:
-            reason = str(error).strip().splitlines()[0]
-            raise CommandError(f"the database cannot be read ({reason}): run ./manage.py migrate") from error
+            raise CommandError(databases.problem(error)) from error
         if options["json"]:
             self.stdout.write(json.dumps(urls, indent=2))
         else:

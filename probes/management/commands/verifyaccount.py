@@ -18,6 +18,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from benchapp.management import databases
 from benchapp.models import Comment
 
 PREFIX = "verify-"
@@ -59,8 +60,7 @@ class Command(BaseCommand):
             else:
                 delete_accounts(options["username"], options["post"])
         except DatabaseError as error:
-            reason = str(error).strip().splitlines()[0]
-            raise CommandError(f"the database cannot be used ({reason}): run ./manage.py migrate") from error
+            raise CommandError(databases.problem(error)) from error
 
 
 def create_accounts(count: int = 1, owner: str = "") -> dict[str, Any]:

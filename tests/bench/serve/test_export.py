@@ -56,6 +56,15 @@ def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path, m
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, bench, small_disk):
+    small_disk.fill()
+    target = small_disk.folder / "out"
+    done = bench("render", "gunicorn", "--values", "production", "--to", target)
+    says = f"{target}: cannot be written: No space left on device; make room, or name another directory"
+    assert (done.returncode, done.stderr) == (2, f"bench render: {says}\n")
+    assert not target.exists()
+
+
 @pytest.mark.parametrize(
     ("layer", "changes", "unit", "cache_url"),
     [

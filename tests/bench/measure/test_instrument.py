@@ -1,0 +1,26 @@
+"""What the instrument says of a database that the servers cannot use."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.errors import GlobalFault
+from bench.host.identity import worker
+from bench.measure.instrument import Instrument
+
+
+@pytest.mark.parametrize("name", ["site.sqlite3", "site.sqlite3-wal"])
+def test_a_file_that_the_servers_may_not_write_is_named(tmp_path, name):
+    (tmp_path / "site.sqlite3").touch()
+    worker().give_tree(tmp_path)
+    closed = tmp_path / name
+    closed.unlink(missing_ok=True)
+    closed.touch()
+    closed.chmod(0o444)
+    with pytest.raises(GlobalFault) as error:
+        Instrument().check_database(f"sqlite:///{tmp_path / 'site.sqlite3'}")
+    user = worker().user
+    assert str(error.value) == (
+        f"the database cannot be used: {closed}: not writable by user {user}, which the servers run as; "
+        f"chown it to {user} or set BENCH_USER"
+    )
