@@ -26,6 +26,24 @@ SCOPES = ("app", "server", FRONT)
 CACHED = ("nothing", "parts", "pages")
 LISTENS = ("tcp", "unix")
 Kind = TypeVar("Kind", bound=Struct)
+Action = str | tuple[str, ...]
+
+
+class Reload(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server takes over what changed while it serves: the signal's name for its main process, or an argv
+    (templates). Empty: it cannot, and has to be restarted.
+
+    configuration  its own configuration files and certificates
+    application    a new version of the site's code; of application servers only
+    """
+
+    configuration: Action = ""
+    application: Action = ""
+
+    def __post_init__(self) -> None:
+        for key, action in (("configuration", self.configuration), ("application", self.application)):
+            if isinstance(action, str) and action:
+                _must_be_signal(action, f"reload.{key}")
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +72,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     env        environment of this server alone
     graceful   the signal on which it finishes the requests under way and ends; production's units send it
     entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
+    reload     how it takes over a changed configuration or a new version of the site without a restart
     proxied    the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
     about      one line for people
     """
@@ -81,6 +100,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     env: dict[str, str] = {}
     graceful: str = "TERM"
     entries: tuple[str, ...] = ()
+    reload: Reload = Reload()
     proxied: str = ""
     about: str = ""
 
@@ -89,8 +109,12 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"server {self.name}: listen is {self.listen!r}; use one of {', '.join(LISTENS)}")
         if not self.programs or not self.start:
             raise ValueError(f"server {self.name}: programs and start must not be empty")
-        if f"SIG{self.graceful}" not in signal.Signals.__members__:
-            raise ValueError(f"server {self.name}: graceful is {self.graceful!r}; use a signal's name, such as QUIT")
+        _must_be_signal(self.graceful, f"server {self.name}: graceful")
+
+
+def _must_be_signal(name: str, where: str) -> None:
+    if f"SIG{name}" not in signal.Signals.__members__:
+        raise ValueError(f"{where} is {name!r}; use a signal's name, such as QUIT")
 
 
 class Declaration(Struct, frozen=True, forbid_unknown_fields=True):
@@ -217,7 +241,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 # The type of each table inside a manifest, by its key.
-PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration}
+PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration, "reload": Reload}
 # The types of TOML by their names in msgspec's messages.
 NAMES = {
     "array": "a list",
@@ -297,7 +321,7 @@ def _explained(message: str, kind: type[Struct]) -> str:
     """A message of msgspec for the person who edits the file."""
     message, _, place = message.partition(" - at `")
     keys = re.findall(r"\.(\w+)", place)
-    if keys and keys[0] in PARTS:
+    while keys and keys[0] in PARTS:
         kind, keys = PARTS[keys[0]], keys[1:]
     if missing := re.fullmatch(r"Object missing required field `(\w+)`", message):
         return f"{kind.__name__.lower()} needs {missing[1]!r}"

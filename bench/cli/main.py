@@ -19,6 +19,7 @@ COMMANDS = {
     "check": "manifests, templates and each server's own configuration test",
     "render": "write a stack's configuration files, for production with systemd units",
     "up": "serve the site by a stack until Ctrl-C",
+    "reload": "reload what `up` serves: configuration files and code",
     "verify": "prove that stacks and layers give right answers",
     "run": "measure stacks under layers into a folder of results",
     "report": "write a run's report: HTML (with its throughput chart as SVG), Markdown or CSV",

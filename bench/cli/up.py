@@ -1,18 +1,18 @@
 """Serve the site by a stack until a signal comes. Prints one line, `ready http://127.0.0.1:PORT/`, when it serves;
-Ctrl-C or SIGTERM stops all of it."""
+Ctrl-C or SIGTERM stops all of it, SIGUSR1 reloads it."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
-import time
+import threading
 
 from bench.catalog import compose, values
 from bench.catalog.values import environment
 from bench.cli import options
-from bench.errors import DeploymentError
-from bench.serve import database, deployment
+from bench.errors import BenchError, DeploymentError
+from bench.serve import database, deployment, reload
 
 POLL_S = 0.2
 
@@ -33,6 +33,7 @@ def main(args: argparse.Namespace) -> int:
     # Both are set: a shell starts background commands with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
+    asked = threading.Event()
     try:
         composition = compose.must_compose(
             args.stack, args.layer, values.parse_changes(args.set), environment(args.env)
@@ -43,25 +44,48 @@ def main(args: argparse.Namespace) -> int:
         ):
             for note in running.notes:
                 print(f"note: {note}", file=sys.stderr)
-            print(f"ready {running.url}/", flush=True)
-            _watch(running, args.size)
+            # Not SIGHUP, which a closed terminal sends.
+            signal.signal(signal.SIGUSR1, lambda *_: asked.set())
+            with reload.reachable(running) as served:
+                print(f"ready {running.url}/", flush=True)
+                _watch(running, served, asked, args.size)
     except KeyboardInterrupt:
         # Ctrl-C is how a person ends it, so that is no failure; before it serves, too.
         return 0
     return 0
 
 
-def _watch(running: deployment.Running, size: str) -> None:
-    """Wait for a signal; raises DeploymentError when a server or service ends by itself.
+def _watch(running: deployment.Running, served: reload.Served, asked: threading.Event, size: str) -> None:
+    """Wait for a signal, and reload when asked; raises DeploymentError when a server or service ends by itself.
 
     A process that the kernel kills at the memory limit of the size may be replaced at once, so it is named here.
     """
     killed = 0
     while True:
-        time.sleep(POLL_S)
+        if asked.wait(POLL_S):
+            asked.clear()
+            _reload(running, served)
         if (kills := running.oom_kills() or 0) > killed:
             some = f"{kills - killed} process{'es'[: 2 * (kills - killed > 1)]}"
             print(f"bench up: out of memory: the kernel killed {some} at the limit of size {size}", file=sys.stderr)
             killed = kills
         if error := running.died():
             raise DeploymentError(f"{error.message}; all else is stopped", error.log)
+
+
+def _reload(running: deployment.Running, served: reload.Served) -> None:
+    """Reload, and note the outcome for those who asked; a refusal leaves everything as it was."""
+    served.problem, served.done = "", {}
+    try:
+        served.done = reload.reload(running)
+    except DeploymentError as error:
+        served.problem = error.message
+        raise
+    except BenchError as error:
+        served.problem = f"nothing was reloaded: {error}"
+    finally:
+        served.reloads += 1
+        served.write()
+    print(
+        "reload:", served.problem or "; ".join(f"{name} {done}" for name, done in served.done.items()), file=sys.stderr
+    )

@@ -133,6 +133,25 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
         _still_waiting(processes[-1], deadline, f"answered {status or 'nothing'} to GET {path}", timeout_s)
 
 
+def wait_settled(processes: Iterable[Process], quiet_s: float, timeout_s: float) -> None:
+    """Return once no child of these processes came or went for `quiet_s`, or when the time is up."""
+    processes = list(processes)
+    deadline = time.monotonic() + timeout_s
+    seen, since = _children(processes), time.monotonic()
+    while time.monotonic() < min(since + quiet_s, deadline):
+        time.sleep(POLL_S)
+        if (now := _children(processes)) != seen:
+            seen, since = now, time.monotonic()
+
+
+def _children(processes: Iterable[Process]) -> set[psutil.Process]:
+    found: set[psutil.Process] = set()
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            found.update(psutil.Process(process.pid).children(recursive=True))
+    return found
+
+
 def _still_waiting(process: Process, deadline: float, what: str, timeout_s: float) -> None:
     if error := process.died():
         raise error

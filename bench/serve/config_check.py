@@ -54,12 +54,12 @@ def check(stack: Stack, layer: Layer) -> list[Finding]:
         findings = []
         for server in composed.servers:
             if server.check and (layer.name == NO_LAYER or server in layer.servers or layer.snippets(server.name)):
-                findings.append(Finding(stack.name, layer.name, server.name, _problem(composed, server, folder)))
+                findings.append(Finding(stack.name, layer.name, server.name, problem(composed, server, folder)))
         return findings
 
 
-def _problem(composed: Composition, server: manifest.Server, folder: Path) -> str:
-    """Why the server's own test refuses its rendered files, or an empty string."""
+def problem(composed: Composition, server: manifest.Server, folder: Path) -> str:
+    """Why the server's own test refuses its files, rendered below `folder`, or an empty string."""
     who = identity.worker(folder)
     layout = Layout(folder, folder / "run")
     layout.make(who)

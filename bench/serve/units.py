@@ -24,6 +24,7 @@ class Unit:
 
     start, check       command lines; `check` is the configuration test of a server, or empty
     after              the unit to start before it, or empty
+    reload             command lines that reload it, none where it cannot
     environment_files  files with the site's environment, for those that may read its secrets
     """
 
@@ -32,6 +33,7 @@ class Unit:
     start: str
     check: str = ""
     after: str = ""
+    reload: tuple[str, ...] = ()
     stop_signal: str = "SIGTERM"
     env: dict[str, str] = field(default_factory=dict)
     environment_files: tuple[str, ...] = ()
@@ -66,11 +68,23 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
             check=" ".join(render.argv(server.check, context, f"{server.name} check")),
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
+            reload=tuple(_reload(server, index == 0, context)),
             stop_signal=f"SIG{server.graceful}",
             env={key: render.text(text, context, server.name) for key, text in server.env.items()},
             # Only the application server learns the site's secrets.
             environment_files=_environment_files(places) if index == 0 else (),
         )
+
+
+def _reload(server: Server, application: bool, context: dict[str, Any]) -> Iterator[str]:
+    """The commands that reload a server: its files and, of the application server, the site's code."""
+    ways = [server.reload.application] if application else []
+    for way in dict.fromkeys([*ways, server.reload.configuration]):
+        if isinstance(way, str):
+            if way:
+                yield f"kill -{way} $MAINPID"
+        else:
+            yield " ".join(render.argv(way, context, f"{server.name} reload"))
 
 
 def _of_sidecars(composition: Composition, places: Places) -> Iterator[Unit]:

@@ -14,8 +14,8 @@ graceful_timeout = {{ stop_timeout_s }}
 # The heartbeat files; a memory file system keeps the disk out of it. Default /tmp.
 worker_tmp_dir = "/dev/shm"
 
-# The application is loaded once, before the workers are forked, which share its memory. Default False.
-preload_app = True
+# Each worker loads the application, so that new workers have its new version after a reload. Default False.
+preload_app = False
 
 # The control socket is one a user by default, so that two instances collide.
 control_socket_disable = True

@@ -1,0 +1,26 @@
+"""Reload what `python -m bench up` serves: files rendered anew from deploy/, and a new version of the site's code.
+
+Each server reloads as its server.toml says; one that cannot is restarted. Nothing changes when the
+site fails its own check or a server refuses a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from bench.cli import options
+from bench.serve import reload
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `reload`."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--port", type=options.port_number, help="the port that `up` serves on")
+    which.add_argument("--pid", type=options.count, help="the process id of `up`")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Reload, and print a line a server."""
+    for server, done in reload.ask(reload.find(port=args.port, pid=args.pid)).done.items():
+        print(f"{server}: {done}")
+    return 0

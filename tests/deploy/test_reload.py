@@ -1,0 +1,116 @@
+"""A reload while visitors ask: nothing fails, and the application's workers are new ones."""
+
+from __future__ import annotations
+
+import threading
+
+import httpx
+import pytest
+
+from bench.catalog import catalog, compose
+from bench.serve import deployment, reload
+from tests.deploy.running import Up, command, runnable
+from tests.waiting import until
+
+pytestmark = pytest.mark.servers
+
+PATHS = ("/healthz", "/authors/", "/static/small.txt")
+PAUSE_S = 0.05
+
+
+def covering() -> list[str]:
+    """Stacks that have every server between them, as few as can be; those whose application server can reload first."""
+    stacks = sorted(catalog.read().stacks.values(), key=lambda stack: -len(stack.servers))
+    seen: set[str] = set()
+    chosen = []
+    for stack in sorted(stacks, key=lambda stack: not stack.servers[0].reload.application):
+        if not {server.name for server in stack.servers} <= seen:
+            seen |= {server.name for server in stack.servers}
+            chosen.append(stack.name)
+    return chosen
+
+
+CASES = [*((stack, "none") for stack in covering()), ("gunicorn", "varnish")]
+
+
+class Visitors:
+    """Two visitors who request pages until the block ends, one on new connections; `failed` says what they noticed."""
+
+    def __init__(self, url: str):
+        self.url = url
+        self.failed: list[str] = []
+        self.answered = 0
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._visit, args=(keep,)) for keep in (False, True)]
+
+    def __enter__(self) -> Visitors:
+        for thread in self._threads:
+            thread.start()
+        until(lambda: self.answered > 5, "answers")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _visit(self, keep: bool) -> None:
+        client = httpx.Client(base_url=self.url, timeout=20)
+        while not self._over.wait(PAUSE_S):
+            for path in PATHS:
+                try:
+                    self._note(path, client.get(path))
+                except httpx.RemoteProtocolError as error:
+                    if keep:
+                        # A server may close a keep-alive connection; a browser then asks on another.
+                        self._note(path, httpx.get(self.url + path, timeout=20))
+                    else:
+                        self.failed.append(f"{path}: {error!r}")
+                except httpx.HTTPError as error:
+                    self.failed.append(f"{path}: {error!r}")
+                if not keep:
+                    client.close()
+                    client = httpx.Client(base_url=self.url, timeout=20)
+        client.close()
+
+    def _note(self, path: str, answer: httpx.Response) -> None:
+        self.answered += 1
+        if answer.status_code != 200:
+            self.failed.append(f"{path}: {answer.status_code}")
+
+
+def workers(url: str) -> set[int]:
+    """The processes of the application that answer."""
+    return {httpx.get(url.rstrip("/") + "/probe/inside").json()["process_id"] for _ in range(12)}
+
+
+@pytest.mark.parametrize(("stack", "layer"), CASES)
+def test_a_reload_loses_no_request(stack, layer, site_url):
+    runnable(stack, layer)
+    composition = compose.must_compose(stack, layer)
+    with deployment.deployed(composition, database=site_url) as running:
+        before = workers(running.url)
+        with Visitors(running.url) as visitors:
+            done = reload.reload(running)
+            until(lambda: not before & workers(running.url), "new workers", 20)
+        assert running.died() is None
+        assert list(done) == [server.name for server in composition.servers]
+        inner, *outer = composition.servers
+        assert "restarted" not in [done[server.name] for server in outer]
+        if inner.reload.application:
+            assert done[inner.name].startswith("reloaded by ")
+            assert visitors.failed == []
+        else:
+            assert done[inner.name] == "restarted"
+
+
+def test_the_command_reloads_what_up_serves(site_url):
+    runnable("gunicorn")
+    with Up("gunicorn", "--database", site_url) as up:
+        before = workers(up.url)
+        done = command("-m", "bench", "reload", "--port", str(httpx.URL(up.url).port))
+        assert (done.stdout, done.stderr, done.returncode) == ("gunicorn: reloaded by SIGHUP\n", "", 0)
+        until(lambda: not before & workers(up.url), "new workers")
+        other = command("-m", "bench", "reload", "--pid", "1")
+        assert f"bench reload: no `up` has pid 1; there are: gunicorn with layer none at {up.url}, pid" in other.stderr
+        assert other.returncode == 2
