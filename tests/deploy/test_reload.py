@@ -87,7 +87,8 @@ def workers(url: str) -> set[int]:
 @pytest.mark.parametrize(("stack", "layer"), CASES)
 def test_a_reload_loses_no_request(stack, layer, site_url):
     runnable(stack, layer)
-    composition = compose.must_compose(stack, layer)
+    # A page may take longer than a second on a busy machine.
+    composition = compose.must_compose(stack, layer, {"stop_timeout_s": 10})
     with deployment.deployed(composition, database=site_url) as running:
         before = workers(running.url)
         with Visitors(running.url) as visitors:
