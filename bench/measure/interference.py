@@ -1,4 +1,4 @@
-"""Interference by other processes during the load; also checks pages and counts log lines during it."""
+"""Interference by other processes, before and during the load; also checks pages and counts log lines during it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Ledger:
     left      the batches with trials still to be made
     failures  failed trials that are not repeated
     voided    voided trials that are not repeated
-    is_hopeless  whether other processes disturbed the last MAX_DISTURBED trials
+    is_disturbed  whether other processes disturbed the last MAX_DISTURBED trials
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Ledger:
         return self._attempts[trial_id]
 
     @property
-    def is_hopeless(self) -> bool:
+    def is_disturbed(self) -> bool:
         return self._disturbed >= MAX_DISTURBED
 
     def _is_due_again(self, trial: Trial) -> bool:

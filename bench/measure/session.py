@@ -61,20 +61,24 @@ class Session:
 
         `keep_going`: also when other programs keep the machine busy.
         """
-        folder = self.journal.folder.directory
         self._runner.keep_going = keep_going
-        with self._printer, self._instrument.database_alone(self._database):
-            self._progress.announce(self._runner.load.tool.name, folder)
+        with self._printer:
+            self._progress.announce(self._runner.load.tool.name, self.journal.folder.directory)
             self._instrument.check_database(self._database)
-            if self._ledger.left and "others" in self._runner.load.bounds:
-                self._progress.warn_of_load(self._instrument.machine_load(), self._runner.load.bounds["others"])
-            if self._ledger.left and "ceiling" in self._runner.load.bounds:
-                self._calibrate(interrupts)
-            for batch in self._ledger.left:
-                self._measure(batch, interrupts)
-            self.journal.finish(now())
-            run = read_run(folder)
-            self._progress.summarize(run, self._ledger.failures, self._ledger.voided)
+            with self._instrument.database_alone(self._database):
+                return self._measure_all(interrupts)
+
+    def _measure_all(self, interrupts: Interrupts) -> int:
+        left, bounds = self._ledger.left, self._runner.load.bounds
+        if left and "others" in bounds:
+            self._progress.warn_of_load(self._instrument.machine_load(), bounds["others"])
+        if left and "ceiling" in bounds:
+            self._calibrate(interrupts)
+        for batch in left:
+            self._measure(batch, interrupts)
+        self.journal.finish(now())
+        run = read_run(self.journal.folder.directory)
+        self._progress.summarize(run, self._ledger.failures, self._ledger.voided)
         return 1 if self._ledger.failures or not run.is_measured else 0
 
     @contextmanager
@@ -178,7 +182,12 @@ def _tidy(directory: Path, configs: Path) -> None:
     if not directory.is_dir():
         return
     if (directory / "conf").is_dir() and not configs.exists():
-        shutil.copytree(directory / "conf", configs)
+        try:
+            shutil.copytree(directory / "conf", configs)
+        except OSError:
+            # A part of the files would be taken for all of them.
+            shutil.rmtree(configs, ignore_errors=True)
+            raise
     for path in directory.iterdir():
         if path.name not in ("logs", *Calibration.OUTPUT.values()):
             shutil.rmtree(path, ignore_errors=True)

@@ -62,10 +62,10 @@ class TrialRunner:
                     log = self._folder.relative(died.log) or trial.log
                     trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
             is_repeated = self._record(trial)
-            if self._ledger.is_hopeless and not self.keep_going:
+            if self._ledger.is_disturbed and not self.keep_going:
                 words = self._instrument.machine_load().words
                 raise MachineBusy(
-                    f"{MAX_DISTURBED} trials in a row were voided, {trial.reason}; now {words}; stop those programs, "
+                    f"{MAX_DISTURBED} trials in a row were voided ({trial.reason}); now {words}; stop those programs, "
                     "or add --keep-going"
                 )
             if is_repeated:

@@ -55,9 +55,7 @@ def read_measured(directory: Path) -> Run:
     """The run in `directory`, which must hold at least one trial. Raises BenchError."""
     run = read_run(directory)
     if not run.trials:
-        raise BenchError(
-            f"{directory}: the run has no trials; finish it with `python -m bench run --resume {directory}`"
-        )
+        raise BenchError(f"{directory}: the run has no trials; finish it with `{run.resume_command()}`")
     return run
 
 

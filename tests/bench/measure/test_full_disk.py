@@ -63,3 +63,4 @@ def test_a_disk_that_fills_up_stops_the_run_until_there_is_room(
     assert [trial.status for trial in whole.trials] == ["ok"]
     assert [check.check for check in whole.checks] == ["status", "content"]
     assert whole.info.finished_at
+    assert (folder / "configs" / "one~none" / "file").read_text() == "one none"

@@ -62,14 +62,14 @@ def test_voided_trials_are_left_again_and_repeated_as_often_as_new_ones():
     assert ledger.attempts(ITEMS[0].trial_id) == 2 * (MAX_REPEATS + 1)
 
 
-def test_disturbed_trials_in_a_row_are_hopeless_and_an_undisturbed_one_begins_anew():
+def test_disturbed_trials_are_counted_in_a_row():
     ledger = Ledger(SCHEDULE)
-    for made, hopeless in (
+    for made, stops in (
         *((disturbed(ITEMS[0]), False), (trial(ITEMS[0]), False), (disturbed(ITEMS[1]), False)),
         *((disturbed(ITEMS[1]), False), (disturbed(ITEMS[2]), True), (trial(ITEMS[2]), False)),
     ):
         ledger.add(made)
-        assert ledger.is_hopeless == hopeless
+        assert ledger.is_disturbed == stops
 
 
 @pytest.mark.parametrize(("wrong", "names"), [(1, "a"), (3, "a, b, c"), (4, "a, b, c, ...")])

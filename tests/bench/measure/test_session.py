@@ -237,7 +237,7 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, mo
     with pytest.raises(BenchError) as error:
         go("--stack", "one", "--guard", "others=0.25", "--rounds", "2")
     assert str(error.value) == (
-        "stopped: 3 trials in a row were voided, others: other processes took 75% of the machine; now other processes "
+        "stopped: 3 trials in a row were voided (others: other processes took 75% of the machine); now other processes "
         "take 70% of this machine (chromium, process 12: 60%); stop those programs, or add --keep-going; "
         f"resume with: python -m bench run --resume {folder} --again voided"
     )
