@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from functools import wraps
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.views import LoginView, redirect_to_login
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template import loader
@@ -26,6 +27,8 @@ from benchapp.models import Author, Comment, Post
 from benchapp.pager import Pager, page_url
 
 View = Callable[..., HttpResponse]
+# When visitors, and programs that read the header, are to come back while the database cannot be used.
+RETRY_AFTER_S = 5
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
@@ -131,8 +134,12 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The page for an internal error: no database, no session, no context."""
-    return _plain(request, "500.html", 500)
+    """The page for an internal error, or for a database that cannot be used now: no session, no context."""
+    if not isinstance(sys.exc_info()[1], OperationalError):
+        return _plain(request, "500.html", 500)
+    response = _plain(request, "503.html", 503)
+    response.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return response
 
 
 def _plain(request: HttpRequest, template: str, status: int) -> HttpResponse:

@@ -11,3 +11,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ.setdefault("BENCHAPP_ASGI", "1")
 
 application = get_asgi_application()
+
+# Settings can be read only now.
+from django.conf import settings  # noqa: E402
+
+from config.database_waits import limit_waits  # noqa: E402
+
+limit_waits(settings.BENCHAPP_DATABASE_TIMEOUT)

@@ -13,7 +13,7 @@ from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
 from config import environment
-from config.log_filters import one_line
+from config.log_filters import one_line, one_line_without_database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -47,6 +47,9 @@ BENCHAPP_ASGI_THREADS = environment.whole_number(env, "BENCHAPP_ASGI_THREADS", 1
 BENCHAPP_CONN_MAX_AGE = environment.whole_number(
     env, "BENCHAPP_CONN_MAX_AGE", 0 if BENCHAPP_ASGI else 600, minimum=0, maximum=86_400
 )
+# Seconds that a request waits for the database before it is answered with 503: for a connection, a lock, a statement.
+# Less than a visitor's patience, and than what a health check allows, since a wait holds a worker.
+BENCHAPP_DATABASE_TIMEOUT = environment.whole_number(env, "BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
 # The app `probes`: commands of the instrument, and views that read and write inside a worker. Off in production.
@@ -119,7 +122,7 @@ SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     # Take the write lock at the start, where the timeout applies, not in the middle, where it does not.
     "transaction_mode": "IMMEDIATE",
-    "timeout": 20,  # seconds to wait for another writer
+    "timeout": 20,  # seconds to wait for another writer; a server's requests wait for BENCHAPP_DATABASE_TIMEOUT
 }
 
 DATABASES = {"default": environment.database(env, "DATABASE_URL", VAR_DIR / "data" / "benchapp.sqlite3")}
@@ -234,13 +237,21 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {"one_line": {"()": lambda: one_line}},
+    "filters": {
+        "one_line": {"()": lambda: one_line},
+        "one_line_without_database": {"()": lambda: one_line_without_database},
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
         # A foreign Host: any client can cause one, as often as it likes.
         "django.security.DisallowedHost": {"filters": ["one_line"]},
-        "django.request": {"handlers": ["stderr"], "level": "ERROR", "propagate": False},
+        "django.request": {
+            "handlers": ["stderr"],
+            "level": "ERROR",
+            "propagate": False,
+            "filters": ["one_line_without_database"],
+        },
     },
 }

@@ -13,6 +13,8 @@ django_application = get_wsgi_application()
 # Settings can be read only now.
 from django.conf import settings  # noqa: E402
 
+from config.database_waits import limit_waits  # noqa: E402
 from config.wsgi_middleware import NormalizeRequests  # noqa: E402
 
+limit_waits(settings.BENCHAPP_DATABASE_TIMEOUT)
 application = NormalizeRequests(django_application, trusts_proxy=settings.BENCHAPP_BEHIND_PROXY)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import contextlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from bench import paths, programs
 from bench.catalog import compose
@@ -59,6 +60,11 @@ class Services:
     def processes(self) -> list[Process]:
         return [started.process for started in self._started.values()]
 
+    @property
+    def database(self) -> str | None:
+        """The name of the private cluster that holds the site's database; None without one."""
+        return next((name for name, started in self._started.items() if started.service.persistent), None)
+
     def start(self, service: Service) -> None:
         """Start the service and wait until it serves. Raises BenchError when it cannot or does not."""
         if missing := compose.missing_programs(service):
@@ -95,12 +101,19 @@ class Services:
     @contextmanager
     def hung(self, name: str) -> Iterator[None]:
         """Have a service accept connections and answer nothing until the block ends."""
-        process = self._started[name].process
-        os.killpg(process.pid, signal.SIGSTOP)
+        # Not its process group: a database gives each connection's process one of its own.
+        main = psutil.Process(self._started[name].process.pid)
+        main.suspend()
+        tree = [main, *main.children(recursive=True)]
+        for process in tree[1:]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
         try:
             yield
         finally:
-            os.killpg(process.pid, signal.SIGCONT)
+            for process in tree:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def stop(self) -> None:
         """Stop all services and release their locks."""

@@ -81,6 +81,8 @@ MISTAKES = {
     "broken-chunk": ["chunk-breaks"],
     "upload": ["upload-breaks", "reset-upload"],
     "database-connections": ["connections-run-out"],
+    "database-hangs": [],
+    "database-stops": [],
     "log-bytes": [],
 }
 # Ways in which servers differ and are all right.
@@ -237,6 +239,8 @@ def test_a_missing_server_fails_every_check(stub):
         "kept-headers",
         "slow-bodies",
         "slow-headers",
+        "database-hangs",
+        "database-stops",
         "log-bytes",
     ]
     assert {item.expected for item in outcomes if not item.ok and item.check == "status"} == {"a complete answer"}
