@@ -12,7 +12,7 @@ from bench.verify import wire
 from bench.verify.check import check
 from bench.verify.checks.files import stored_files
 from bench.verify.context import Context
-from bench.verify.finding import Figure, Finding, Mismatch
+from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import BYPASS, MAX_TRIES, is_hit, new_path, paragraphs, render_id, repeat, require_probes
 from bench.verify.wire import Answer, BadAnswer, Connection
 
@@ -129,7 +129,10 @@ def _entries(context: Context) -> int | None:
     if context.running is None:
         return None
     reached = json.loads(context.get("/probe/entries").body)["entries"]
-    return len(stored_files(context)) + context.running.entries() + int(reached)
+    try:
+        return len(stored_files(context)) + context.running.entries() + int(reached)
+    except FileNotFoundError as error:
+        raise NotTried(f"the entries cannot be counted: program not installed: {error.filename}") from None
 
 
 def _bounded(context: Context, before: int | None, after: str) -> Iterator[Finding]:
