@@ -120,6 +120,11 @@ class Chain:
         supervise.wait_settled(instances, RELOADED_S, RELOAD_TIMEOUT_S)
         return f"reloaded by {' and '.join(how)}"
 
+    def restart(self, name: str) -> None:
+        """Restart one server; raises DeploymentError when it or the site does not come back."""
+        self._restart_server([server.name for server in self._composition.servers].index(name))
+        supervise.wait_healthy(self.servers, self.url, HEALTH, READY_TIMEOUT_S)
+
     def _restart_server(self, index: int) -> None:
         """Restart a server, one instance after another."""
         server = self._composition.servers[index]

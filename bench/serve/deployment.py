@@ -131,6 +131,14 @@ class Running:
             self.chain.stop()
             self.chain.start()
 
+    def restart(self, name: str) -> None:
+        """Stop a server or service of the deployment and start it again where it was, with all that it has on disk."""
+        if name in self.servers:
+            self.chain.restart(name)
+        else:
+            with self.services.stopped(name):
+                pass
+
     @contextmanager
     def again(self, changes: dict[str, Any]) -> Iterator[Running]:
         """The same deployment once more beside this one, on the same database, with some values changed."""
