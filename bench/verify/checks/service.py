@@ -1,4 +1,4 @@
-"""A layer's service stops and starts again, or hangs for a while, under load."""
+"""A layer's service stops and starts again, or hangs for a while, under load; each server restarts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ import time
 from collections.abc import Iterator
 
 from bench.verify.check import check
-from bench.verify.checks.freshness import INVALIDATED_S, settle, waiting, wrong_pages
-from bench.verify.clients import Clients
+from bench.verify.checks.freshness import (
+    INVALIDATED_S,
+    expected_pages,
+    require_invalidation,
+    settle,
+    waiting,
+    warm,
+    wrong_pages,
+)
+from bench.verify.clients import Clients, Judge
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.layer_facts import caches_pages, without_invalidation
 from bench.verify.wire import Answer
+from bench.verify.workers import servers_of
 from bench.verify.writer import Row, new_rows
 
 CLIENTS = 8
@@ -29,6 +38,7 @@ PAGE_S = 8.0
 HITS = 8
 BACK_S = 12.0
 PAUSE_S = 0.05
+NEEDS_OWN = "it stops services and servers, so it needs a deployment of its own: verify a STACK"
 # All values that a probe writes begin so.
 PROBE_PREFIX = "probe-"
 
@@ -47,10 +57,27 @@ def service_hangs(context: Context) -> Iterator[Finding]:
         yield from _hung(context, name)
 
 
+@check("restarts", group="service", thorough=True)
+def restarts(context: Context) -> Iterator[Finding]:
+    """Each server and service restarts under load right after a write: no page from before the write comes back."""
+    require_invalidation(context)
+    if context.running is None:
+        raise NotTried(NEEDS_OWN)
+    services = [service.name for service in context.running.composition.services]
+    with new_rows(context) as (writer, (row,)):
+        for name in (*services, *servers_of(context)):
+            with _reading(context, row, _judge_while_down, tolerant=True) as clients:
+                warm(context, expected_pages(context, row, None))
+                row, old = writer.write(row, "edit"), row
+                context.running.restart(name)
+                yield from _shown(context, row, old, f"an edit and a restart of {name}")
+            yield from clients.wrong
+
+
 def _services(context: Context) -> list[str]:
     """The services of the deployment's layers; raises NotTried where there are none to stop."""
     if context.running is None:
-        raise NotTried("it stops services, so it needs a deployment of its own: verify a STACK")
+        raise NotTried(NEEDS_OWN)
     if names := [service.name for service in context.running.composition.services]:
         return names
     raise NotTried("no layer here uses a service")
@@ -60,7 +87,7 @@ def _stopped(context: Context, name: str) -> Iterator[Finding]:
     assert context.running is not None
     with new_rows(context) as (writer, (row,)):
         yield from _hit_at_first(context, f"{name} is stopped")
-        with _reading(context, row) as clients:
+        with _reading(context, row, _judge) as clients:
             time.sleep(BEFORE_S)
             with context.running.without_service(name):
                 clients.slowest_s = 0.0
@@ -83,7 +110,7 @@ def _hung(context: Context, name: str) -> Iterator[Finding]:
     assert context.running is not None
     with new_rows(context) as (writer, (row,)):
         yield from _hit_at_first(context, f"{name} hangs")
-        with _reading(context, row) as clients:
+        with _reading(context, row, _judge) as clients:
             time.sleep(BEFORE_S)
             with context.running.hung_service(name):
                 clients.slowest_s = 0.0
@@ -110,10 +137,10 @@ def _hit_at_first(context: Context, event: str) -> Iterator[Mismatch]:
         yield Mismatch(f"a hit before {event}", "none")
 
 
-def _reading(context: Context, row: Row) -> Clients:
+def _reading(context: Context, row: Row, judge: Judge, *, tolerant: bool = False) -> Clients:
     """Clients that request the row's pages and the home page until the block ends."""
     paths = [row.probe_page, row.post_page or "", context.site.url("home")]
-    return Clients(context, paths, _judge, CLIENTS, pause_s=THINK_S)
+    return Clients(context, paths, judge, CLIENTS, tolerant=tolerant, pause_s=THINK_S)
 
 
 def _shown(context: Context, row: Row, old: Row, what: str) -> Iterator[Mismatch]:
@@ -126,6 +153,11 @@ def _judge(path: str, answer: Answer) -> Mismatch | None:
     if answer.status == 200 and PROBE_PREFIX in answer.text:
         return None
     return Mismatch(f"GET {path}: status 200 with the probe's row", f"status {answer.status}")
+
+
+def _judge_while_down(path: str, answer: Answer) -> Mismatch | None:
+    """The same while a server is down: another one may answer with a 5xx."""
+    return None if answer.status >= 500 else _judge(path, answer)
 
 
 def _hits(context: Context, path: str) -> bool:

@@ -125,7 +125,7 @@ class FakeWrites(FakeLayer):
 
     def wait_at(self, pk: int, who: str) -> None:
         if pk in self.gates:
-            self.rendering = self.workers()
+            self.rendering = self.rendering if self.gates[pk] else self.workers()
             self.gates[pk].append(who)
             deadline = time.monotonic() + GATE_S
             while pk in self.gates and time.monotonic() < deadline:
@@ -133,7 +133,7 @@ class FakeWrites(FakeLayer):
 
     @property
     def killed(self) -> bool:
-        """Whether the workers were killed since one waited at a gate."""
+        """Whether the workers were killed since the first rendering waited at a gate."""
         return self.rendering != self.workers()
 
     def purge(self, what: str) -> None:
@@ -430,6 +430,9 @@ class FakeRunning:
         self.stub.store = {}
         yield FakeDisk(self.stub)
         self.stub.hits_return = True
+
+    def restart(self, name: str) -> None:
+        self.stub.store = self.stub.purged if "restart-brings-back" in self.stub.wrong else {}
 
     @contextlib.contextmanager
     def without_service(self, name: str):

@@ -44,6 +44,7 @@ MISTAKES = {
     "killed-while-writing": ["tears", "leaves-halves", "hoards"],
     "service-stops": ["breaks-without-service", "no-hits-after"],
     "service-hangs": ["breaks-without-service", "no-hits-after", "waits-for-service", "forgets-what-it-was-not-told"],
+    "restarts": ["restart-brings-back"],
     "cve-2014-0473": ["keeps-cookies"],
     "cve-2014-1418": ["strips-for-old", "keeps-private keeps-sessions"],
     "cve-2020-13254": ["cuts-keys"],
@@ -157,7 +158,7 @@ def test_a_layer_without_invalidation_is_right_after_its_ttl(stub, url):
 def test_checks_that_need_a_deployment_are_not_tried_on_a_target(stub, url):
     stub.reset("no-rows")
     names = ["told-of-writes", "time-to-live", "whole-pages", "service-stops", "service-hangs", "cve-2020-24584"]
-    names += ["render-lock-holder-killed", "killed-mid-body"]
+    names += ["render-lock-holder-killed", "killed-mid-body", "restarts"]
     found = conftest.verified(url, stub.site(), "varnish", checks=names)
     assert all(item.ok and item.not_tried for item in found)
 
