@@ -18,7 +18,7 @@ from pathlib import Path
 from bench import paths
 from bench.catalog import catalog
 from bench.cli.options import count
-from bench.figures import stats
+from bench.figures import ratios
 from bench.results.folder import RUN_FILE, Run, read_run
 
 WORKLOADS = ("home", "login", "static-small")
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, comparison in found:
         ends = f"{comparison.low:.3f} to {comparison.high:.3f}"
         print(f"{name:30} ratio {comparison.ratio:.3f}, 95 % {ends}, {comparison.rounds} pairs: {comparison.verdict}")
-    right = sum(comparison.verdict == stats.INCONCLUSIVE for _, comparison in found)
+    right = sum(comparison.verdict == ratios.INCONCLUSIVE for _, comparison in found)
     print(f"no difference in {right} of {len(found)} comparisons of a stack with itself, margin {args.margin:.0%}")
     return 0 if right >= RIGHT * len(found) else 1
 
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--comparisons", type=count, default=21, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--duration", type=count, default=2, metavar="SEC", help="of a trial (default: %(default)s)")
     parser.add_argument("--level", type=count, default=16, metavar="N", help="connections (default: %(default)s)")
-    parser.add_argument("--margin", type=float, default=stats.MARGIN, metavar="SHARE", help="default: %(default)s")
+    parser.add_argument("--margin", type=float, default=ratios.MARGIN, metavar="SHARE", help="default: %(default)s")
     parser.add_argument(
         "--to", type=Path, default=paths.RESULTS / "aa", metavar="DIR", help="of the run; one that is there is judged"
     )
@@ -68,7 +68,7 @@ def _measure(args: argparse.Namespace) -> None:
     subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
 
 
-def comparisons(run: Run, margin: float) -> Iterator[tuple[str, stats.Ratio]]:
+def comparisons(run: Run, margin: float) -> Iterator[tuple[str, ratios.Ratio]]:
     """Every five rounds of a workload, the second stack against the first, with a name."""
     first, second = run.info.plan.stacks
     for workload in run.info.plan.workloads:
@@ -82,7 +82,7 @@ def comparisons(run: Run, margin: float) -> Iterator[tuple[str, stats.Ratio]]:
                 }
                 for stack in (first, second)
             }
-            comparison = stats.paired(rates[first], rates[second], margin)
+            comparison = ratios.paired(rates[first], rates[second], margin)
             if comparison and comparison.rounds > 1:
                 yield f"{workload}, rounds {begin} to {begin + ROUNDS - 1}", comparison
 

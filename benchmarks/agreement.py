@@ -23,7 +23,7 @@ from pathlib import Path
 from bench import load, programs
 from bench.catalog import catalog, compose, workload
 from bench.cli.options import count
-from bench.figures import stats
+from bench.figures import ratios, stats
 from bench.host.http import get
 from bench.measure.plan import Measurement
 from bench.measure.trial import Load, measure
@@ -94,9 +94,9 @@ def _plain(name: str, program: str, args: argparse.Namespace, url: str, keep_ali
 
 def _judge(tool: str, plain_tool: str, instrument: dict[int, float], plain: dict[int, float]) -> bool:
     ours, theirs = stats.spread(instrument.values()), stats.spread(plain.values())
-    comparison = stats.paired(instrument, plain)
+    comparison = ratios.paired(instrument, plain)
     inside = ours.low <= theirs.median <= ours.high
-    agrees = inside or comparison.verdict == stats.INCONCLUSIVE
+    agrees = inside or comparison.verdict == ratios.INCONCLUSIVE
     print(
         f"the instrument with {tool} {ours.median:,.1f} ({ours.low:,.1f} to {ours.high:,.1f}), "
         f"plain {plain_tool} {theirs.median:,.1f} "

@@ -21,7 +21,7 @@ from pathlib import Path
 from bench import load, programs
 from bench.catalog import compose
 from bench.cli.options import count
-from bench.figures import stats
+from bench.figures import ratios
 from bench.host import processes
 from bench.load import Figures, Job
 from bench.measure.resource_usage import Observer
@@ -43,9 +43,9 @@ class Measured:
     prices: dict[bool, dict[int, float]] = field(default_factory=lambda: {True: {}, False: {}})
     shares: list[float] = field(default_factory=list)
 
-    def compared(self, figures: dict[bool, dict[int, float]]) -> stats.Ratio:
+    def compared(self, figures: dict[bool, dict[int, float]]) -> ratios.Ratio:
         """Observed against not observed."""
-        return stats.paired(figures[False], figures[True], LIMIT)
+        return ratios.paired(figures[False], figures[True], LIMIT)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -118,9 +118,9 @@ def main(arguments: list[str] | None = None) -> int:
         measured = measure(running, how, how.job(running.url, (args.path,), args.level, keep_alive=True), args.rounds)
     print(f"load average: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores", file=sys.stderr)
     print(as_text(measured))
-    fewer = measured.compared(measured.rates).verdict == stats.SLOWER
+    fewer = measured.compared(measured.rates).verdict == ratios.SLOWER
     # Of a price, more is worse.
-    dearer = measured.compared(measured.prices).verdict == stats.FASTER
+    dearer = measured.compared(measured.prices).verdict == ratios.FASTER
     return int(fewer or dearer or statistics.median(measured.shares) > LIMIT)
 
 

@@ -14,7 +14,7 @@ from bench import load
 from bench.catalog import workload as workloads
 from bench.cli import options
 from bench.errors import DISK_FULL, BenchError, GlobalFault, MachineBusy, is_disk_full
-from bench.figures import stats
+from bench.figures import ratios
 from bench.host import pin
 from bench.interrupt import Interrupts, Stopped
 from bench.measure import begin
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--margin",
         type=options.between(0, 0.99, "a share such as 0.05"),
         metavar="SHARE",
-        help=f"ignore smaller differences (default: {stats.MARGIN})",
+        help=f"ignore smaller differences (default: {ratios.MARGIN})",
     )
     options.add_guard(parser)
 

@@ -14,7 +14,7 @@ from bench.catalog import catalog, sizes, values
 from bench.catalog import workload as workloads
 from bench.catalog.compose import CannotRun, Composition
 from bench.errors import BenchError
-from bench.figures import stats
+from bench.figures import ratios
 from bench.host import machine, pin
 from bench.measure import guards
 from bench.measure import plan as planning
@@ -143,7 +143,7 @@ def make_plan(request: Request) -> Plan:
         changes=request.changes,
         env=request.env,
         mode=mode,
-        margin=stats.MARGIN if request.margin is None else request.margin,
+        margin=ratios.MARGIN if request.margin is None else request.margin,
         guards=guards.bounds(list(request.guards)),
     )
 

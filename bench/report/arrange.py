@@ -80,7 +80,7 @@ def _panel(run: Run, setting: Setting, stacks: Iterable[str], layers: Iterable[s
         baseline = next((row for row in rows if row.layer == BASELINE), None)
         if rows:
             groups.append((stack, tuple(_with_ratio(row, baseline) for row in rows)))
-    return Panel(setting, tuple(groups), main)
+    return Panel(setting, tuple(groups), main, run.info.plan.margin)
 
 
 def _row(run: Run, setting: Setting, stack: str, layer: str) -> CaseRow | None:

@@ -1,18 +1,21 @@
 """Compare two runs case by case: medians of A and B, their ratio, and a verdict on B. Pure.
 
 B is faster or slower when the whole 95 % confidence interval of the ratio lies beyond the margin. Otherwise the
-comparison is inconclusive.
+comparison is inconclusive. The noise of a run comes from all of its cases, as in a report.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.figures.stats import FASTER, INCONCLUSIVE, SLOWER, Ratio, Spread, spread, unpaired
+from bench.figures.noise import Noise, noise_of
+from bench.figures.ratios import FASTER, INCONCLUSIVE, SLOWER, Ratio, between, logarithms
+from bench.figures.stats import Spread, spread
 from bench.report.arrange import arrange
 from bench.report.numbers import median, one_line, plural, range_of, size, times
 from bench.report.redact import redacted
@@ -22,6 +25,7 @@ MAX_CONFIGS_SHOWN = 3
 MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
 
 Key = tuple[str, str, str, str, int, str]  # stack, layer, workload, size, level, database
+Rates = dict[Key, dict[int, float]]  # case -> round -> requests/s
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,15 @@ def compare(before: Run, after: Run) -> RunComparison:
             "compare runs of the same stacks, layers, workloads and levels"
         )
     margin = max(before.info.plan.margin, after.info.plan.margin)
+    noises = _noises(first), _noises(second)
     return RunComparison(
-        # Rounds of two runs cannot be paired: nothing connects the first round of one with the first of the other.
         cases=tuple(
-            CaseComparison(key, spread(first[key]), spread(second[key]), unpaired(first[key], second[key], margin))
+            CaseComparison(
+                key,
+                spread(first[key].values()),
+                spread(second[key].values()),
+                _compared(key, (first[key], second[key]), noises, margin),
+            )
             for key in shared
         ),
         only_before=tuple(key for key in first if key not in second),
@@ -83,18 +92,41 @@ def compare(before: Run, after: Run) -> RunComparison:
     )
 
 
-def _rates(run: Run) -> dict[Key, list[float]]:
-    """Case at a level -> requests/s of each round, in the order of the report, without wrong answers."""
-    found: dict[Key, list[float]] = {}
+def _rates(run: Run) -> Rates:
+    """Requests/s of each case at a level by round, in the order of the report, without wrong answers."""
+    found: Rates = {}
     for row in arrange(run).rows:
         if row.ranked:
             where = row.setting
             key = (row.stack, row.layer, where.workload, where.size, where.level, where.database)
-            found[key] = list(row.by_round("requests_per_second").values())
+            found[key] = row.by_round("requests_per_second")
     return found
 
 
-def _on_any_database(rates: dict[Key, list[float]]) -> dict[Key, list[float]]:
+def _noises(rates: Rates) -> dict[Key, Noise[Key]]:
+    """Case -> the noise of all cases with its workload, size, level and database, itself included."""
+    tables: dict[tuple[object, ...], dict[Key, dict[int, float]]] = {}
+    for key, rounds in rates.items():
+        if logs := logarithms(rounds):
+            tables.setdefault(key[2:], {})[key] = logs
+    return {key: noise for table in tables.values() for noise in [noise_of(table)] for key in table}
+
+
+def _compared(
+    key: Key,
+    rounds: tuple[dict[int, float], dict[int, float]],
+    noises: tuple[dict[Key, Noise[Key]], ...],
+    margin: float,
+) -> Ratio | None:
+    """B / A of a case; None when a side measured nothing above zero."""
+    before, after = noises
+    if key not in before or key not in after:
+        return None
+    first, second = (statistics.median(side.values()) for side in rounds)
+    return between(before[key], after[key], key, second / first, margin)
+
+
+def _on_any_database(rates: Rates) -> Rates:
     """The same without the database's name; empty when a run has a case on two databases."""
     renamed = {(*key[:-1], "any"): rate for key, rate in rates.items()}
     return renamed if len(renamed) == len(rates) else {}

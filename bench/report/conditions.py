@@ -115,8 +115,8 @@ def rounds_note(reports: Sequence[Report]) -> str:
         few = f" With {fewest} rounds that is their range; it contains the true median {percent:.0f} % of the time."
     return (
         f"Figures are medians of {rounds} rounds with a bootstrap 95 % confidence interval.{few} A case counts as "
-        "faster only if the whole 95 % confidence interval of the ratio, paired by round, lies more than "
-        f"{margin * 100:g} % from 1. Otherwise it is a tie."
+        f"slower only if, with 95 % confidence for all cases together, another one is more than {margin * 100:g} % "
+        "faster, by the noise of all cases. Otherwise it ties with the fastest."
     )
 
 

@@ -1,16 +1,18 @@
 """What the figures of each panel say, in sentences computed from them. Pure.
 
 Names stand between backticks; each form of the report turns them into its own markup. A sentence claims a difference
-only where the confidence interval of the ratio proves one. Everything else is a tie.
+only where the standings of the panel prove one. Everything else is a tie.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from bench.figures.stats import INCONCLUSIVE, Ratio, Spread
-from bench.report.model import BASELINE, CaseRow, Panel, Report, compared, rate_of
-from bench.report.numbers import joined, mebibytes, number, one_line, plural, range_of
+from bench.figures.ratios import Ratio, Standings
+from bench.figures.stats import Spread
+from bench.report.model import BASELINE, CaseRow, Panel, Report, rate_of
+from bench.report.numbers import DASH, joined, mebibytes, number, one_line, plural, range_of, times
 
 MAX_NAMES = 4  # of deployments in one sentence
 
@@ -58,50 +60,52 @@ def setting_title(report: Report, panel: Panel) -> str:
 
 def answers(report: Report) -> list[PanelAnswer]:
     """One answer for each workload, size and database, at the highest level measured."""
-    return [_answer(report, panel) for panel in report.main_panels]
+    return [_answer(panel) for panel in report.main_panels]
 
 
-def _answer(report: Report, panel: Panel) -> PanelAnswer:
-    ranked = panel.ranked
-    if not ranked:
+def _answer(panel: Panel) -> PanelAnswer:
+    standings = panel.standings
+    if standings is None:
         return PanelAnswer(panel, None, ("Nothing was measured here. The reasons are below, under Left out.",))
-    best, rest = ranked[0], ranked[1:]
-    ties = [row for row in rest if tied(report, row, best)]
+    best = standings.leader
     sentences = [
-        _fastest(report, panel, best, ties),
-        _runner_up(report, best, ties, rest),
+        _fastest(panel, standings),
+        _tie(standings),
+        _next(panel, standings),
         _cost(panel, best),
         _latency(best),
-        _stacks(report, panel),
+        _stacks(panel),
         _errors(best),
     ]
     return PanelAnswer(panel, best, tuple(sentence for sentence in sentences if sentence))
 
 
-def ratio_of(report: Report, row: CaseRow, other: CaseRow) -> Ratio | None:
-    """Requests/s of one row divided by another's, when more than one round can be compared."""
-    found = compared(row, other, report.run.info.plan.margin)
-    return found if found is not None and found.rounds > 1 else None
-
-
-def tied(report: Report, row: CaseRow, other: CaseRow) -> bool:
-    """Whether several rounds of both do not show which is faster."""
-    found = ratio_of(report, row, other)
-    return found is not None and found.verdict == INCONCLUSIVE
+def winners(standings: Standings[CaseRow] | None) -> list[CaseRow]:
+    """The leader and the rows that tie with it; after one round the leader alone."""
+    if standings is None:
+        return []
+    return [standings.leader, *(standings.tied if standings.proven else ())]
 
 
 def ties(report: Report) -> list[str]:
     """For each panel whose first place is tied, which deployments tie."""
     found = []
     for panel in report.main_panels:
-        ranked = panel.ranked
-        names = [f"{deployment(row)} ({number(rate_of(row))})" for row in ranked[1:] if tied(report, row, ranked[0])]
-        if names:
-            found.append(
-                f"{setting_title(report, panel)}: {deployment(ranked[0])} ({number(rate_of(ranked[0]))} requests/s) "
-                f"has the highest median and ties with {joined(names)}."
-            )
+        names = [f"{deployment(row)} ({number(rate_of(row))})" for row in winners(panel.standings)]
+        if len(names) > 1:
+            found.append(f"{setting_title(report, panel)}, requests/s: {names[0]} ties with {joined(names[1:])}.")
     return found
+
+
+def standing(panel: Panel, row: CaseRow) -> str:
+    """A row against the fastest, for a table: `fastest`, `tie, at most 1.2`, `3.1 to 3.9` times slower."""
+    standings = panel.standings
+    if standings is None or row not in standings.ratios or not standings.proven:
+        return DASH
+    ratio = standings.ratios[row]
+    if row in standings.slower:
+        return f"{number(ratio.low)} to {times(ratio.high)}"
+    return f"tie, at most {times(ratio.high)}" if standings.tied else "fastest"
 
 
 def with_interval(figure: Spread) -> str:
@@ -109,7 +113,8 @@ def with_interval(figure: Spread) -> str:
     return f"95 % confidence interval {range_of(figure)}, {figure.count} rounds"
 
 
-def _fastest(report: Report, panel: Panel, best: CaseRow, ties: list[CaseRow]) -> str:
+def _fastest(panel: Panel, standings: Standings[CaseRow]) -> str:
+    best = standings.leader
     rate = best.rate
     if rate is None:
         return ""
@@ -117,35 +122,49 @@ def _fastest(report: Report, panel: Panel, best: CaseRow, ties: list[CaseRow]) -
     if len(panel.ranked) == 1:
         rounds = f"({with_interval(rate)})" if rate.count > 1 else "in the only round"
         return f"{deployment(best)} is the only case with figures here: {figure} {rounds}."
-    if rate.count == 1:
-        claim = f"was fastest in the only round: {figure}"
-    elif ties:
-        claim = f"has the highest median: {figure} ({with_interval(rate)})"
-    else:
-        claim = f"was fastest: median {figure} ({with_interval(rate)})"
-    return f"{deployment(best)} {claim}{_against_baseline(report, panel, best)}."
+    measured = f"median {figure} ({with_interval(rate)})" if rate.count > 1 else f"{figure} in one round"
+    claim = f"leads: {measured}" if standings.tied else f"was fastest: {measured}"
+    return f"{deployment(best)} {claim}{_against_baseline(panel, standings)}."
 
 
-def _against_baseline(report: Report, panel: Panel, best: CaseRow) -> str:
+def _against_baseline(panel: Panel, standings: Standings[CaseRow]) -> str:
+    best = standings.leader
     none = panel.row(best.stack, BASELINE)
     if best.layer == BASELINE:
         return "; no layer made it faster" if any(row.stack == best.stack for row in panel.ranked[1:]) else ""
     if none is None or none.rate is None or best.times_none is None:
         return f"; {quoted(BASELINE)} was not measured on this stack, so there is no ratio"
     ratio = f"{number(best.times_none.median)} times {quoted(BASELINE)} on the same stack ({number(none.rate.median)})"
-    if tied(report, best, none):
+    if none in standings.tied:
         return f", {ratio}, which {plural(len(best.ok), 'round')} do not prove"
     return f", {ratio}"
 
 
-def _runner_up(report: Report, best: CaseRow, ties: list[CaseRow], rest: list[CaseRow]) -> str:
-    if ties:
-        return f"It ties with {some([f'{deployment(row)} ({number(rate_of(row))})' for row in ties])}."
-    if not rest:
+def _tie(standings: Standings[CaseRow]) -> str:
+    if len(winners(standings)) == 1:
         return ""
-    found = ratio_of(report, best, rest[0])
-    lead = f"; the fastest serves {number(found.ratio)} times that ({interval(found)})" if found else ""
-    return f"Next: {deployment(rest[0])}, {number(rate_of(rest[0]))} requests/s{lead}."
+    names = some([f"{deployment(row)} ({number(rate_of(row))})" for row in standings.tied])
+    high = max(standings.ratios[row].high for row in winners(standings))
+    bound = f", with at most {number(high)} times the requests/s of the others" if math.isfinite(high) else ""
+    return f"It ties with {names}: one of these is the fastest{bound}."
+
+
+def _next(panel: Panel, standings: Standings[CaseRow]) -> str:
+    """The first of the slower rows, and how far all of them are behind at least."""
+    if not standings.proven:
+        rest = panel.ranked[1:]
+        return f"Next: {deployment(rest[0])}, {number(rate_of(rest[0]))} requests/s." if rest else ""
+    if not standings.slower:
+        return ""
+    first, *others = standings.slower
+    lead = standings.ratios[first]
+    text = f"Slower: {deployment(first)}, {number(rate_of(first))} requests/s; the fastest serves"
+    text = f"{text} {number(lead.ratio)} times that ({interval(lead)})"
+    if not others:
+        return f"{text}."
+    low = min(standings.ratios[row].low for row in others)
+    more = f"{plural(len(others), 'more case')} {'are' if len(others) > 1 else 'is'}"
+    return f"{text}; {more} slower by at least {times(low)}."
 
 
 def interval(ratio: Ratio) -> str:
@@ -179,24 +198,32 @@ def _latency(best: CaseRow) -> str:
     return f"Half of its answers took at most {number(half.median)} ms, 99 % at most {number(high.median)} ms."
 
 
-def _stacks(report: Report, panel: Panel) -> str:
-    """Which stack is fastest without a layer."""
+def _stacks(panel: Panel) -> str:
+    """Which stack is fastest without a layer, and how far behind the slowest is."""
     bare = [row for row in panel.ranked if row.layer == BASELINE]
-    if len(bare) < 2:
+    standings = panel.standings_of(bare)
+    if standings is None or len(standings.ratios) < 2:
         return ""
-    first, last = bare[0], bare[-1]
-    found = compared(first, last, report.run.info.plan.margin)
-    ratio = number(found.ratio if found else rate_of(first) / rate_of(last))
-    all_tie = tied(report, first, last)
+    first, last = standings.leader, list(standings.ratios)[-1]
+    ratio = standings.ratios[last]
+    behind = f"{number(ratio.ratio)} times" + (f" ({interval(ratio)})" if standings.proven else "")
+    all_tie = standings.proven and last in standings.tied
+    rate, slowest = (
+        f"{number(rate_of(first))} requests/s",
+        f"{quoted(last.stack)} with {number(rate_of(last))} requests/s",
+    )
     if len(bare) == len(panel.ranked):  # the first sentence already names the fastest
         if all_tie:
             return f"Even the slowest, {quoted(last.stack)}, ties with it."
-        rate = f"{number(rate_of(last))} requests/s"
-        return f"The slowest is {quoted(last.stack)} with {rate}; the fastest serves {ratio} times that."
-    rate, without = f"{number(rate_of(first))} requests/s", f"Without a layer ({quoted(BASELINE)})"
+        return f"The slowest is {slowest}; the fastest serves {behind} that."
+    without = f"Without a layer ({quoted(BASELINE)})"
     if all_tie:
         return f"{without} all stacks tie; the highest median is {rate}, {quoted(first.stack)}."
-    return f"{without}, {quoted(first.stack)} leads with {rate}, {ratio} times {quoted(last.stack)}."
+    ties = winners(standings)[1:]
+    if ties:
+        names = some([f"{quoted(row.stack)} ({number(rate_of(row))})" for row in ties])
+        return f"{without}, {quoted(first.stack)} leads with {rate} and ties with {names}; the slowest is {slowest}."
+    return f"{without}, {quoted(first.stack)} leads with {rate}, {behind} {quoted(last.stack)}."
 
 
 def _errors(best: CaseRow) -> str:

@@ -33,6 +33,8 @@ COMPUTED = {
     "median": "The middle one of the rounds' figures; for an even number of rounds the mean of the middle two.",
     "95 % interval": "The 95 % confidence interval of the median, by bootstrap over the rounds. With up to five rounds "
     "it is their range.",
+    "behind the fastest": "How many times the requests/s of a case the fastest serves: 95 % confidence intervals for "
+    "all cases at once, from the noise of all of them. In a tie the case itself may be the fastest.",
     f"{TIMES} none": "Requests/s divided by those of layer none on the same stack in the same round; the median of all "
     "rounds.",
     "memory": "Peak proportional set size (PSS) of the process tree of each server and service, added up. PSS divides "

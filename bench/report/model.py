@@ -6,13 +6,15 @@ layers. A row holds its trials by round, or the reason why it has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from bench.figures import histogram
-from bench.figures.stats import PooledPercentile, Ratio, Spread, paired, spread
+from bench.figures.noise import Noise, noise_of
+from bench.figures.ratios import MARGIN, Standings, logarithms, standings
+from bench.figures.stats import PooledPercentile, Spread, spread
 from bench.results.folder import Run
 from bench.results.records import Outcome
 from bench.results.trials import Trial
@@ -196,6 +198,7 @@ class Panel:
     setting: Setting
     groups: tuple[tuple[str, tuple[CaseRow, ...]], ...]
     main: bool  # True for the highest level measured; lower levels follow it
+    margin: float = MARGIN  # share by which requests/s must differ to count as different
 
     @property
     def rows(self) -> tuple[CaseRow, ...]:
@@ -211,6 +214,22 @@ class Panel:
     def ranked(self) -> list[CaseRow]:
         """Measured rows with right answers, fastest first."""
         return sorted((row for row in self.rows if row.ranked), key=lambda row: -rate_of(row))
+
+    @cached_property
+    def noise(self) -> Noise[CaseRow]:
+        """The noise of the requests/s of its ranked rows, all of them together."""
+        rates = {row: logarithms(row.by_round("requests_per_second")) for row in self.ranked}
+        return noise_of({row: rounds for row, rounds in rates.items() if rounds})
+
+    @cached_property
+    def standings(self) -> Standings[CaseRow] | None:
+        """Its ranked rows against the fastest; None without a figure above zero."""
+        return self.standings_of(self.ranked)
+
+    def standings_of(self, rows: Sequence[CaseRow]) -> Standings[CaseRow] | None:
+        """Some of its ranked rows, fastest first, against the fastest of these."""
+        measured = [row for row in rows if row in self.noise.cases]
+        return standings(self.noise, measured, self.margin) if measured else None
 
     def row(self, stack: str, layer: str) -> CaseRow | None:
         """The row of a stack with a layer, measured or not."""
@@ -313,11 +332,6 @@ def _by_reason(found: Iterable[tuple[CaseRow, Trial]]) -> list[Failure]:
 def rate_of(row: CaseRow) -> float:
     """Median requests/s of a row, 0 when it was not measured."""
     return row.rate.median if row.rate else 0.0
-
-
-def compared(row: CaseRow, other: CaseRow, margin: float) -> Ratio | None:
-    """Requests/s of `row` divided by those of `other`, paired by round; None when they share no round."""
-    return paired(other.by_round("requests_per_second"), row.by_round("requests_per_second"), margin)
 
 
 def total(values: Mapping[str, Number | None] | None) -> Number | None:

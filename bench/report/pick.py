@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from bench.figures.ratios import Standings
 from bench.report import ratings, safety
 from bench.report.conditions import FEW_ROUNDS
-from bench.report.findings import deployment_name, interval, quoted, ratio_of, setting_title, some, tied
+from bench.report.findings import deployment_name, interval, quoted, setting_title, some, winners
 from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report, rate_of, voided_by
 from bench.report.numbers import MIB, joined, number, plural
 
@@ -55,9 +56,13 @@ class Choice:
         return [row for panel in self.panels if (row := _ranked(panel, self.chosen)) is not None]
 
     @property
-    def one_round(self) -> bool:
-        """Whether a figure comes from a single round, which proves nothing."""
-        return any(row.rate is None or row.rate.count < 2 for panel in self.panels for row in panel.ranked)
+    def proven(self) -> bool:
+        """Whether the rounds of every panel show how large chance is; one round does not."""
+        return all(
+            panel.standings.proven or max(len(row.ok) for row in panel.ranked) > 1
+            for panel in self.panels
+            if panel.standings
+        )
 
 
 def pick(report: Report, *, short: bool = False) -> list[Advice]:
@@ -95,15 +100,13 @@ def _why_nothing(report: Report) -> str:
 
 def _choose(report: Report) -> Choice | None:
     """The deployment that is fastest, or ties with the fastest, on most workloads; of ties that with least memory."""
-    panels = [panel for panel in report.main_panels if panel.ranked]
+    panels = [panel for panel in report.main_panels if panel.standings]
     if not panels:
         return None
     wins: dict[Deployment, list[Panel]] = {}
     for panel in panels:
-        best = panel.ranked[0]
-        for row in panel.ranked:
-            if row is best or tied(report, row, best):
-                wins.setdefault((row.stack, row.layer), []).append(panel)
+        for row in winners(panel.standings):
+            wins.setdefault((row.stack, row.layer), []).append(panel)
     most = max(map(len, wins.values()))
     first = [key for key, won in wins.items() if len(won) == most]
     first.sort(key=lambda key: -_weight(panels, key))
@@ -127,7 +130,7 @@ def _peak_memory(panels: list[Panel], key: Deployment) -> float | None:
 
 
 def _ranked(panel: Panel, key: Deployment) -> CaseRow | None:
-    return next((row for row in panel.ranked if (row.stack, row.layer) == key), None)
+    return next((row for row in panel.ranked if _is(row, key)), None)
 
 
 def _headline(choice: Choice) -> str:
@@ -136,42 +139,52 @@ def _headline(choice: Choice) -> str:
         where = f"on {setting_title(choice.report, choice.panels[0])}"
     else:
         where = "on every workload" if len(choice.wins) == count else f"on {len(choice.wins)} of {count} workloads"
-    if choice.one_round:
-        return f"Pick {name}: it has the highest figure {where}, but one round proves no difference."
+    if not choice.proven:
+        return f"No pick yet: {name} has the highest figure {where}, but one round proves no difference."
     if not choice.ties:
-        return f"Pick {name}: it is fastest {where}."
+        tied = any(panel.standings and panel.standings.tied for panel in choice.wins)
+        return f"Pick {name}: it is fastest{', or ties with the fastest,' if tied else ''} {where}."
     names = [name, *(deployment_name(*key) for key in choice.ties)]
     return f"Pick {some(names, 'or')}: they tie {where}, so choose by cost and safety."
 
 
 def _confidence(choice: Choice) -> str:
-    """How certain the first place is: the smallest lead over a runner-up."""
-    if choice.one_round:
-        return ""
-    margin = choice.report.run.info.plan.margin
-    rounds = min(len(row.ok) for row in choice.rows)
-    if choice.ties and rounds < FEW_ROUNDS:
-        return (
-            f"{rounds} rounds prove no difference between them. More rounds may: run again with --rounds {FEW_ROUNDS}."
-        )
+    """How certain the first place is: the smallest lead over another case, or how much the tied ones may differ."""
+    if not choice.proven:
+        return f"More rounds may prove one: run again with --rounds {FEW_ROUNDS}."
+    found = [(panel, panel.standings) for panel in choice.wins if panel.standings]
     if choice.ties:
-        return f"No difference between them exceeds both chance and the margin of {margin * 100:g} %."
+        return _tie(choice, found)
     leads = [
-        (found, panel)
-        for panel in choice.wins
-        if len(panel.ranked) > 1 and (found := ratio_of(choice.report, panel.ranked[0], panel.ranked[1]))
+        (standings.ratios[row], panel, row)
+        for panel, standings in found
+        if not standings.tied
+        for row in standings.slower
     ]
     if not leads:
         return ""
-    lead, panel = min(leads, key=lambda item: item[0].low)
-    other = panel.ranked[1]
+    lead, panel, other = min(leads, key=lambda item: item[0].low)
     where = f" on {setting_title(choice.report, panel)}" if len(choice.panels) > 1 else ""
     smallest = "Its smallest lead" if len(leads) > 1 else "Its lead"
     name = deployment_name(other.stack, other.layer)
     return (
         f"{smallest}{where} is {number(lead.ratio)} times the requests/s of {name} "
-        f"(95 % confidence interval {interval(lead)}, {lead.rounds} rounds)."
+        f"(95 % confidence interval {interval(lead)}, {plural(lead.rounds, 'round')})."
     )
+
+
+def _tie(choice: Choice, found: list[tuple[Panel, Standings[CaseRow]]]) -> str:
+    """How much faster than the chosen deployment the fastest may be."""
+    rounds = min(len(row.ok) for row in choice.rows)
+    highs = [ratio.high for _, standings in found for row, ratio in standings.ratios.items() if _is(row, choice.chosen)]
+    text = f"{plural(rounds, 'round')} {'do' if rounds > 1 else 'does'} not show which of them is the fastest"
+    if math.isfinite(max(highs)):
+        text += f"; it serves at most {number(max(highs))} times the requests/s of {deployment_name(*choice.chosen)}"
+    return f"{text}. More rounds may: run again with --rounds {FEW_ROUNDS}." if rounds < FEW_ROUNDS else f"{text}."
+
+
+def _is(row: CaseRow, key: Deployment) -> bool:
+    return (row.stack, row.layer) == key
 
 
 def _cost(choice: Choice) -> str:
@@ -207,8 +220,7 @@ def _without_caching(choice: Choice) -> str:
     leaders: dict[str, list[str]] = {}
     for panel in choice.panels:
         bare = [row for row in panel.ranked if row.layer == BASELINE]
-        if len(bare) > 1:
-            names = [quoted(row.stack) for row in bare if row is bare[0] or tied(choice.report, row, bare[0])]
+        if len(bare) > 1 and (names := [quoted(row.stack) for row in winners(panel.standings_of(bare))]):
             leaders.setdefault(some(names, "or"), []).append(setting_title(choice.report, panel))
     if not leaders:
         return ""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.figures.stats import Spread, paired, spread, unpaired
+from bench.figures.ratios import paired, unpaired
+from bench.figures.stats import Spread, spread
 from bench.report.model import MEASURED, CaseRow, Report, per_thousand, total
 from bench.results import stability
 from bench.results.trials import Trial

@@ -47,10 +47,13 @@ def test_the_answer_is_computed_from_the_figures(tmp_path):
         "(95 % confidence interval 1,200 to 1,260, 3 rounds), 12.3 times `none` on the same stack (100)."
     )
     assert re.fullmatch(
-        r"Next: `nginx-uwsgi` with `none`, 100 requests/s; the fastest serves 12\.3 times that \(12\.\d to 12\.\d\)\.",
+        r"Slower: `nginx-uwsgi` with `none`, 100 requests/s; the fastest serves 12\.3 times that \(12\.\d to 12\.\d\); "
+        r"1 more case is slower by at least 15\.\d\N{MULTIPLICATION SIGN}\.",
         said[1],
     )
-    assert said[-1] == "Without a layer (`none`), `nginx-uwsgi` leads with 100 requests/s, 1.25 times `uwsgi`."
+    assert said[-1] == (
+        "Without a layer (`none`), `nginx-uwsgi` leads with 100 requests/s, 1.25 times (1.23 to 1.27) `uwsgi`."
+    )
 
 
 def test_overlapping_intervals_are_a_tie(tmp_path):
@@ -63,17 +66,23 @@ def test_overlapping_intervals_are_a_tie(tmp_path):
     )
     assert "was fastest" not in " ".join(said)
     assert said[0] == (
-        "`nginx-uwsgi` with `staticgenerator` has the highest median: 1,230 requests/s "
+        "`nginx-uwsgi` with `staticgenerator` leads: median 1,230 requests/s "
         "(95 % confidence interval 1,200 to 1,260, 3 rounds); `none` was not measured on this stack, "
         "so there is no ratio."
     )
-    assert said[1] == "It ties with `nginx-gunicorn` with `staticgenerator` (1,210)."
+    assert re.fullmatch(
+        r"It ties with `nginx-gunicorn` with `staticgenerator` \(1,210\): one of these is the fastest, with at most "
+        r"1\.0\d times the requests/s of the others\.",
+        said[1],
+    )
 
 
 def test_stacks_without_layers_are_compared_in_one_sentence(tmp_path):
     fast, slow = ("uwsgi", "none"), ("gunicorn", "none")
     said = sentences(tmp_path, {fast: [200.0, 202.0, 204.0], slow: [100.0, 101.0, 102.0]})
-    assert said[-1] == "The slowest is `gunicorn` with 101 requests/s; the fastest serves 2.00 times that."
+    assert (
+        said[-1] == "The slowest is `gunicorn` with 101 requests/s; the fastest serves 2.00 times (2.00 to 2.00) that."
+    )
     said = sentences(tmp_path / "near", {fast: [100.0, 150.0, 90.0], slow: [110.0, 95.0, 108.0]})
     assert [sentence for sentence in said if sentence.startswith("Even the slowest, ")]
     assert not [sentence for sentence in said if "leads with" in sentence]
@@ -81,7 +90,8 @@ def test_stacks_without_layers_are_compared_in_one_sentence(tmp_path):
 
 def test_one_round_is_named_as_such(tmp_path):
     said = sentences(tmp_path, {("uwsgi", "none"): [80.0], ("gunicorn", "none"): [70.0]}, rounds=1)
-    assert said[0] == "`uwsgi` with `none` was fastest in the only round: 80.0 requests/s."
+    assert said[0] == "`uwsgi` with `none` leads: 80.0 requests/s in one round."
+    assert said[1] == "Next: `gunicorn` with `none`, 70.0 requests/s."
 
 
 def test_wrong_answers_are_never_called_fastest(tmp_path):

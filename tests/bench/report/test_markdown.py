@@ -15,7 +15,7 @@ from tests.bench.report.pages import Page, cells_of, shown
 
 def test_markdown_has_the_same_figures(plain):
     text = write_report(plain, "md").read_text(encoding="utf-8")
-    figures = [row for row in cells_of(text) if len(row) == 15]
+    figures = [row for row in cells_of(text) if len(row) == 16]
     arranged = arrange(read_run(plain))
     assert len([row for row in figures if row[0] not in ("stack", "---")]) == len(arranged.rows)
     row = next(row for row in figures if row[:2] == ["`nginx-uwsgi`", "`staticgenerator`"])
@@ -23,7 +23,7 @@ def test_markdown_has_the_same_figures(plain):
     assert row[3] in page.texts("td")
     assert row[4] in page.texts("td")
     failed = next(row for row in figures if row[:2] == ["`nginx-gunicorn`", "`fragments`"])
-    assert failed[2:] == ["failed", *["\N{EN DASH}"] * 12]
+    assert failed[2:] == ["failed", *["\N{EN DASH}"] * 13]
     assert "not measured" in text
     assert "## Published and measured" in text
     assert "no web server in front: uwsgi cannot serve the finished pages" in text

@@ -1,0 +1,166 @@
+"""Ratios of figures with their confidence intervals, and which cases may be the fastest. Pure: numbers in and out.
+
+All arithmetic is on logarithms, with the noise of the whole table (bench.figures.noise). A ratio is `faster` or
+`slower` only when its whole interval lies beyond a margin. Everything else is inconclusive: a tie.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from bench.figures.distributions import student
+from bench.figures.noise import Difference, Name, Noise, noise_of, satterthwaite
+from bench.figures.stats import CONFIDENCE
+
+FASTER, SLOWER, INCONCLUSIVE = "faster", "slower", "inconclusive"
+
+MARGIN = 0.05
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """B / A over the rounds.
+
+    ratio      how many times A's figure B's is
+    low, high  95 % confidence interval of the ratio; 0 and infinity when the rounds say nothing about noise
+    rounds     of the side with fewer
+    margin     distance from 1 below which a difference does not count
+    """
+
+    ratio: float
+    low: float
+    high: float
+    rounds: int
+    margin: float
+
+    @property
+    def verdict(self) -> str:
+        """`faster` or `slower` when the whole interval lies more than the margin from 1, else `inconclusive`.
+
+        For figures where more is better, such as requests/s.
+        """
+        if self.low > 1 + self.margin:
+            return FASTER
+        if self.high < 1 / (1 + self.margin):
+            return SLOWER
+        return INCONCLUSIVE
+
+
+def logarithms(figures: Mapping[int, float]) -> dict[int, float]:
+    """Round -> logarithm of its figure, for figures above zero: a row of the table that `noise_of` takes."""
+    return {number: math.log(figure) for number, figure in figures.items() if figure > 0}
+
+
+def paired(before: Mapping[int, float], after: Mapping[int, float], margin: float = MARGIN) -> Ratio | None:
+    """B / A from the rounds (round -> figure) that both have in one run; None when they share none above zero.
+
+    Rounds are paired because a disturbance in one round hits both sides. `ratio` is the median of the rounds' ratios.
+    """
+    shared = [n for n in before if before[n] > 0 and after.get(n, 0) > 0]
+    if not shared:
+        return None
+    sides = {name: logarithms({n: side[n] for n in shared}) for name, side in (("before", before), ("after", after))}
+    found = noise_of(sides).difference("after", "before")
+    return _ratio(statistics.median(after[n] / before[n] for n in shared), found, len(shared), margin)
+
+
+def unpaired(before: Sequence[float], after: Sequence[float], margin: float = MARGIN) -> Ratio | None:
+    """B / A of one case in two runs, from its rounds alone; None when a side has no round above zero."""
+    sides = [dict(enumerate(figures)) for figures in (before, after)]
+    if not all(logarithms(side) for side in sides):
+        return None
+    first, second = (noise_of({"case": logarithms(side)}) for side in sides)
+    return between(first, second, "case", statistics.median(after) / statistics.median(before), margin)
+
+
+def between(before: Noise[Name], after: Noise[Name], name: Name, ratio: float, margin: float) -> Ratio:
+    """B / A of one case in two runs. Nothing pairs the rounds of two runs: their effects count as noise.
+
+    `ratio` is that of the figures as they are shown.
+    """
+    first, second = before.cases[name], after.cases[name]
+    parts = [part for noise in (before, after) for part in _alone(noise, name)]
+    found = Difference(second.mean - first.mean, sum(variance for variance, _ in parts), satterthwaite(parts))
+    rounds = min(first.count, second.count)
+    return _ratio(ratio, found if rounds > 1 and found.freedom else None, rounds, margin)
+
+
+def _alone(noise: Noise[Name], name: Name) -> Iterable[tuple[float, float]]:
+    """The variance of a case's mean in two parts with their degrees of freedom: the rounds', and its own.
+
+    The effects of the rounds were estimated from all cases: their variance has a part of the noise in it already.
+    """
+    case, rounds = noise.cases[name], len(noise.effects)
+    if rounds > 1:
+        yield statistics.variance(noise.effects) / case.count, rounds - 1
+    yield case.variance / case.count * (1 - 1 / len(noise.cases)), case.freedom
+
+
+def _ratio(ratio: float, found: Difference | None, rounds: int, margin: float) -> Ratio:
+    if found is None:
+        return Ratio(ratio, 0.0, math.inf, rounds, margin)
+    reach = student((1 - CONFIDENCE) / 2, found.freedom) * math.sqrt(found.variance)
+    # The interval is that of the mean. It is widened where it would not contain the ratio.
+    low, high = math.exp(found.estimate - reach), math.exp(found.estimate + reach)
+    return Ratio(ratio, min(ratio, low), max(ratio, high), rounds, margin)
+
+
+@dataclass(frozen=True)
+class Standings(Generic[Name]):
+    """The cases of a table against the fastest of them, whichever that is.
+
+    leader   the first of the cases that may be the fastest
+    tied     the other cases that may be
+    slower   the cases that are proven slower than another one
+    ratios   case -> how many times its figure that of the fastest is, at least 1
+    proven   False when nothing is known about noise, as after one round: then all cases but the leader are in `tied`
+    """
+
+    leader: Name
+    tied: tuple[Name, ...]
+    slower: tuple[Name, ...]
+    ratios: dict[Name, Ratio]
+    proven: bool
+
+
+def standings(noise: Noise[Name], names: Sequence[Name], margin: float = MARGIN) -> Standings[Name]:
+    """Compare each of the cases with the best of them (multiple comparisons with the best, Hsu 1984).
+
+    With 95 % confidence the fastest is the leader or tied with it, and all intervals hold at once. Each pair is judged
+    two-sided at 5 % divided by the number of other cases (Bonferroni), which holds for cases of unequal noise, too.
+    `names` are in the order of preference for the leader.
+    """
+    leads = _leads(noise, names)
+    # The fastest is at least as fast as any other case, so that the largest lead over a case is a bound for its lead.
+    behind = {name: max((leads[other, name] for other in names if other != name), default=0.0) for name in names}
+    candidates = [name for name in names if behind[name] <= math.log1p(margin)]
+    leader = candidates[0]
+    ratios = {}
+    for name in names:
+        case = noise.cases[name]
+        found = noise.difference(leader, name) if name != leader else None
+        point = math.exp(found.estimate if found else noise.cases[leader].mean - case.mean)
+        ahead = max((-leads[name, other] for other in candidates if other != name), default=0.0)
+        low, high = math.exp(max(behind[name], 0.0)), math.inf if math.isinf(ahead) else math.exp(ahead)
+        rounds = min(noise.cases[leader].count, case.count)
+        ratios[name] = Ratio(point, min(point, low), max(point, high), rounds, margin)
+    tied = tuple(name for name in candidates if name != leader)
+    slower = tuple(name for name in names if name not in candidates)
+    return Standings(leader, tied, slower, ratios, noise.freedom > 0)
+
+
+def _leads(noise: Noise[Name], names: Sequence[Name]) -> dict[tuple[Name, Name], float]:
+    """(case, other) -> the lower bound of the logarithm of case / other."""
+    tail = (1 - CONFIDENCE) / 2 / max(1, len(names) - 1)
+    leads = {}
+    for index, case in enumerate(names):
+        for other in names[:index]:
+            found = noise.difference(case, other)
+            reach = student(tail, found.freedom) * math.sqrt(found.variance) if found else math.inf
+            middle = found.estimate if found else 0.0
+            leads[case, other], leads[other, case] = middle - reach, -middle - reach
+    return leads

@@ -1,0 +1,14 @@
+"""Quantiles of Student's t, against SciPy."""
+
+from __future__ import annotations
+
+import pytest
+from scipy import stats
+
+from bench.figures.distributions import student
+
+
+@pytest.mark.parametrize("freedom", [0.3, 0.92, 1, 1.5, 2, 3.7, 11, 22, 100, 1e4])
+@pytest.mark.parametrize("tail", [0.2, 0.025, 0.05 / 22, 1e-4])
+def test_students_quantiles_are_scipys(tail, freedom):
+    assert student(tail, freedom) == pytest.approx(stats.t.isf(tail, freedom), rel=1e-8)
