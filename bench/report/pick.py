@@ -59,7 +59,7 @@ class Choice:
     def proven(self) -> bool:
         """Whether the rounds of every panel show how large chance is; one round does not."""
         return all(
-            panel.standings.proven or max(len(row.ok) for row in panel.ranked) > 1
+            panel.standings.proven or (len(panel.ranked) == 1 and len(panel.ranked[0].ok) > 1)
             for panel in self.panels
             if panel.standings
         )
@@ -140,7 +140,9 @@ def _headline(choice: Choice) -> str:
     else:
         where = "on every workload" if len(choice.wins) == count else f"on {len(choice.wins)} of {count} workloads"
     if not choice.proven:
-        return f"No pick yet: {name} has the highest figure {where}, but one round proves no difference."
+        rounds = max(len(row.ok) for panel in choice.panels for row in panel.ranked)
+        proof = "one round proves" if rounds == 1 else "so few figures prove"
+        return f"No pick yet: {name} has the highest figure {where}, but {proof} no difference."
     if not choice.ties:
         tied = any(panel.standings and panel.standings.tied for panel in choice.wins)
         return f"Pick {name}: it is fastest{', or ties with the fastest,' if tied else ''} {where}."
@@ -175,6 +177,8 @@ def _confidence(choice: Choice) -> str:
 
 def _tie(choice: Choice, found: list[tuple[Panel, Standings[CaseRow]]]) -> str:
     """How much faster than the chosen deployment the fastest may be."""
+    if not any(standings.tied for _, standings in found):
+        return "Each is the fastest on other workloads."
     rounds = min(len(row.ok) for row in choice.rows)
     highs = [ratio.high for _, standings in found for row, ratio in standings.ratios.items() if _is(row, choice.chosen)]
     text = f"{plural(rounds, 'round')} {'do' if rounds > 1 else 'does'} not show which of them is the fastest"

@@ -52,6 +52,27 @@ def test_one_round_is_no_proof(tmp_path):
     assert said[1] == "More rounds may prove one: run again with --rounds 5."
 
 
+def test_two_cases_with_one_shared_round_are_no_proof(tmp_path):
+    def change(trial):
+        kept = rates({("uwsgi", "none"): [9.0, 9.1], ("gunicorn", "none"): [1.0, 1.1]})(trial)
+        lost = kept is not None and (kept.stack, kept.round) == ("gunicorn", 2)
+        return replace(kept, status="voided", reason="drift: slower") if lost else kept
+
+    said = picked(read(made(tmp_path, change, rounds=2)))
+    assert said[0] == (
+        "No pick yet: `uwsgi` with `none` has the highest figure on `home`, but so few figures prove no difference."
+    )
+
+
+def test_deployments_that_win_other_workloads_do_not_tie(tmp_path):
+    def change(trial):
+        first, second = ("uwsgi", "gunicorn") if trial.workload == "home" else ("gunicorn", "uwsgi")
+        return rates({(first, "none"): EVEN, (second, "none"): [value / 2 for value in EVEN]})(trial)
+
+    said = picked(read(made(tmp_path, change, workloads=("home", "session"))))
+    assert said[1] == "Each is the fastest on other workloads."
+
+
 def test_differences_within_the_margin_are_none(tmp_path):
     """Every round is 2 % faster: certain, and yet not worth a verdict at a margin of 5 %."""
     found = read(made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): [v * 1.02 for v in EVEN]})))
