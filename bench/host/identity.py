@@ -22,8 +22,9 @@ from bench.errors import BenchError
 
 # A server whose instrument is killed must not outlive it (setpriv(1)).
 GUARD = ("--pdeathsig", "TERM")
-# Reads any file and enters any directory, and nothing else (capabilities(7)).
-READ_ALL = "+dac_read_search"
+# Makes a closed directory show only what servers need of it, in a mount namespace of their own.
+NAMESPACE = ("unshare", "--mount", "--propagation", "slave", "--")
+ENCLOSE = ("/bin/sh", str(Path(__file__).with_name("enclose.sh")))
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Identity:
 
 @functools.cache
 def worker(folder: Path = paths.PROJECT) -> Identity:
-    """The identity that servers, services and the site's commands run under, able to enter `folder`.
+    """The identity that servers, services and the site's commands run under, able to reach `folder`.
 
     The caller when not root. Else the user named by BENCH_USER, or the one who called sudo, or `nobody`.
     Raises BenchError when BENCH_USER is no user of this machine.
@@ -89,12 +90,36 @@ def worker(folder: Path = paths.PROJECT) -> Identity:
     closed = _closed_to((*drop, "--"), folder)
     if closed is None:
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, (*drop, "--"))
-    drop = (*drop, "--inh-caps", READ_ALL, "--ambient-caps", READ_ALL)
-    notice = f"user {account.pw_name} cannot read {closed}; "
-    if _closed_to((*drop, "--"), folder) is None:
-        notice += "its servers get the capability to read it (CAP_DAC_READ_SEARCH)"
-        return Identity(account.pw_name, account.pw_uid, account.pw_gid, (*drop, "--"), notice)
-    raise BenchError(notice + "make the virtual environment from a Python that others can read, or set BENCH_USER=root")
+    enclosed = (*_enclosing(account, folder), *drop, "--")
+    if _closed_to(enclosed, folder) is None:
+        notice = f"user {account.pw_name} cannot read {closed}; its servers see that and nothing else around it"
+        return Identity(account.pw_name, account.pw_uid, account.pw_gid, enclosed, notice)
+    raise BenchError(
+        f"user {account.pw_name} cannot read {closed}, and no mount namespace can show it here; "
+        "make the virtual environment from a Python that others can read, or set BENCH_USER=root"
+    )
+
+
+def _enclosing(account: pwd.struct_passwd, folder: Path) -> tuple[str, ...]:
+    """The beginning of a command that sees Python, the project and `folder` in directories closed to the account."""
+    needed: dict[Path, list[Path]] = {}
+    for path in (Path(sys.base_prefix), paths.VENV, paths.PROJECT, folder.absolute()):
+        for parent in reversed(path.parents):
+            if not _enters(account, parent):
+                needed.setdefault(parent, []).append(path)
+                break
+    words: tuple[str, ...] = NAMESPACE
+    for closed, visible in needed.items():
+        words = (*words, *ENCLOSE, str(closed), *map(str, visible), "--")
+    return words
+
+
+def _enters(account: pwd.struct_passwd, directory: Path) -> bool:
+    """Whether the mode of an existing directory lets the account enter it."""
+    found = directory.stat()
+    if found.st_uid == account.pw_uid:
+        return bool(found.st_mode & stat.S_IXUSR)
+    return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == account.pw_gid else stat.S_IXOTH))
 
 
 def _ordinary_user() -> pwd.struct_passwd:
@@ -106,7 +131,7 @@ def _ordinary_user() -> pwd.struct_passwd:
 
 
 def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
-    """The first thing a worker started with `prefix` cannot read: Python, the project, `folder`; None when all can be.
+    """The first thing a worker started with `prefix` cannot read: Python, the project; or reach: `folder`; else None.
 
     A Python whose library is closed may start all the same, on another Python's library, so its answer is compared.
     """
@@ -114,7 +139,7 @@ def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
     for path, argv in (
         (Path(sys.base_prefix), (str(paths.PYTHON), "-c", same)),
         (paths.PROJECT, ("/bin/ls", str(paths.PROJECT / "bench"))),
-        (folder, ("/bin/ls", str(folder))),
+        (folder, ("/bin/ls", "-d", str(folder))),
     ):
         try:
             done = subprocess.run([*prefix, *argv], capture_output=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +24,14 @@ def verifier() -> Verifier:
 
 
 @pytest.fixture(scope="session")
-def site_url(tmp_path_factory) -> str:
+def site_url() -> Iterator[str]:
     """DATABASE_URL of an SQLite database with some rows, that the servers' user can write to."""
-    folder: Path = tmp_path_factory.mktemp("site")
+    # Not below pytest's own directory, which is closed to others.
+    folder = Path(tempfile.mkdtemp(prefix="benchapp-site-", dir="/tmp"))
     url = f"sqlite:///{folder / 'site.sqlite3'}"
     for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", str(ROWS)]):
         done = command("manage.py", *words, database=url)
         assert done.returncode == 0, done.stderr
     worker(folder).give_tree(folder)
-    return url
+    yield url
+    shutil.rmtree(folder)

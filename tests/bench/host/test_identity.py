@@ -20,11 +20,11 @@ CLOSED = Path("/home/somebody/python")
 
 @pytest.fixture
 def root_with_a_closed_python(monkeypatch):
-    """As root, with a Python that the servers' user cannot read; `helps` says whether a capability lets it."""
+    """As root, with a Python that the servers' user cannot read; `helps` says whether a mount namespace lets it."""
 
     def make(*, helps: bool) -> None:
         def closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
-            return None if helps and identity.READ_ALL in prefix else CLOSED
+            return None if helps and prefix[: len(identity.NAMESPACE)] == identity.NAMESPACE else CLOSED
 
         monkeypatch.setattr(identity, "_closed_to", closed_to)
         monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -40,8 +40,8 @@ def test_a_python_that_nobody_can_read_is_named(root_with_a_closed_python):
     with pytest.raises(BenchError) as error:
         identity.worker(paths.PROJECT)
     assert str(error.value) == (
-        f"user nobody cannot read {CLOSED}; make the virtual environment from a Python that others can read, "
-        "or set BENCH_USER=root"
+        f"user nobody cannot read {CLOSED}, and no mount namespace can show it here; make the virtual environment "
+        "from a Python that others can read, or set BENCH_USER=root"
     )
 
 
@@ -49,14 +49,14 @@ def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
     root_with_a_closed_python(helps=False)
     text = as_text(survey())
     assert "; servers cannot run\n" in text
-    assert f"note: user nobody cannot read {CLOSED}; make" in text
+    assert f"note: user nobody cannot read {CLOSED}, and no mount namespace" in text
     assert "nginx-uwsgi" in text
 
 
-def test_a_python_that_a_capability_opens_is_used_with_a_notice(root_with_a_closed_python):
+def test_a_python_that_a_namespace_shows_is_used_with_a_notice(root_with_a_closed_python):
     root_with_a_closed_python(helps=True)
     found = identity.worker(paths.PROJECT)
-    assert found.notice.startswith(f"user nobody cannot read {CLOSED}; its servers get the capability")
+    assert found.notice.startswith(f"user nobody cannot read {CLOSED}; its servers see that and nothing else")
     # A killed instrument ends it, by the signal that it ends best by.
     at = found.prefix.index("--pdeathsig")
     assert (found.prefix[at + 1], found.ending_by("INT").prefix[at + 1]) == ("TERM", "INT")
@@ -80,3 +80,28 @@ def test_started_as_root_a_worker_is_an_ordinary_user_of_the_same_python(tmp_pat
     text = "import os, sys; print(os.geteuid() == 0, sys.version.split()[0], sys.base_prefix)"
     done = subprocess.run([*found.prefix, sys.executable, "-c", text], capture_output=True, text=True, cwd="/")
     assert done.stdout.split() == ["False", sys.version.split()[0], sys.base_prefix], done.stderr
+
+
+def test_a_worker_sees_its_own_folder_in_a_closed_directory_and_nothing_else_of_it(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root gives servers another user")
+    closed = tmp_path / "closed"
+    own = closed / "deep" / "own"
+    for folder in (own, closed / "other"):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("text")
+        folder.chmod(0o755)
+    (closed / "secret").write_text("text")
+    closed.chmod(0o700)
+    try:
+        found = identity.worker(own)
+    except BenchError as error:
+        pytest.skip(str(error))
+    text = f"cat {own}/file; echo; ls -R {closed}; grep CapEff /proc/self/status"
+    done = subprocess.run([*found.prefix, "/bin/sh", "-c", text], capture_output=True, text=True, cwd="/")
+    assert done.stdout.split()[0] == "text", done.stderr
+    assert "secret" not in done.stdout
+    assert "other" not in done.stdout
+    assert done.stdout.split()[-1] == "0000000000000000"
+    # Nothing has changed outside.
+    assert (closed / "secret").read_text() == "text"
