@@ -140,6 +140,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     env      environment of the application server
     values   values that must differ from deploy/values for this stack
     reason   why they must, or what else cannot be as in the other stacks; printed in the report
+    production  `no, because ...` for a stack that nobody should deploy, or empty
     """
 
     name: str
@@ -151,6 +152,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     env: dict[str, str] = {}
     values: dict[str, Any] = {}
     reason: str = ""
+    production: str = ""
     declares: tuple[Declaration, ...] = ()
 
     def __post_init__(self) -> None:

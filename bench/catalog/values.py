@@ -65,6 +65,8 @@ FORMS = {
         rf"({HOST_NAME})( ({HOST_NAME}))*",
         "one host name or more, with one space between two; *.example.org is every name below example.org",
     ),
+    "tls_ciphers": (r"[A-Z0-9_-]+(:[A-Z0-9_-]+)*", "names of ciphers as OpenSSL writes them, with colons between"),
+    "tls_curves": (r"[A-Za-z0-9]+(:[A-Za-z0-9]+)*", "names of curves as OpenSSL writes them, with colons between"),
     "access_log": (r"[^\s;{}\"'#\\]+", "off, or a file name without spaces and quotes"),
 }
 MAX_PORT = 65535

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.catalog import catalog, compose, values
 from bench.cli import options
+from bench.errors import BenchError
 from bench.serve.export import write
 
 
@@ -16,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
     options.add_layer(parser)
     parser.add_argument("--values", default="bench", help="a file of deploy/values (default: bench)")
+    parser.add_argument("--force", action="store_true", help="render for production a stack that nobody should deploy")
     parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="a new or empty directory")
     options.add_set(parser)
 
@@ -23,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Write the files and print their paths."""
     chosen = catalog.read().value_set(args.values).changed(values.parse_changes(args.set))
-    for path in write(compose.compose_for_files(args.stack, args.layer, chosen), args.to):
+    composition = compose.compose_for_files(args.stack, args.layer, chosen)
+    if (refusal := composition.stack.production) and chosen.places and not args.force:
+        raise BenchError(f"{args.stack} for production: {refusal}; --force renders it all the same")
+    for path in write(composition, args.to):
         print(path)
     return 0

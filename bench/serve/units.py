@@ -23,6 +23,7 @@ class Unit:
     """One systemd unit, as deploy/common/systemd/server.service reads it.
 
     start, check       command lines; `check` is the configuration test of a server, or empty
+    good_status        the exit status of `check` for a good configuration
     after              the unit to start before it, or empty
     reload             command lines that reload it, none where it cannot
     environment_files  files with the site's environment, for those that may read its secrets
@@ -32,6 +33,7 @@ class Unit:
     about: str
     start: str
     check: str = ""
+    good_status: int = 0
     after: str = ""
     reload: tuple[str, ...] = ()
     stop_signal: str = "SIGTERM"
@@ -67,6 +69,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             server.about,
             " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
             check=" ".join(render.argv(server.check, context, f"{server.name} check")),
+            good_status=server.good_status,
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
             stop_signal=f"SIG{server.graceful}",

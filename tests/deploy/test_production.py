@@ -8,6 +8,7 @@ import http.client
 import os
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import time
@@ -22,6 +23,7 @@ from bench.catalog.compose import CannotRun
 from bench.host import ports, supervise
 from bench.host.identity import worker
 from bench.serve import config_check, export, render
+from tests.deploy.running import command
 
 pytestmark = pytest.mark.servers
 
@@ -29,6 +31,8 @@ STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
 WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "uvicorn")
 NAME = "example.org"
+# Its redirect cannot choose by the name. Production refuses its stacks unless forced.
+CHEROKEE = "cherokee"
 
 
 class Host:
@@ -182,6 +186,10 @@ def test_plain_http_redirects_and_https_serves(host, stack):
             wait_for(lambda name=name: ask(made, "/healthz", name)[0], 200, processes.values())
             assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
         assert ask(made, "/healthz", "other.example")[0] == 400
+        if CHEROKEE not in stack:
+            assert ask_plain(made, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
+        assert not accepts_ciphers(made, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
+        assert accepts_ciphers(made, made.values.names["tls_ciphers"])
     # HAProxy writes to the standard error stream alone, and no line a request.
     if stack != "haproxy-gunicorn":
         assert "/healthz" in Path(made.values.names["access_log"]).read_text()
@@ -266,6 +274,19 @@ def ask_plain(made: Host, path: str, name: str) -> tuple[int, str | None]:
     return _ask(http.client.HTTPConnection("127.0.0.1", made.http_port, timeout=30), path, name)
 
 
+def accepts_ciphers(made: Host, ciphers: str) -> bool:
+    """Whether it speaks TLS 1.2 with one of these."""
+    context = ssl._create_unverified_context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(ciphers + ":@SECLEVEL=0")
+    with socket.create_connection(("127.0.0.1", made.places.port), timeout=10) as opened:
+        try:
+            context.wrap_socket(opened, server_hostname=NAME).close()
+        except (ssl.SSLError, ConnectionError):
+            return False
+    return True
+
+
 def _ask(connection, path, name):
     try:
         connection.request("GET", path, headers={"Host": name})
@@ -315,3 +336,44 @@ def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, s
     assert made.environment(f"benchapp-{stack}")["BENCHAPP_BEHIND_PROXY"] == "1"
     files = [path.read_text() for path in made.written if path.suffix in (".service", ".py", ".ini")]
     assert any("8000" in text for text in files)
+
+
+def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
+    made = host("nginx-uwsgi")
+    conf = Path(made.places.conf)
+    # Stands in for systemd: without its options, with the environment of the files.
+    systemd_run = tmp_path / "bin" / "systemd-run"
+    systemd_run.parent.mkdir()
+    systemd_run.write_text(
+        "#!/bin/sh\nset -a\nwhile case $1 in --*) true;; *) false;; esac; do\n"
+        'case $1 in --property=EnvironmentFile=*) . "${1#*EnvironmentFile=}";; esac\nshift\ndone\nexec "$@"\n'
+    )
+    systemd_run.chmod(0o755)
+
+    def check() -> tuple[list[str], int]:
+        done = subprocess.run(
+            ["sh", str(conf / "benchapp-check")],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PATH": f"{systemd_run.parent}:{os.environ['PATH']}"},
+        )
+        return [line for line in done.stdout.splitlines() if line.startswith(("ok ", "FAIL "))], done.returncode
+
+    assert check() == (["ok    benchapp-uwsgi", "ok    benchapp-nginx"], 0)
+    (conf / "nginx.conf").write_text("nonsense")
+    assert check() == (["ok    benchapp-uwsgi", "FAIL  benchapp-nginx"], 1)
+
+
+def test_a_unit_is_started_again_for_as_long_as_it_fails(host):
+    made = host("nginx-uwsgi")
+    for unit in made.services():
+        assert (made.lines(unit, "Restart"), made.lines(unit, "StartLimitIntervalSec")) == (["always"], ["0"])
+
+
+@pytest.mark.parametrize("stack", ["lighttpd-flup", "cherokee-scgi"])
+def test_a_stack_that_nobody_should_deploy_is_refused(stack, tmp_path):
+    words = ("-m", "bench", "render", stack, "--values", "production", "--to", str(tmp_path / "out"))
+    done = command(*words)
+    assert done.stderr.startswith(f"bench render: {stack} for production: no, because ")
+    assert done.stderr.endswith("; --force renders it all the same\n")
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
