@@ -77,20 +77,3 @@ def missing_triggers(cursor: Any, vendor: str) -> list[str]:
     cursor.execute(INSTALLED[vendor])
     installed = {name for (name,) in cursor.fetchall()}
     return [name for name in triggers(vendor) if name not in installed]
-
-
-def install(apps: Any, schema_editor: Any) -> None:
-    """For RunPython: create the page index and count the rows that are there."""
-    from benchapp.page_index.rebuild import rebuild
-
-    rebuild(schema_editor.connection)
-
-
-def remove(apps: Any, schema_editor: Any) -> None:
-    """For RunPython: leave nothing of the page index."""
-    connection = schema_editor.connection
-    with connection.cursor() as cursor:
-        drop_triggers(cursor, connection.vendor)
-        for name in FUNCTION.findall(script(connection.vendor)):
-            cursor.execute(f"DROP FUNCTION IF EXISTS {name}")
-        cursor.execute("DROP TABLE IF EXISTS benchapp_pageblock")
