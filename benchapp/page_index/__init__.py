@@ -30,10 +30,10 @@ with the rows, `manage.py recount` rebuilds it.
 
 from __future__ import annotations
 
-from benchapp.page_index.install import create_triggers, drop_triggers, missing_triggers
 from benchapp.page_index.locate import Place, locate, total
 from benchapp.page_index.migrate import install, remove
 from benchapp.page_index.rebuild import differences, fill, fill_without_gaps, rebuild
+from benchapp.page_index.sql import create_triggers, drop_triggers, missing_triggers
 
 __all__ = [
     "Place",

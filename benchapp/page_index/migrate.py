@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchapp.page_index.install import FUNCTION, drop_triggers, script
 from benchapp.page_index.rebuild import rebuild
+from benchapp.page_index.sql import FUNCTION, drop_triggers, script
 
 
 def install(apps: Any, schema_editor: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from benchapp.page_index.install import create_triggers, missing_triggers, triggers
 from benchapp.page_index.locate import LEVELS
+from benchapp.page_index.sql import create_triggers, missing_triggers, triggers
 
 VALUES_PER_STATEMENT = 500
 TABLES = ("benchapp_author", "benchapp_post", "benchapp_comment")

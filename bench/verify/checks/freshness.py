@@ -17,6 +17,7 @@ from bench.verify.clients import Clients
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.layer_facts import clone, layers_of, without_invalidation
+from bench.verify.row_pages import Right, expected_pages, words
 from bench.verify.wire import Answer, BadAnswer
 from bench.verify.writer import Row, Writer, new_rows
 
@@ -43,31 +44,6 @@ AUTHOR_WRITES = ("rename", "remove")
 UNSIGNALLED = "update-silently"
 # Writes in the database's own shell. A page that becomes 404 gives a cache nothing to store in place of the stale one.
 SILENT_WRITES = (UNSIGNALLED, "delete-silently", "remove-silently")
-
-
-@dataclass(frozen=True)
-class Right:
-    """What an anonymous visitor must see at `path`."""
-
-    path: str
-    wanted: tuple[str, ...] = ()
-    unwanted: tuple[str, ...] = ()
-    status: int = 200
-
-    def met(self, answer: Answer) -> bool:
-        return answer.status == self.status and not self.missing(answer) and not self.left(answer)
-
-    def missing(self, answer: Answer) -> list[str]:
-        return [word for word in self.wanted if word not in answer.text]
-
-    def left(self, answer: Answer) -> list[str]:
-        return [word for word in self.unwanted if word in answer.text]
-
-    def wrong(self, answer: Answer, when: str) -> Mismatch:
-        expected = f"GET {self.path} {when}: status {self.status}"
-        expected += f" with {', '.join(self.missing(answer))}" if self.missing(answer) else ""
-        expected += f" without {', '.join(self.left(answer))}" if self.left(answer) else ""
-        return Mismatch(expected, f"status {answer.status}, not so")
 
 
 @dataclass
@@ -250,7 +226,7 @@ def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0)
             in_time = slow.under_way
             late = [slow.ask_again() for _ in range(others)]
         if in_time:
-            return Right(slow.path, _words(row.title), _words(old.title)), late
+            return Right(slow.path, words(row.title), words(old.title)), late
     return None
 
 
@@ -314,44 +290,6 @@ class Asked(threading.Thread):
     def run(self) -> None:
         with contextlib.suppress(BadAnswer, OSError):
             self.answer = self.context.get(self.path, self.headers)
-
-
-def expected_pages(context: Context, row: Row, old: Row | None) -> list[Right]:
-    """What every page about a row must say now; `old` is the row before the write."""
-    site = context.site
-    gone = _gone(row, old)
-    rights = [
-        Right(site.url("home"), _words(row.totals, row.title, _renamed(row, old)), gone),
-        Right(site.url("posts"), _words(row.title, row.name if row.title else None), gone),
-        Right(site.url("comments", "posts"), _words(row.title, row.comment), gone),
-        Right(site.url("authors"), _words(row.name), gone),
-        Right(row.author_page, _words(row.name, row.title, row.posts if row.name else None), gone, _status(row.name)),
-    ]
-    if post := row.post_page or (old and old.post_page):
-        says = _words(row.title, row.comment, row.name, row.comments) if row.title else ()
-        rights.append(Right(post, says, gone, _status(row.title)))
-    return rights
-
-
-def _renamed(row: Row, old: Row | None) -> str | None:
-    """The author's new name, if it is another one."""
-    return row.name if old and old.name != row.name else None
-
-
-def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
-    """What no page may show any more, and what no page may ever show."""
-    if old is None:
-        return tuple(row.never)
-    names = _words(*(was for was, now in ((old.title, row.title), (old.name, row.name)) if was != now))
-    return (*names, *_words(old.comment if row.comment is None else None), *row.never)
-
-
-def _status(there: str | None) -> int:
-    return 200 if there else 404
-
-
-def _words(*words: str | None) -> tuple[str, ...]:
-    return tuple(word for word in words if word)
 
 
 def warm(context: Context, rights: Iterable[Right]) -> None:

@@ -13,10 +13,8 @@ from bench.verify.checks.files import is_temporary, stored_files
 from bench.verify.checks.freshness import (
     INVALIDATED_S,
     NO_RACE,
-    Right,
     Waiting,
     after_race,
-    expected_pages,
     race,
     require_invalidation,
     settle,
@@ -28,6 +26,7 @@ from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import new_path, repeat, require_probes, until_hit
 from bench.verify.layer_facts import clone
+from bench.verify.row_pages import Right, expected_pages
 from bench.verify.wire import BadAnswer
 from bench.verify.writer import Row, new_rows
 

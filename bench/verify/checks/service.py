@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from bench.verify.check import check
 from bench.verify.checks.freshness import (
     INVALIDATED_S,
-    expected_pages,
     require_invalidation,
     settle,
     waiting,
@@ -21,6 +20,7 @@ from bench.verify.clients import Clients, Judge
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.layer_facts import caches_pages, without_invalidation
+from bench.verify.row_pages import expected_pages
 from bench.verify.wire import Answer
 from bench.verify.workers import servers_of
 from bench.verify.writer import Row, new_rows
