@@ -29,10 +29,13 @@ class Right:
         return [word for word in self.unwanted if word in answer.text]
 
     def wrong(self, answer: Answer, when: str) -> Mismatch:
-        expected = f"GET {self.path} {when}: status {self.status}"
-        expected += f" with {', '.join(self.missing(answer))}" if self.missing(answer) else ""
-        expected += f" without {', '.join(self.left(answer))}" if self.left(answer) else ""
-        return Mismatch(expected, f"status {answer.status}, not so")
+        missing, left = ", ".join(self.missing(answer)), ", ".join(self.left(answer))
+        expected, got = f"GET {self.path} {when}: status {self.status}", f"status {answer.status}"
+        if missing:
+            expected, got = f"{expected} with {missing}", f"{got} without it"
+        if left:
+            expected, got = f"{expected} without {left}", f"{got} with {left}"
+        return Mismatch(expected, got)
 
 
 def expected_pages(context: Context, row: Row, old: Row | None) -> list[Right]:

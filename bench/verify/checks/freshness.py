@@ -162,7 +162,7 @@ def _rolled_back(context: Context, writer: Writer, row: Row) -> tuple[Row, list[
         row = writing.result()
     answers += [(path, context.get(path)) for path in paths]
     shown = [(path, word) for path, answer in answers for word in row.never if word in answer.text]
-    return row, [Mismatch(f"GET {path}: nothing of what is rolled back", word) for path, word in shown]
+    return row, [Mismatch(f"GET {path}: nothing of the rolled-back write", word) for path, word in shown]
 
 
 @check("slow-rendering", group="freshness")
