@@ -71,9 +71,7 @@ def run(
         raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
     finally:
         if process:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _end(process)
         if drain:
             drain.join()
     err.write_bytes(b"".join(errors))
@@ -138,6 +136,13 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float, interrupt_after_s: f
         return process.wait(limit_s)
     except subprocess.TimeoutExpired:
         return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the load tool and what it started, if it still runs."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, str]) -> str:
