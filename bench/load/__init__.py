@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.load.ab import Ab
 from bench.load.base import Command, Figures, Job, LoadError, Tool
-from bench.load.engine import ClosedLoop, OpenLoop
+from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.hey import Hey
 from bench.load.k6 import K6
 from bench.load.siege import Siege
@@ -22,7 +22,7 @@ __all__ = ["TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
 
 # In the order of preference: the first that is installed and fits is taken. The engine is always there; the tools after
 # it run only on request: siege and hey measure less, k6 costs more.
-TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoop(), OpenLoop(), Siege(), Hey(), K6())
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoopTool(), OpenLoopTool(), Siege(), Hey(), K6())
 
 
 def choose(

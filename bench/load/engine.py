@@ -78,7 +78,7 @@ class Engine(Tool):
         )
 
 
-class ClosedLoop(Engine):
+class ClosedLoopTool(Engine):
     """The engine with connections that send their next request when they have their answer."""
 
     name = "closedloop"
@@ -86,7 +86,7 @@ class ClosedLoop(Engine):
     fallback = True
 
 
-class OpenLoop(Engine):
+class OpenLoopTool(Engine):
     """The engine with requests that leave on a schedule."""
 
     name = "openloop"

@@ -1,6 +1,6 @@
 """python -m bench.load.openloop JOB.json: HTTP load at a fixed rate, or as fast as the answers come.
 
-JOB.json holds the fields of bench.load.openloop.job.Job. With a rate it is an open loop, without one a closed loop.
+JOB.json holds the fields of bench.load.openloop.job.EngineJob: with a rate an open loop, without one a closed loop.
 Progress goes to stderr, the figures to stdout as one JSON object.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from bench.load.openloop import VERSION
 from bench.load.openloop.closed import ClosedLoop
 from bench.load.openloop.counts import together
-from bench.load.openloop.job import Job
+from bench.load.openloop.job import EngineJob
 from bench.load.openloop.open import OpenLoop
 
 # Time to fork a process; all begin together after it.
@@ -31,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="openloop", description=__doc__)
     parser.add_argument("job", type=Path, help="the job as JSON")
     parser.add_argument("--version", action="version", version=f"openloop {VERSION}")
-    job = Job.read(parser.parse_args().job)
+    job = EngineJob.read(parser.parse_args().job)
     begins = time.monotonic() + FORK_S * job.processes
     gc.disable()
     if job.processes == 1:
@@ -42,13 +42,13 @@ def main() -> int:
     return 0
 
 
-def _part(job: Job, number: int, begins: float) -> dict[str, Any]:
+def _part(job: EngineJob, number: int, begins: float) -> dict[str, Any]:
     """Make the load of one process; returns its counts."""
     loop = ClosedLoop if job.rate is None else OpenLoop
     return loop(job, number, begins).run().packed()
 
 
-def _fork(job: Job, number: int, begins: float) -> tuple[int, int]:
+def _fork(job: EngineJob, number: int, begins: float) -> tuple[int, int]:
     """A process that makes its part of the load: its id, and the pipe that its counts will come from."""
     read, write = os.pipe()
     pid = os.fork()

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
-class Job:
+class EngineJob:
     """The load of a trial.
 
     url          http://127.0.0.1:8000, without a path
@@ -34,7 +34,7 @@ class Job:
     processes: int
 
     @classmethod
-    def read(cls, path: Path) -> Job:
+    def read(cls, path: Path) -> EngineJob:
         """The job in a file. Raises TypeError for missing or unknown fields."""
         content = json.loads(path.read_text("utf-8"))
         return cls(**content | {"paths": tuple(content["paths"])})

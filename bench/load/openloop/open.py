@@ -8,7 +8,7 @@ from collections import deque
 
 from bench.load.openloop.connection import Connection
 from bench.load.openloop.counts import Counts
-from bench.load.openloop.job import Job
+from bench.load.openloop.job import EngineJob
 from bench.load.openloop.loop import CHECK_INTERVAL_S, Failure, Loop
 
 
@@ -19,7 +19,7 @@ class OpenLoop(Loop):
     waits for one, and counts as dropped when it finds none within the timeout. Its latency begins when it was due.
     """
 
-    def __init__(self, job: Job, number: int, begins: float) -> None:
+    def __init__(self, job: EngineJob, number: int, begins: float) -> None:
         super().__init__(job, number, begins)
         self._rate = job.rate or 1
         self._total = len(range(number, self._rate * job.seconds, job.processes))

@@ -15,7 +15,7 @@ from bench import load, programs
 from bench.figures import histogram
 from bench.load import Job
 from bench.load.openloop.closed import ClosedLoop
-from bench.load.openloop.job import Job as EngineJob
+from bench.load.openloop.job import EngineJob
 from bench.measure.load_process import run
 from tests.bench.load.load_target import BODY, SLOW_S, target
 from tests.waiting import until

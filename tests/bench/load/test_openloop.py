@@ -16,7 +16,7 @@ from bench.figures import histogram
 from bench.host import ports
 from bench.host.supervise import Address
 from bench.load import Job
-from bench.load.engine import OpenLoop
+from bench.load.engine import OpenLoopTool
 from bench.measure.load_process import run
 from tests.bench.load.load_target import target
 from tests.waiting import until
@@ -104,4 +104,4 @@ def test_a_connection_for_each_request_without_keep_alive(site, tmp_path):
 
 
 def test_it_prints_its_version():
-    assert programs.version((str(PROGRAM), *OpenLoop.version))
+    assert programs.version((str(PROGRAM), *OpenLoopTool.version))

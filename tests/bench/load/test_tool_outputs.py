@@ -10,7 +10,7 @@ import pytest
 from bench.figures import histogram
 from bench.load import LoadError
 from bench.load.ab import Ab
-from bench.load.engine import ClosedLoop, OpenLoop
+from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.hey import Hey
 from bench.load.k6 import K6
 from bench.load.siege import Siege
@@ -127,7 +127,7 @@ def test_hey_counts_failures_by_kind():
 
 
 def test_the_closed_loop_has_no_schedule_to_tell_of():
-    figures = ClosedLoop().parse(printed("closedloop"), "")
+    figures = ClosedLoopTool().parse(printed("closedloop"), "")
     assert figures.requests_total == histogram.merged([figures.histogram]).total_count == sum(figures.thirds)
     assert figures.statuses == {"200": figures.requests_total}
     assert (figures.requests_dropped, figures.send_delay_p99_ms) == (None, None)
@@ -137,7 +137,7 @@ def test_the_closed_loop_has_no_schedule_to_tell_of():
 
 
 def test_the_open_loop_measures_everything():
-    figures = OpenLoop().parse(printed("openloop"), "")
+    figures = OpenLoopTool().parse(printed("openloop"), "")
     assert (figures.requests_total, figures.requests_per_second) == (500, 500)
     assert (figures.statuses, figures.requests_dropped) == ({"200": 500}, 0)
     assert (

@@ -10,7 +10,7 @@ import pytest
 from bench import load, programs
 from bench.errors import BenchError
 from bench.load.ab import Ab
-from bench.load.engine import ClosedLoop, OpenLoop
+from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.hey import Hey
 from bench.load.k6 import K6
 from bench.load.siege import Siege
@@ -39,9 +39,9 @@ def test_ab_refuses_a_list():
 
 def test_an_open_loop_needs_a_rate():
     with pytest.raises(ValueError, match="openloop needs a rate"):
-        OpenLoop().command("python", JOB)
+        OpenLoopTool().command("python", JOB)
     with pytest.raises(ValueError, match="closedloop takes no rate"):
-        ClosedLoop().command("python", replace(JOB, rate=1))
+        ClosedLoopTool().command("python", replace(JOB, rate=1))
     with pytest.raises(ValueError, match="rate must be at least 1"):
         replace(JOB, rate=0)
 
