@@ -27,7 +27,7 @@ from bench.measure.queries import STATIC
 from bench.measure.resource_usage import Observer
 from bench.measure.worker_share import requests_per_worker
 from bench.results.folder import Folder
-from bench.results.trials import Errors, Evidence, Figures, Identity, Trial
+from bench.results.trials import Errors, Evidence, Trial, TrialFigures, TrialIdentity
 from bench.serve.deployment import Running
 
 # Time for a load tool, after the load, to wait for the last answers and to add up.
@@ -149,9 +149,9 @@ def _is_file(path: str) -> bool:
 # ------------------------------------------------------------------------------------- parts of the record
 
 
-def _identity(item: Measurement, load: Load) -> Identity:
+def _identity(item: Measurement, load: Load) -> TrialIdentity:
     case = item.case
-    return Identity(
+    return TrialIdentity(
         trial_id=item.trial_id,
         case_id=case.case_id,
         stack=case.stack,
@@ -167,11 +167,11 @@ def _identity(item: Measurement, load: Load) -> Identity:
     )
 
 
-def _figures(found: load_tools.Figures, seconds: int) -> Figures:
+def _figures(found: load_tools.Figures, seconds: int) -> TrialFigures:
     """The load tool's figures as a trial records them: answers a second in place of counts for the thirds."""
-    values = {item.name: getattr(found, item.name) for item in fields(Figures)}
+    values = {item.name: getattr(found, item.name) for item in fields(TrialFigures)}
     thirds = found.thirds and tuple(round(3 * count / seconds, 3) for count in found.thirds)
-    return Figures(**{**values, "duration_s": round(found.duration_s, 3), "thirds": thirds})
+    return TrialFigures(**{**values, "duration_s": round(found.duration_s, 3), "thirds": thirds})
 
 
 def _errors(found: load_tools.Figures) -> Errors:

@@ -15,7 +15,7 @@ Samples = tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
+class TrialIdentity:
     """Which trial it is, and how its load was made."""
 
     trial_id: Annotated[
@@ -57,7 +57,7 @@ class Identity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class TrialFigures:
     """What the load tool measured in the timed load; a failed trial has none."""
 
     duration_s: Annotated[float | None, means("Seconds the timed load lasted.")]
@@ -194,12 +194,12 @@ class Evidence:
 
 
 # What a failed trial does not have.
-FIGURES = tuple(item.name for part in (Figures, Costs) for item in fields(part))
+FIGURES = tuple(item.name for part in (TrialFigures, Costs) for item in fields(part))
 
 
 # Of several bases, dataclass takes the fields of the last one first.
 @dataclass(frozen=True, kw_only=True)
-class Trial(Evidence, Condition, Costs, Errors, Figures, Identity):
+class Trial(Evidence, Condition, Costs, Errors, TrialFigures, TrialIdentity):
     """One timed measurement of a case at a level: the fields of its parts side by side, as they are written."""
 
     status: Annotated[
@@ -212,8 +212,8 @@ class Trial(Evidence, Condition, Costs, Errors, Figures, Identity):
     @classmethod
     def of(
         cls,
-        identity: Identity,
-        *parts: Figures | Errors | Costs | Condition | Evidence | None,
+        identity: TrialIdentity,
+        *parts: TrialFigures | Errors | Costs | Condition | Evidence | None,
         status: Literal["ok", "failed", "voided"],
         reason: str | None = None,
         log: str | None = None,

@@ -182,7 +182,7 @@ def _trial(
 
 def failed(case, level: int, number: int, reason: str, log: str | None = None) -> trials.Trial:
     """A failed trial of a case, which has no figures."""
-    identity = trials.Identity(**_identity(case, level, number))
+    identity = trials.TrialIdentity(**_identity(case, level, number))
     log = log or f"raw/{identity.trial_id}/server.log"
     return trials.Trial.of(identity, status="failed", reason=reason, log=log)
 

@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 import pytest
 
 from bench.results.records import ResultsError
-from bench.results.trials import FIGURES, Errors, Identity, Trial
+from bench.results.trials import FIGURES, Errors, TrialIdentity, Trial
 from tests.bench.results.run_data import TRIAL
 
-IDENTITY = Identity(**{item.name: getattr(TRIAL, item.name) for item in fields(Identity)})
+IDENTITY = TrialIdentity(**{item.name: getattr(TRIAL, item.name) for item in fields(TrialIdentity)})
 
 
 def test_a_trial_is_its_parts_side_by_side_and_a_part_left_out_is_null():
