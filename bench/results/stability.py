@@ -100,7 +100,7 @@ def _error_share(trial: Trial) -> float | None:
     return 1.0 if trial.status == "failed" else None
 
 
-def spread(trials: Sequence[Trial]) -> float | None:
+def rate_spread(trials: Sequence[Trial]) -> float | None:
     """(Highest - lowest) / median of the rounds' requests/s, at the level where it is largest."""
     by_level: dict[int, list[float]] = {}
     for trial in trials:
@@ -142,7 +142,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 MEASURES: dict[str, Callable[[Sequence[Trial]], float | None]] = {
     "errors": errors,
-    "spread": spread,
+    "spread": rate_spread,
     "growth": growth,
     "kills": lambda trials: _sum(trial.oom_kills for trial in trials),
     "restarts": lambda trials: _highest(trial.restarts for trial in trials),

@@ -113,7 +113,7 @@ def test_what_was_not_measured_is_named_and_does_not_rate():
 
 def test_levels_are_not_compared_with_each_other():
     trials = [trial(n, level_connections=level, requests_per_second=level) for n in (1, 2) for level in (25, 200)]
-    assert stability.spread(trials) == 0
+    assert stability.rate_spread(trials) == 0
 
 
 def test_the_published_formula_is_the_one_that_rates():
