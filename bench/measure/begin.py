@@ -21,7 +21,7 @@ from bench.measure import plan as planning
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
-from bench.measure.plan import Case
+from bench.measure.plan import ComposedCase
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
 from bench.results.folder import Folder, read_run
@@ -191,7 +191,7 @@ def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
 
 
 def _environment(
-    cases: Iterable[Case], plan: Plan, chosen: Load, instrument: Instrument, pinned: pin.Cores | None
+    cases: Iterable[ComposedCase], plan: Plan, chosen: Load, instrument: Instrument, pinned: pin.Cores | None
 ) -> Environment:
     tool = chosen.tool
     about_tool = LoadTool(tool.name, programs.version((chosen.program, *tool.version)), tool.fallback)

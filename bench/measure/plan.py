@@ -14,7 +14,7 @@ from bench.results.records import Plan, Skip
 
 
 @dataclass(frozen=True)
-class Case:
+class ComposedCase:
     """A case as results name it, and the composition it is served by."""
 
     record: records.Case
@@ -57,12 +57,12 @@ Compose = Callable[[str, str], Composition | CannotRun]
 
 def cases(
     plan: Plan, compose: Compose, size_problem: Callable[[str], str] = lambda size: ""
-) -> tuple[tuple[Case, ...], tuple[Skip, ...]]:
+) -> tuple[tuple[ComposedCase, ...], tuple[Skip, ...]]:
     """The cases that can run here, and the skips with their reasons; each stack and layer is composed once.
 
     `size_problem` says why a size is not available here, or nothing. Raises BenchError when no case can run here.
     """
-    found: list[Case] = []
+    found: list[ComposedCase] = []
     skips: list[Skip] = []
     problems = {size: size_problem(size) for size in plan.sizes}
     for stack in plan.stacks:
@@ -76,7 +76,7 @@ def cases(
                     skips.append(Skip(stack, layer, None, f"size {size} is not available here: {problems[size]}", size))
                     continue
                 for workload in plan.workloads:
-                    found.append(Case(_record(stack, layer, workload, size, plan.database, composed), composed))
+                    found.append(ComposedCase(_record(stack, layer, workload, size, plan.database, composed), composed))
     if not found:
         first = skips[0]
         raise BenchError(f"nothing to measure here: {first.stack} with layer {first.layer}: {first.reason}")
@@ -88,7 +88,7 @@ def _record(stack: str, layer: str, workload: str, size: str, database: str, com
     return records.Case(case_id, stack, layer, workload, size, database, composed.notes)
 
 
-def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[Case, ...]:
+def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[ComposedCase, ...]:
     """The cases of a run that is resumed. Raises BenchError for a case that cannot run here any more."""
     known: dict[tuple[str, str], Composition] = {}
     found = []
@@ -99,11 +99,11 @@ def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[Case
             if isinstance(composed, CannotRun):
                 raise BenchError(f"{record.stack} with layer {record.layer} cannot run here now: {composed.reason}")
             known[key] = composed
-        found.append(Case(record, known[key]))
+        found.append(ComposedCase(record, known[key]))
     return tuple(found)
 
 
-def schedule(cases: Sequence[Case], levels: Sequence[int], rounds: int, seed: int) -> list[Batch]:
+def schedule(cases: Sequence[ComposedCase], levels: Sequence[int], rounds: int, seed: int) -> list[Batch]:
     """Every batch of every round in the order in which they are brought up, the same for the same seed.
 
     The measurements of a batch are shuffled too. Machines warm up and drift: in a fixed order the same stack would

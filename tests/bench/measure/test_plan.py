@@ -22,7 +22,7 @@ def composition(stack, layer):
 
 def case(stack, layer="none", workload="home"):
     record = Case("~".join((stack, layer, workload)), stack, layer, workload, "unlimited", "sqlite")
-    return plan.Case(record, composition(stack, layer))
+    return plan.ComposedCase(record, composition(stack, layer))
 
 
 CASES = [case(stack, layer, work) for stack in "abc" for layer in ("none", "x") for work in ("home", "login")]
