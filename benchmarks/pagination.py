@@ -32,7 +32,9 @@ WARM_UP_ROUNDS = 3
 
 
 @dataclass
-class Measurement:
+class PageReads:
+    """How long each reading of one page took."""
+
     mode: str
     listing: str
     page: int
@@ -89,16 +91,16 @@ def listings() -> Iterator[tuple[str, Callable[[int], object]]]:
     yield f"post's {post.comment_count:,} comments", lambda n: pagination.page_of_post_comments(post, n)
 
 
-def measurements() -> list[Measurement]:
+def measurements() -> list[PageReads]:
     return [
-        Measurement(mode, name, max(1, round(read(1).num_pages * depth)), read)
+        PageReads(mode, name, max(1, round(read(1).num_pages * depth)), read)
         for name, read in listings()
         for mode in MODES
         for depth in DEPTHS
     ]
 
 
-def measure(taken: list[Measurement], rounds: int, seconds: float) -> None:
+def measure(taken: list[PageReads], rounds: int, seconds: float) -> None:
     from django.test.utils import override_settings
 
     for mode in MODES:
@@ -114,7 +116,7 @@ def measure(taken: list[Measurement], rounds: int, seconds: float) -> None:
                     one.take(seconds)
 
 
-def table(taken: list[Measurement]) -> str:
+def table(taken: list[PageReads]) -> str:
     lines = [f"{'list':28} {'mode':8} {'page':>9} {'median ms':>10} {'times page 1':>12} {'readings':>9}"]
     first = {(one.listing, one.mode): one.median_ms for one in taken if one.page == 1}
     for one in taken:

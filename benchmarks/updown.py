@@ -31,7 +31,7 @@ PATIENCE_S = 60
 
 
 @dataclass
-class Measurement:
+class StartStop:
     """The seconds of each round for one stack, and why it could not be measured, if so."""
 
     stack: str
@@ -82,7 +82,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def chosen(names: list[str]) -> list[Measurement]:
+def chosen(names: list[str]) -> list[StartStop]:
     """What is to be measured: the stacks named, else all that can run here."""
     known = survey()["stacks"]
     found = []
@@ -91,11 +91,11 @@ def chosen(names: list[str]) -> list[Measurement]:
             print(f"skipped: {name}: {composed.reason}", file=sys.stderr)
             continue
         servers = [f"{item['name']} {item['version'] or '?'}" for item in known[name.partition("@")[0]]["servers"]]
-        found.append(Measurement(name, " <- ".join(servers)))
+        found.append(StartStop(name, " <- ".join(servers)))
     return found
 
 
-def as_text(measured: list[Measurement], rounds: int) -> str:
+def as_text(measured: list[StartStop], rounds: int) -> str:
     """The table, with what is over its limit marked."""
     lines = ["| stack | servers | ready, median | largest | gone, median | largest |", "|---|---|---|---|---|---|"]
     for item in measured:

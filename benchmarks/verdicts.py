@@ -51,7 +51,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Shares:
     """Shares of the runs: that named a false winner, named the true one, and called the first case slower."""
 
     runs: int
@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def line(scenario: Scenario, outcome: Outcome) -> str:
+def line(scenario: Scenario, outcome: Shares) -> str:
     """A line of the table."""
     found, bound = ("", "") if scenario.found is None else (f"{outcome.found:.1%}", f"{scenario.found:.0%}")
     return (
@@ -121,7 +121,7 @@ def line(scenario: Scenario, outcome: Outcome) -> str:
     )
 
 
-def simulate(scenario: Scenario, runs: int, seed: int) -> Outcome:
+def simulate(scenario: Scenario, runs: int, seed: int) -> Shares:
     """Judge simulated runs."""
     draw = random.Random(f"{seed} {scenario}")
     false = found = dropped = 0
@@ -132,7 +132,7 @@ def simulate(scenario: Scenario, runs: int, seed: int) -> Outcome:
         found += wins and not judged.tied
         false += not wins and not judged.tied
         dropped += 0 in judged.slower
-    return Outcome(runs, false / runs, found / runs, dropped / runs)
+    return Shares(runs, false / runs, found / runs, dropped / runs)
 
 
 def simulated(draw: random.Random, scenario: Scenario) -> dict[int, dict[int, float]]:
