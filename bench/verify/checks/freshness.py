@@ -253,9 +253,8 @@ class Slow:
         deadline = time.monotonic() + GATE_S
         # An answer that has come already never waits at the gate.
         while not self.reached and self.asked[0].is_alive() and time.monotonic() < deadline:
+            time.sleep(PAUSE_S)
             self.reached = bool(self.writer.gate(self.row, "look"))
-            if not self.reached:
-                time.sleep(PAUSE_S)
         return self
 
     @property
