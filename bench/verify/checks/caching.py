@@ -99,7 +99,7 @@ def cache_control(context: Context) -> Iterator[Finding]:
 
 @check("own-lifetime", group="caching")
 def own_lifetime(context: Context) -> Iterator[Finding]:
-    """Pages that say they are stale soon (Expires, Age, max-age=5) or must be asked for again are not cached."""
+    """Pages that say they are stale soon (Expires, Age, max-age=5) or must be revalidated are not cached."""
     require_probes(context)
     for kind in LIFETIMES:
         yield from _rendered_each_time(context, f"odd/{kind}")
@@ -134,7 +134,7 @@ def vary(context: Context) -> Iterator[Finding]:
 
 @check("authorization", group="caching")
 def authorization(context: Context) -> Iterator[Finding]:
-    """An answer to an Authorization header goes to nobody else, and is not a page cached for others."""
+    """A request with an Authorization header gets a rendering of its own, which no other request gets."""
     require_probes(context)
     path = new_path()
     own = repeat(context, path, TIMES, {"Authorization": BASIC})

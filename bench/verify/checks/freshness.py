@@ -185,8 +185,8 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
 
 @check("time-to-live", group="freshness", thorough=True)
 def time_to_live(context: Context) -> Iterator[Finding]:
-    """No page is older than the time to live, with and without invalidation, whatever is written meanwhile; a page
-    that silently became 404 is one after that time too.
+    """No page is older than the time to live, with and without invalidation, whatever is written meanwhile. That
+    includes pages of rows deleted without a signal, which become 404.
 
     It asks a clone of the deployment with a time to live of 2 s.
     """

@@ -51,7 +51,7 @@ def odd_bytes(context: Context) -> Iterator[Mismatch]:
 
 @check("underscores")
 def underscores(context: Context) -> Iterator[Mismatch]:
-    """A header name with underscores is refused, dropped, or no more to the site than an unknown name."""
+    """A header name with underscores is refused, dropped, or without effect on the site."""
     right = {"scheme": context.target.scheme, "host": context.target.netloc}
     if context.target.host in HERE:
         right["client"] = CLIENT

@@ -23,7 +23,7 @@ BROKEN = b"zz\r\n" + b"a" * 4000 + b"\r\n0\r\n\r\n"
 
 @check("log-bytes", stage=LAYER)
 def log_bytes(context: Context) -> Iterator[Finding]:
-    """A malformed request costs at most 500 bytes of log: nobody fills a disk with them."""
+    """A malformed request costs at most 500 bytes of log, so that clients cannot fill the disk."""
     if context.running is None:
         raise NotTried("the log files are not known: bench did not start the site")
     for what, request in malformed(context).items():

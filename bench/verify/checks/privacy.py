@@ -101,8 +101,10 @@ def _foreign(visitor: Visitor, path: str, answer: Answer, names: set[str]) -> It
 
 @check("cold-pages", group="privacy", accounts=1)
 def cold_pages(context: Context) -> Iterator[Finding]:
-    """When an account is the first to read home, a list and details after a write, nobody else gets its pages; of a
-    layer without invalidation, details of new rows."""
+    """An account is the first to read home, a list and details after a write: no other visitor gets its pages.
+
+    Under a layer without invalidation it reads only details, of new rows.
+    """
     account = Visitor(context.member(0).username, context.browser_of(0))
     anonymous = Visitor(ANONYMOUS, Browser(context.target))
     shared = [] if without_invalidation(context) else [context.site.url("home"), context.site.url("posts")]

@@ -19,7 +19,7 @@ UPGRADE = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Set
 
 @check("protocol-word")
 def protocol_word(context: Context) -> Iterator[Mismatch]:
-    """A request line with more than a protocol behind the path is refused, or answered with a right status line."""
+    """A request line with a word after the protocol is refused, or answered with a correct status line."""
     request = wire.build(context.target, "GET", context.site.url("home"), version="1.1 x")
     try:
         with Connection(context.target) as connection:

@@ -25,7 +25,7 @@ SETTLED_S = 0.3
 
 @check("slow-bodies", stage=AFTER, thorough=True)
 def slow_bodies(context: Context) -> Iterator[Mismatch]:
-    """More clients that send 1 byte of 1,000 than there are threads hold up nobody: others are served within 1 s."""
+    """Clients that send 1 byte of 1,000, more of them than threads, delay no one else: others are served within 1 s."""
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(BODY_BYTES)}
     request = wire.build(context.target, "POST", context.site.url("login"), headers, b"x")
     yield from _held_up(context, "slow bodies", request)
@@ -33,7 +33,7 @@ def slow_bodies(context: Context) -> Iterator[Mismatch]:
 
 @check("slow-headers", stage=AFTER, thorough=True)
 def slow_headers(context: Context) -> Iterator[Mismatch]:
-    """More unfinished header blocks than there are threads hold up nobody: others are served within 1 s."""
+    """Unfinished header blocks, more of them than threads, delay no one else: others are served within 1 s."""
     request = wire.build(context.target, "GET", context.site.url("home")).removesuffix(b"\r\n")
     yield from _held_up(context, "unfinished header blocks", request)
 

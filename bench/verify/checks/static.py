@@ -79,7 +79,7 @@ def static_conditional(context: Context) -> Iterator[Mismatch]:
 
 @check("static-manifest")
 def static_manifest(context: Context) -> Iterator[Mismatch]:
-    """The list of all static files that collectstatic leaves beside them is not served."""
+    """The list of all static files that collectstatic writes (staticfiles.json) is not served."""
     for name in (MANIFEST, f"{MANIFEST}.gz"):
         if (status := context.get(f"/static/{name}").status) not in (403, 404):
             yield Mismatch(f"GET /static/{name}: status 404", f"status {status}")
