@@ -117,7 +117,7 @@ class Session:
         if ceilings:
             load = self._runner.load = replace(self._runner.load, ceilings=ceilings)
             words = calibrate.summary(ceilings)
-            self._printer.say(f"{load.tool.name} could make {words} at most with each core it keeps busy")
+            self._printer.say(f"load tool {load.tool.name}: at most {words} for each core that it keeps busy")
 
     def _measure(self, batch: Batch, interrupts: Interrupts) -> None:
         """Make the trials of a batch; a deployment that dies is brought up again for the rest."""

@@ -61,7 +61,7 @@ def _limits(report: Report) -> list[str]:
         notes.append("This run did not finish. The report shows the trials made so far.")
     elif run.missing > 0:
         notes.append(
-            f"The run ended, and yet {plural(run.missing, 'trial')} of its plan left no record: make up for it with "
+            f"The run ended without a record of {plural(run.missing, 'trial')} of its plan. Make up for it with "
             f"{quoted(run.resume_command())}."
         )
     if tool.fallback and not any(tool.name in note for note in run.info.notes):

@@ -68,7 +68,7 @@ def test_a_trial_torn_after_the_run_ended_is_named_and_made_again(go, tmp_path):
     path = folder / "trials.jsonl"
     path.write_text(path.read_text()[:-40])
     assert conditions.caveats(arrange(read_run(folder)))[0] == (
-        "The run ended, and yet 1 trial of its plan left no record: make up for it with "
+        "The run ended without a record of 1 trial of its plan. Make up for it with "
         f"`python -m bench run --resume {folder}`."
     )
     status, recorded = go("--resume", str(folder))
