@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -114,6 +114,26 @@ def test_only_the_packages_and_four_modules_lie_in_bench():
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
     assert found <= {*ORDER, *ALONE, "__init__", "__main__"}
+
+
+# Lines at most. A longer one has more than one idea.
+MAX_MODULE, MAX_CLASS, MAX_FUNCTION = 400, 150, 40
+
+
+def lengths(path: Path) -> Iterator[tuple[str, int, int]]:
+    """The name, the lines and the limit of a module, and of each class and function in it."""
+    text = path.read_text("utf-8")
+    yield "", len(text.splitlines()), MAX_MODULE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            limit = MAX_CLASS if isinstance(node, ast.ClassDef) else MAX_FUNCTION
+            yield f": {node.name}", (node.end_lineno or 0) - node.lineno + 1, limit
+
+
+def test_modules_classes_and_functions_are_short():
+    files = [*BENCH_FILES, *SITE_FILES, *sorted((paths.PROJECT / "benchmarks").glob("*.py"))]
+    found = [(f"{path.relative_to(paths.PROJECT)}{name}", *it) for path in files for name, *it in lengths(path)]
+    assert [f"{name}: {lines} lines, not {limit}" for name, lines, limit in found if lines > limit] == []
 
 
 def test_reports_results_and_rendering_start_nothing():

@@ -51,8 +51,7 @@ def run(
     """Run a load tool in `directory`; returns its stdout and stderr, which are stored there as `name`.out and .err.
 
     After `interrupt_after_s` it gets SIGINT, and its exit status does not matter. `live` gets each progress report of
-    the tool. Raises TrialError when it fails or is not done after `limit_s`, and GlobalFault when it cannot
-    be started.
+    the tool. Raises TrialError when it fails or is not done after `limit_s`, GlobalFault when it cannot be started.
     """
     _write_files(command, directory, name)
     out, err = directory / f"{name}.out", directory / f"{name}.err"
