@@ -17,7 +17,7 @@ from bench.verify import wire
 from bench.verify.checks import files, freshness, full, killed, service, stampede
 from bench.verify.suite import all_checks
 from tests.bench.verify import conftest
-from tests.bench.verify.fake_writes import FakeRunning
+from tests.bench.verify.fake_running import FakeRunning
 
 GROUPS = ("freshness", "stampede", "files", "service", "advisories")
 # Check -> the mistakes of the fake layer that it must notice.
