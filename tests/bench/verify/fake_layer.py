@@ -5,27 +5,16 @@
 
 from __future__ import annotations
 
-import html
-import json
 import secrets
-import uuid
 from pathlib import Path
 from urllib.parse import unquote
 
-from probes.response_variants import CONTROLS, LIFETIMES, VARIES
 from tests.bench.verify.fake_http import HttpHandler
-from tests.bench.verify.fake_site import FakeSite, SiteHandler
+from tests.bench.verify.fake_odd_pages import HTML, OddPageHandler
+from tests.bench.verify.fake_site import FakeSite
 
-SAYING = {
-    "own-policy": {"Content-Security-Policy": "default-src 'none'"},
-    "own-headers": {"Content-Language": "fr", "Link": "</>; rel=canonical"},
-    "etag": {"ETag": '"an-etag"', "Last-Modified": "Sat, 01 Nov 2025 10:00:00 GMT"},
-    "lasting": {"Cache-Control": "public, max-age=600"},
-}
 FORBIDDEN = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
 EARLY = {"max-age=5", "max-age=-5", "must-revalidate"}
-HTML = "text/html; charset=utf-8"
-LARGE = 1_200_000
 
 
 class FakeLayer(FakeSite):
@@ -44,7 +33,7 @@ class FakeLayer(FakeSite):
         self.store = {}
 
 
-class LayerHandler(SiteHandler):
+class LayerHandler(OddPageHandler):
     """One connection to it. It looks a page up before it renders it, and stores it when it sends it."""
 
     stub: FakeLayer
@@ -71,8 +60,6 @@ class LayerHandler(SiteHandler):
             self.send(200, secrets.token_hex(16), HTML)
         else:
             super().route(path)
-
-    # ------------------------------------------------------------------ the layer
 
     def host_right(self) -> bool:
         right = super().host_right()
@@ -181,80 +168,3 @@ class LayerHandler(SiteHandler):
         if (whole or "keeps-streams" in self.stub.wrong) and self.may_be_stored(status, kind, names):
             self.stub.store[self.key()] = (status, self.of_kept(body), kind, list(headers))
         super().send(status, body, kind, headers)
-
-    # ------------------------------------------------------------------ the probes
-
-    def probe(self, path: str) -> None:
-        if path == "/probe/entries":
-            said = [("Cache-Control", "no-store")]
-            self.send(200, json.dumps({"entries": len(self.stub.store)}), "application/json", said)
-            return
-        wrong, name = self.stub.wrong, path.removeprefix("/probe/").split("/")
-        if "odd-names-break" in wrong and "\0" in path:
-            self.send(500, "", HTML)
-        elif not path.endswith("/") or (self.command not in ("GET", "HEAD") and name[0] != "form"):
-            self.send(404 if not path.endswith("/") else 405, "", HTML)
-        elif name[0] == "odd":
-            self.odd(name[1], path)
-        elif name[0] == "large":
-            self.send(200, self.text(path, "x" * LARGE), HTML, self.usual())
-        elif name[0] in ("page", "coded", "form"):
-            self.send(200, self.text(path), HTML, self.usual())
-        else:
-            self.send(404, "", HTML)
-
-    def usual(self) -> list[tuple[str, str]]:
-        return [("X-Frame-Options", "DENY"), ("Vary", "Cookie")]
-
-    def text(self, path: str, filling: str = "some words " * 20, end: str = "") -> str:
-        shown = {
-            "render-id": uuid.uuid4().hex,
-            "method": self.command,
-            "path": path,
-            "query": self.query,
-            "user": self.user or "nobody",
-            "authorization": self.headers.get("Authorization", ""),
-        }
-        lines = [f'<p id="{name}">{html.escape(value)}</p>' for name, value in shown.items()]
-        return "\n".join(["<!doctype html>", *lines, filling, end, "</html>", ""])
-
-    def odd(self, kind: str, path: str) -> None:
-        text = self.text(path)
-        if kind.startswith("status-"):
-            self.send(int(kind[7:]), text, HTML, [*self.usual(), ("Location", "/")])
-        elif kind in ("set-cookie", "session", "token"):
-            self.cookie(kind, path)
-        elif kind == "vary-two-lines":
-            self.send(200, text, HTML, [*self.usual(), ("Vary", "*")])
-        elif kind == "streaming":
-            self.send(200, text, HTML, self.usual(), whole=False)
-        elif kind == "breaking":
-            self.breaking(text)
-        elif kind == "latin":
-            body = text.replace("some words", "d\u00e9j\u00e0 vu").encode("latin-1")
-            self.send(200, body, "text/html; charset=iso-8859-1", self.usual())
-        elif kind == "plain-text":
-            self.send(200, text, "text/plain; charset=utf-8", self.usual())
-        else:
-            said = (
-                {"Cache-Control": CONTROLS[kind]} if kind in CONTROLS else SAYING.get(kind) or LIFETIMES.get(kind, {})
-            )
-            said = said | ({"Vary": VARIES[kind]} if kind in VARIES else {})
-            self.send(200, text, HTML, [item for item in self.usual() if item[0] not in said] + list(said.items()))
-
-    def cookie(self, kind: str, path: str) -> None:
-        cookie = "same" if "shares-token" in self.stub.wrong else secrets.token_hex(8)
-        token = f'<form><input type="hidden" name="csrfmiddlewaretoken" value="{cookie}"></form>'
-        text = self.text(path, end=token if kind == "token" else "")
-        self.send(200, text, HTML, [*self.usual(), ("Set-Cookie", f"{kind}={cookie}")])
-
-    def breaking(self, text: str) -> None:
-        half = text[: len(text) // 2].encode()
-        if "keeps-broken" in self.stub.wrong:
-            self.stub.store[self.key()] = (200, half, HTML, self.usual())
-        self.send_response(200)
-        self.send_header("Content-Type", HTML)
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(half)
-        self.close_connection = True

@@ -9,7 +9,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from tests.bench.verify.fake_layer import HTML, LayerHandler
+from tests.bench.verify.fake_layer import LayerHandler
+from tests.bench.verify.fake_odd_pages import HTML
 
 if TYPE_CHECKING:
     from tests.bench.verify.fake_writes import FakeWrites
