@@ -2,7 +2,17 @@
 # Connections that wait for a worker; default 2048.
 backlog = {{ backlog }}
 chdir = "{{ project }}"
+
+# How many processes, and how many requests each does at a time. With more than one thread the default class, `sync`,
+# becomes `gthread`. Default: one of each. https://docs.gunicorn.org/en/stable/settings.html#worker-class
 workers = {{ processes }}
+worker_class = "sync"
+threads = {{ threads }}
+# A worker takes only as many connections as it has threads, and closes each after its answer, so that the next request
+# goes to a worker that is free. With more and with keep-alive a few workers take most connections and keep them, while
+# others idle. They concern `gthread`; defaults: 1000 and 2. https://docs.gunicorn.org/en/stable/settings.html#keepalive
+worker_connections = {{ threads }}
+keepalive = 0
 
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"

@@ -4,8 +4,6 @@
 bind = "{{ listen.text }}"
 # What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
 
-# How its workers are made.{% include "gunicorn/_workers." ~ connection ~ ".py" %}
-
 # Only the reverse proxy can reach the socket, and it overwrites these headers, so they are believed; default 127.0.0.1.
 forwarded_allow_ips = "*"
 # Only the header that is overwritten there says that a client came over TLS; by default two more do.

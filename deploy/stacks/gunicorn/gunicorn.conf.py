@@ -7,13 +7,6 @@ import struct
 bind = "{{ listen.text }}"
 # What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
 
-# Default class: `sync`, which closes the connection after each answer and waits for a slow client. `gthread` keeps idle
-# connections in a poller of its own, so that only requests occupy a thread.
-worker_class = "gthread"
-threads = {{ threads }}
-worker_connections = 2000
-keepalive = {{ client_keepalive_s }}
-
 # No server stands in front, so that no header is believed that names another client; default 127.0.0.1.
 forwarded_allow_ips = ""
 

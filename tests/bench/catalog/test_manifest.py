@@ -86,7 +86,7 @@ def test_a_variant_takes_over_what_its_base_says_and_its_own_keys_win(tmp_path):
     assert stack.env == {**base.env, "MORE": "1"}
     assert (stack.values, stack.reason) == (base.values, base.reason)
     assert [server.name for server in stack.servers] == ["gunicorn", "nginx"]
-    assert (stack.servers[0].listen, stack.servers[0].keepalive) == ("tcp", True)
+    assert (stack.servers[0].listen, stack.servers[0].config) == ("tcp", "gunicorn.conf.py")
     assert [folder.name for folder in stack.folders] == ["mine", "nginx-gunicorn-gthread", "nginx-gunicorn"]
     assert stack.title == "T"
 
