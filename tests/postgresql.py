@@ -94,6 +94,28 @@ def stop(process: subprocess.Popen) -> None:
             continue
 
 
+def initialise(
+    binaries: Path, directory: Path, data: Path, password: str, environment: dict[str, str], user: dict[str, int]
+) -> None:
+    """Make the files of a new cluster in `data`."""
+    password_file = directory / "password"
+    password_file.write_text(password)
+    if user:
+        os.chown(password_file, user["user"], user["group"])
+    password_file.chmod(0o600)
+    subprocess.run(
+        [
+            *(binaries / "initdb", "--no-sync", "--auth=scram-sha-256", f"--username={OWNER}"),
+            *(f"--pwfile={password_file}", "--encoding=UTF8", "--locale=C", "-D", data),
+        ],
+        check=True,
+        env=environment,
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+        **user,
+    )
+
+
 @contextmanager
 def cluster(binaries: Path, settings: Sequence[str] = UNSAFE_AND_FAST + IMPATIENT) -> Iterator[str]:
     """A running cluster; yields the URL of its database `benchapp`, whose user may create others.
@@ -105,22 +127,7 @@ def cluster(binaries: Path, settings: Sequence[str] = UNSAFE_AND_FAST + IMPATIEN
     directory = directory_for(user)
     try:
         data, log, password = directory / "data", directory / "log", secrets.token_hex(16)
-        password_file = directory / "password"
-        password_file.write_text(password)
-        if user:
-            os.chown(password_file, user["user"], user["group"])
-        password_file.chmod(0o600)
-        subprocess.run(
-            [
-                *(binaries / "initdb", "--no-sync", "--auth=scram-sha-256", f"--username={OWNER}"),
-                *(f"--pwfile={password_file}", "--encoding=UTF8", "--locale=C", "-D", data),
-            ],
-            check=True,
-            env=environment,
-            cwd=directory,
-            stdout=subprocess.DEVNULL,
-            **user,
-        )
+        initialise(binaries, directory, data, password, environment, user)
         port = free_port()
         options = [f"port={port}", f"unix_socket_directories={directory}", "listen_addresses=127.0.0.1", *settings]
         command = [*end_with_parent(), str(binaries / "postgres"), "-D", str(data)]

@@ -131,7 +131,8 @@ def lengths(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def test_modules_classes_and_functions_are_short():
-    files = [*BENCH_FILES, *SITE_FILES, *sorted((paths.PROJECT / "benchmarks").glob("*.py"))]
+    others = [path for folder in ("benchmarks", "tests") for path in sorted((paths.PROJECT / folder).rglob("*.py"))]
+    files = [*BENCH_FILES, *SITE_FILES, *others]
     found = [(f"{path.relative_to(paths.PROJECT)}{name}", *it) for path in files for name, *it in lengths(path)]
     assert [f"{name}: {lines} lines, not {limit}" for name, lines, limit in found if lines > limit] == []
 

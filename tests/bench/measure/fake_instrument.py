@@ -34,6 +34,18 @@ UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off
 QUICK = ["--duration", "1", "--warmup", "0", "--rounds", "1", "--workload", "home", "--layer", "none", *UNGUARDED]
 
 
+def rendered(run_dir: Path, text: str) -> Path:
+    """Make the directory of a deployment, with files of this text; returns its logs."""
+    paths.must_be_plain(run_dir)
+    logs = run_dir / "logs"
+    logs.mkdir(parents=True)
+    for folder in ("conf", "store"):
+        (run_dir / folder).mkdir()
+        (run_dir / folder / "file").write_text(text)
+    (logs / "server.log").write_text("it began\n")
+    return logs
+
+
 class FakeInstrument(Instrument):
     """Stacks `one`, `two`, ... on a tiny site. What shall go wrong is said before.
 
@@ -88,13 +100,7 @@ class FakeInstrument(Instrument):
     @contextmanager
     def deployed(self, composition: Composition, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
         stack, layer = composition.stack.name, composition.layer_name
-        paths.must_be_plain(run_dir)
-        logs = run_dir / "logs"
-        logs.mkdir(parents=True)
-        for folder in ("conf", "store"):
-            (run_dir / folder).mkdir()
-            (run_dir / folder / "file").write_text(f"{stack} {layer}")
-        (logs / "server.log").write_text("it began\n")
+        logs = rendered(run_dir, f"{stack} {layer}")
         if self.unreadable:
             raise BenchError(self.unreadable)
         if stack in self.refuses:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -81,7 +82,23 @@ def make(
     chance = random.Random(seed)
     folder = Folder(directory)
     folder.create()
-    cases = tuple(
+    cases = _cases(workloads, database)
+    plan = records.Plan(STACKS, LAYERS, workloads, levels, rounds, 10.0, 2.0, ("unlimited",), database, 1_020_000, 7)
+    folder.write_info(_info(plan, cases, hostile, finished))
+    machine = machine or environment()
+    folder.write_environment(replace(machine, cpu_model=HOSTILE) if hostile else machine)
+    for number, case, level in itertools.product(range(1, rounds + 1), cases, levels):
+        trial = _trial(case, level, number, chance, factor, hostile)
+        trial = change(trial) if change else trial
+        if trial is not None:
+            folder.append_trial(trial)
+    folder.append_checks(_checks(hostile))
+    _configs(folder, hostile)
+    return directory
+
+
+def _cases(workloads: tuple[str, ...], database: str) -> tuple[records.Case, ...]:
+    return tuple(
         records.Case(
             _id(stack, layer, workload, database), stack, layer, workload, "unlimited", database, _notes(layer)
         )
@@ -90,35 +107,19 @@ def make(
         if not any((skip.stack, skip.layer) == (stack, layer) for skip in SKIPPED)
         for workload in workloads
     )
-    skips = SKIPPED
-    if hostile:
-        skips = (*skips, records.Skip("nginx-uwsgi", "<b>bold</b>", "home", HOSTILE))
-    folder.write_info(
-        records.RunInfo(
-            format=records.FORMAT,
-            command=("python", "-m", "bench", "run", "--rounds", str(rounds)),
-            started_at="2026-11-21T08:07:00+00:00",
-            finished_at="2026-11-21T08:19:30+00:00" if finished else None,
-            plan=records.Plan(
-                STACKS, LAYERS, workloads, levels, rounds, 10.0, 2.0, ("unlimited",), database, 1_020_000, 7
-            ),
-            cases=cases,
-            skips=skips,
-            notes=(HOSTILE,) if hostile else (),
-        )
+
+
+def _info(plan: records.Plan, cases: tuple[records.Case, ...], hostile: bool, finished: bool) -> records.RunInfo:
+    return records.RunInfo(
+        format=records.FORMAT,
+        command=("python", "-m", "bench", "run", "--rounds", str(plan.rounds)),
+        started_at="2026-11-21T08:07:00+00:00",
+        finished_at="2026-11-21T08:19:30+00:00" if finished else None,
+        plan=plan,
+        cases=cases,
+        skips=(*SKIPPED, records.Skip("nginx-uwsgi", "<b>bold</b>", "home", HOSTILE)) if hostile else SKIPPED,
+        notes=(HOSTILE,) if hostile else (),
     )
-    machine = machine or environment()
-    folder.write_environment(replace(machine, cpu_model=HOSTILE) if hostile else machine)
-    for number in range(1, rounds + 1):
-        for case in cases:
-            for level in levels:
-                trial = _trial(case, level, number, chance, factor, hostile)
-                trial = change(trial) if change else trial
-                if trial is not None:
-                    folder.append_trial(trial)
-    folder.append_checks(_checks(hostile))
-    _configs(folder, hostile)
-    return directory
 
 
 def _id(*parts: str) -> str:
@@ -142,17 +143,20 @@ def _trial(
     if case.layer == "staticgenerator" and case.stack == "nginx-gunicorn":
         rate *= FACTOR["nginx-uwsgi"] / FACTOR["nginx-gunicorn"]
     rate *= chance.uniform(0.96, 1.04)
+    return _partly_unmeasured(_measured(case, level, number, rate, chance), where)
+
+
+def _measured(case: records.Case, level: int, number: int, rate: float, chance: random.Random) -> trials.Trial:
     mean = level / rate * 1000
     servers = _servers(case)
     memory = {name: _samples(name, base, chance) for name, base in servers.items()}
-    total = int(rate * 10)
-    trial = trials.Trial(
+    return trials.Trial(
         **_identity(case, level, number),
         status="ok",
         reason=None,
         log=None,
         duration_s=10.0,
-        requests_total=total,
+        requests_total=int(rate * 10),
         requests_per_second=rate,
         bytes_per_second=rate * 9400,
         latency_mean_ms=mean,
@@ -162,7 +166,7 @@ def _trial(
         latency_max_ms=mean * chance.uniform(8, 12),
         errors_connect=0,
         errors_read=0,
-        errors_timeout=3 if where[:2] == ("gunicorn", "none") and number == 1 else 0,
+        errors_timeout=3 if (case.stack, case.layer) == ("gunicorn", "none") and number == 1 else 0,
         responses_not_2xx=0,
         memory=memory,
         memory_peak_bytes={name: max(pss for _, pss in samples) for name, samples in memory.items()},
@@ -171,6 +175,9 @@ def _trial(
         time_to_ready_s=chance.uniform(0.4, 1.2),
         keep_alive=True,
     )
+
+
+def _partly_unmeasured(trial: trials.Trial, where: tuple[str, str, str]) -> trials.Trial:
     if where == ("uwsgi", "site-middleware", "home"):
         return replace(
             trial, latency_p90_ms=None, latency_p99_ms=None, memory=None, memory_peak_bytes=None, cpu_seconds=None
