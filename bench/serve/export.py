@@ -141,6 +141,7 @@ def _host_context(composition: Composition, places: Places, wiring: Wiring, foun
         "layer": composition.layer_name,
         "layer_title": " and ".join(layer.title for layer in composition.layers),
         "units": found,
+        "checked_units": [unit for unit in found if unit.check],
         "services": [f"benchapp-{service.name}" for service in composition.services],
         "chosen_cache": any(compose.CHOSEN_CACHE in layer.services for layer in composition.layers),
         "packages": _packages(composition),

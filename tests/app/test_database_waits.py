@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import socket
+from types import ModuleType
 
 import psycopg2
 import pytest
 from django.db import OperationalError
 from django.http import HttpRequest
 from django.test import Client
+from django.test.utils import override_settings
 from django.urls import path
 from psycopg2.extensions import POLL_OK, POLL_READ
 
@@ -65,9 +67,11 @@ def unusable(request: HttpRequest) -> None:
     raise OperationalError("no answer\nand more")
 
 
-def test_a_database_that_cannot_be_used_is_a_503(monkeypatch):
-    monkeypatch.setattr(urls, "urlpatterns", [path("unusable", unusable), *urls.urlpatterns])
-    answer = Client(raise_request_exception=False).get("/unusable")
+def test_a_database_that_cannot_be_used_is_a_503():
+    site = ModuleType("urls_with_an_unusable_page")
+    vars(site).update(vars(urls), urlpatterns=[path("unusable", unusable), *urls.urlpatterns])
+    with override_settings(ROOT_URLCONF=site):
+        answer = Client(raise_request_exception=False).get("/unusable")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert answer.headers["X-Render-Id"]
     assert "The pantry is locked." in answer.text

@@ -20,7 +20,7 @@ from benchapp.caching.invalidation import StalePages
 from benchapp.caching.stores.memcached import MemcachedStore
 from tests.app.caching.services import memcached
 from tests.app.conftest import Rows
-from tests.waiting import until
+from tests.waiting import stop, until
 
 Site = Callable[..., AbstractContextManager[None]]
 
@@ -87,7 +87,7 @@ def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socke
     with memcached(socket) as process:
         pages = MemcachedStore(f"unix:{socket}", seconds=60)
         assert pages.put("/posts/5/", b"old", pages.generation())
-        process.send_signal(signal.SIGSTOP)
+        stop(process.pid)
         try:
             pages.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
         finally:

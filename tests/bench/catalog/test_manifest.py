@@ -295,6 +295,7 @@ def test_what_a_layer_declares_holds_where_it_says():
         "told-of-commands",
         "read-your-write",
         "full-store",
+        "restarts",
         "slow-rendering",
         "stampede",
     }

@@ -17,7 +17,8 @@ from tests.bench.verify.fake_http import HttpHandler
 from tests.bench.verify.fake_layer import FakeLayer
 from tests.bench.verify.fake_probes import LARGE, ProbeHandler
 
-GATE_S = 2.0
+# The longest wait at a gate that nobody opens.
+GATE_S = 15.0
 UNCACHEABLE_S = 0.3
 # How long a page is served after a write to it.
 MOMENT_S = 0.1
@@ -44,6 +45,7 @@ class FakeWrites(FakeLayer):
         self.first_title = self.uncommitted = ""
         super().reset(*wrong)
         self.gates: dict[int, list[str]] = {}
+        self.gate_opened = float("-inf")
         self.lock, self.files_lock = threading.Lock(), threading.Lock()
         self.generation = 0
         self.ttl_s = 60.0
