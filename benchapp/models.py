@@ -1,6 +1,6 @@
 """Authors, posts and comments.
 
-Triggers of the database (`benchapp.page_index`) keep two fields, whatever writes the rows: `post_count` and
+Triggers of the database (`benchapp.page_index`) maintain two fields, whatever writes the rows: `post_count` and
 `comment_count`. Code reads them and never sets them; an instance that was just created has to be read again
 (`refresh_from_db`) to know them.
 """
@@ -20,7 +20,7 @@ class Author(models.Model):
     bio = models.TextField(blank=True)
     joined = models.DateField(default=timezone.localdate)
     post_count = models.PositiveIntegerField(
-        default=0, db_default=0, editable=False, help_text="Posts of this author; kept by triggers."
+        default=0, db_default=0, editable=False, help_text="Posts of this author; maintained by triggers."
     )
 
     class Meta:
@@ -41,7 +41,7 @@ class Post(models.Model):
     published = models.DateTimeField(default=timezone.now)
     views = models.PositiveIntegerField(default=0, db_default=0)
     comment_count = models.PositiveIntegerField(
-        default=0, db_default=0, editable=False, help_text="Comments on this post; kept by triggers."
+        default=0, db_default=0, editable=False, help_text="Comments on this post; maintained by triggers."
     )
 
     class Meta:
