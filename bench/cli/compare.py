@@ -12,6 +12,7 @@ import sys
 
 from bench.cli.options import results_folder
 from bench.errors import BenchError
+from bench.measure.progress import Printer
 from bench.report.comparison import compare, render
 from bench.report.write import read_measured
 
@@ -33,5 +34,6 @@ def main(args: argparse.Namespace) -> int:
         )
     for warning in comparison.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    print("\n".join(render(comparison, args.before, args.after)))
+    printer = Printer()
+    printer.say("\n".join(render(comparison, args.before, args.after, printer.width)))
     return 0

@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 from bench.catalog.survey import survey
-from bench.figures.columns import columns
+from bench.figures.columns import columns, paragraph
+from bench.measure.progress import Printer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,44 +19,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print the listing."""
     listing = survey()
-    print(json.dumps(listing, indent=2) if args.json else as_text(listing))
+    if args.json:
+        print(json.dumps(listing, indent=2))
+    else:
+        printer = Printer()
+        printer.say(as_text(listing, printer.width))
     return 0
 
 
-def as_text(listing: dict[str, Any]) -> str:
-    """The listing for people: stacks, layers, services, then the matrix."""
+def as_text(listing: dict[str, Any], width: int) -> str:
+    """The listing for people within a width: the matrix, then stacks, layers, services and sizes."""
     python = listing["python"]
     who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
-    lines = [f"Python {python['version']} ({python['program']}); {who}"]
+    lines = [*_matrix(listing, width), "", *paragraph(f"Python {python['version']} ({python['program']}); {who}", width)]
     if listing["notice"]:
-        lines.append(f"note: {listing['notice']}")
+        lines += paragraph(f"note: {listing['notice']}", width)
     sections = {
         "STACKS (innermost server first)": [
             (name, " <- ".join(f"{item['name']} {_version(item)}" for item in stack["servers"]))
             for name, stack in listing["stacks"].items()
         ],
-        "KNOWN LIMITS (checks of `verify` that a stack does not pass, and why)": _limits(listing["stacks"]),
-        "FOUND": sorted(_found(listing).items()),
         "LAYERS": [(name, layer["about"]) for name, layer in listing["layers"].items()],
         "SERVICES": [(name, _state(service)) for name, service in listing["services"].items()],
         "SIZES (of stack, layer and services together)": [
             (name, size["title"] + (f"; not here: {size['problem']}" if size["problem"] else ""))
             for name, size in listing["sizes"].items()
         ],
+        "FOUND": sorted(_found(listing).items()),
     }
     for title, rows in sections.items():
-        lines += ["", title, *columns(rows, "  ")]
-    return "\n".join([*lines, "", *_matrix(listing)])
+        lines += ["", title, *columns(rows, "  ", width)]
+    return "\n".join([*lines, "", *_limits(listing["stacks"], width)])
 
 
-def _limits(stacks: dict[str, Any]) -> list[tuple[str, str]]:
-    """Each reason that a stack declares, after the checks for which it holds."""
-    rows = []
+def _limits(stacks: dict[str, Any], width: int) -> list[str]:
+    """Each reason that stacks declare after its checks, and the stacks for which it holds."""
+    where: dict[str, dict[str, list[str]]] = {}
     for name, stack in stacks.items():
-        for reason in dict.fromkeys(stack["declares"].values()):
-            checks = ", ".join(check for check, other in stack["declares"].items() if other == reason)
-            rows.append((name, f"{checks}: {reason}"))
-    return rows
+        for check, reason in stack["declares"].items():
+            where.setdefault(reason, {}).setdefault(name, []).append(check)
+    lines = ["KNOWN LIMITS (checks of `verify` that a stack does not pass, and why)"]
+    for reason, checks in where.items():
+        names = dict.fromkeys(check for found in checks.values() for check in found)
+        lines += paragraph(f"{', '.join(checks)}: {', '.join(names)}: {reason}", width, "  ", "  ")
+    return lines
 
 
 def _version(server: dict[str, Any]) -> str:
@@ -79,11 +86,16 @@ def _found(listing: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def _matrix(listing: dict[str, Any]) -> list[str]:
+def _matrix(listing: dict[str, Any], width: int) -> list[str]:
+    """A row a stack and a narrow column a layer, whose name stands above it like a step of a staircase."""
     reasons = list(dict.fromkeys(reason for fits in listing["fits"].values() for reason in fits.values() if reason))
-    rows = [["", *listing["layers"]]]
+    layers = list(listing["layers"])
+    start = " " * (4 + max(map(len, listing["fits"])))
+    steps = [f"{start}{'|   ' * number}{layer}" for number, layer in enumerate(layers)]
+    rows = []
     for stack, fits in listing["fits"].items():
-        answers = (fits[layer] for layer in listing["layers"])
-        rows.append([stack, *("yes" if reason is None else str(reasons.index(reason) + 1) for reason in answers)])
-    numbered = [f"  {number}: {reason}" for number, reason in enumerate(reasons, 1)]
-    return ["CAN RUN HERE (yes, or the number of the reason)", *columns(rows, "  "), *numbered]
+        answers = (fits[layer] for layer in layers)
+        cells = ("yes" if reason is None else str(reasons.index(reason) + 1) for reason in answers)
+        rows.append((stack, " ".join(f"{cell:3}" for cell in cells)))
+    numbered = [line for row in enumerate(reasons, 1) for line in paragraph("{}: {}".format(*row), width, "  ", "   ")]
+    return ["CAN RUN HERE (yes, or the number of the reason)", *steps, *columns(rows, "  "), *numbered]

@@ -16,7 +16,7 @@ from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
 from bench.host.identity import worker
-from bench.measure.progress import Printer
+from bench.measure.progress import Printer, say
 from bench.project import commands
 from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment
@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(table.as_document(outcomes, skips), indent=2))
     elif outcomes:
-        print(table.as_text(outcomes, skips))
+        say(table.as_text(outcomes, skips))
     if not outcomes:
         print(f"bench verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
         return 2
@@ -91,7 +91,8 @@ def _print_checks(as_json: bool) -> int:
     if as_json:
         print(json.dumps(checks, indent=2))
     else:
-        print("\n".join(columns([tuple(item.values()) for item in checks])))
+        printer = Printer()
+        printer.say("\n".join(columns([tuple(item.values()) for item in checks], width=printer.width)))
     return 0
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
+from bench.figures.columns import paragraph
 from bench.figures.noise import Noise, noise_of
 from bench.figures.ratios import FASTER, INCONCLUSIVE, SLOWER, Ratio, between, logarithms
 from bench.figures.stats import Spread, spread
@@ -215,11 +216,11 @@ def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Itera
 # ------------------------------------------------------------------------------------------- printing
 
 
-def render(comparison: RunComparison, before: Path, after: Path) -> list[str]:
-    """The comparison as lines of text."""
+def render(comparison: RunComparison, before: Path, after: Path, width: int) -> list[str]:
+    """The comparison as lines of text, within a width where no name or path is wider."""
     cases = comparison.cases
     varying = _varying([item.key for item in cases])
-    heads = ["case", "A requests/s", "95 % interval", "B requests/s", "95 % interval", "B / A", "B is"]
+    heads = ["case", "A", "95 % interval", "B", "95 % interval", "B / A", "B is"]
     rows = [
         [
             _name(item.key, varying),
@@ -232,17 +233,18 @@ def render(comparison: RunComparison, before: Path, after: Path) -> list[str]:
         ]
         for item in cases
     ]
-    lines = [f"A = {before}", f"B = {after}", "", *_table([heads, *rows]), ""]
+    lines = [f"A = {before}", f"B = {after}", "Figures are requests/s.", "", *_table([heads, *rows], width), ""]
     counts = {word: sum(item.verdict == word for item in cases) for word in (FASTER, SLOWER, INCONCLUSIVE)}
-    lines.append(
+    texts = [
         f"{plural(len(cases), 'case')} in both runs: B is faster in {counts[FASTER]}, slower in {counts[SLOWER]}, "
         f"inconclusive in {counts[INCONCLUSIVE]} (within chance or the margin of {comparison.margin:.0%})"
-    )
+    ]
     for name, keys in (("A", comparison.only_before), ("B", comparison.only_after)):
         if keys:
             names = ", ".join(_name(key, set(range(len(key)))) for key in keys)
-            lines.append(f"measured in {name} only: {names}")
-    return [*lines, "", *_real(cases, varying, comparison.margin)]
+            texts.append(f"measured in {name} only: {names}")
+    texts += ["", *_real(cases, varying, comparison.margin)]
+    return lines + [line for text in texts for line in paragraph(text, width, hanging="  ")]
 
 
 def _real(cases: Sequence[CaseComparison], varying: set[int], margin: float) -> Iterable[str]:
@@ -266,9 +268,15 @@ def _name(key: Key, varying: set[int]) -> str:
     return "~".join(one_line(part) for index, part in enumerate(key) if index in varying)
 
 
-def _table(rows: list[list[str]]) -> Iterable[str]:
-    """Columns two spaces apart: first and last left-aligned, figures right-aligned."""
+def _table(rows: list[list[str]], width: int) -> Iterable[str]:
+    """Columns two spaces apart: first and last left-aligned, figures right-aligned.
+
+    Where that is too wide, each case stands in a line of its own over its figures.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for cells in (rows[0], ["-" * width for width in widths], *rows[1:]):
-        figures = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)][1:-1]
-        yield "  ".join((cells[0].ljust(widths[0]), *figures, cells[-1]))
+    is_wide = sum(widths) + 2 * len(widths[1:]) > width
+    for cells in (rows[0], ["-" * size for size in widths], *rows[1:]):
+        figures = [cell.rjust(size) for cell, size in zip(cells, widths, strict=True)][1:-1]
+        if is_wide:
+            yield cells[0]
+        yield "  ".join(("" if is_wide else cells[0].ljust(widths[0]), *figures, cells[-1]))
