@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from bench.catalog import catalog
+from bench.measure.progress import Printer
 from bench.serve.config_check import Finding, check
 
 
@@ -18,11 +19,13 @@ def main(args: argparse.Namespace) -> int:
     known = catalog.read()
     chosen = [known.stack(name) for name in args.stacks] or list(known.stacks.values())
     failed = 0
-    for stack in chosen:
-        for layer in known.layers.values():
-            for finding in check(stack, layer):
-                failed += bool(finding.problem and not finding.skipped)
-                print(_line(finding), flush=True)
+    with Printer() as printer:
+        for stack in chosen:
+            for layer in known.layers.values():
+                printer.show(f"checking {stack.name} with layer {layer.name}")
+                for finding in check(stack, layer):
+                    failed += bool(finding.problem and not finding.skipped)
+                    printer.say(_line(finding))
     return 1 if failed else 0
 
 

@@ -31,7 +31,11 @@ def as_text(listing: dict[str, Any], width: int) -> str:
     """The listing for people within a width: the matrix, then stacks, layers, services and sizes."""
     python = listing["python"]
     who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
-    lines = [*_matrix(listing, width), "", *paragraph(f"Python {python['version']} ({python['program']}); {who}", width)]
+    lines = [
+        *_matrix(listing, width),
+        "",
+        *paragraph(f"Python {python['version']} ({python['program']}); {who}", width),
+    ]
     if listing["notice"]:
         lines += paragraph(f"note: {listing['notice']}", width)
     sections = {

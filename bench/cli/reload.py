@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from bench.cli import options
+from bench.measure.progress import working
 from bench.serve import reload
 
 
@@ -21,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Reload, and print a line a server."""
-    for server, done in reload.ask(reload.find(port=args.port, pid=args.pid)).done.items():
+    served = reload.find(port=args.port, pid=args.pid)
+    with working("reloading"):
+        done_by = reload.ask(served).done
+    for server, done in done_by.items():
         print(f"{server}: {done}")
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from bench.cli.options import results_folder
+from bench.measure.progress import working
 from bench.report.write import FORMATS, write_report
 
 
@@ -20,5 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write the report and print its path. Raises BenchError, in one line, when it cannot."""
-    print(write_report(args.directory, args.format))
+    with working("writing the report"):
+        path = write_report(args.directory, args.format)
+    print(path)
     return 0

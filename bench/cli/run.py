@@ -20,6 +20,7 @@ from bench.interrupt import Interrupts, Stopped
 from bench.measure import begin
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
+from bench.measure.progress import Printer, RunProgress, case_words, say
 from bench.results.folder import resume_command
 
 # Arguments that a run stores and --resume may not change.
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_cases(parser)
     _add_load(parser)
     options.add_folder(parser, "run")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what would be measured and how long that takes; start nothing"
+    )
     parser.add_argument(
         "--again", choices=["voided"], help="with --resume: make the voided trials again, also of a complete run"
     )
@@ -105,6 +109,8 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     instrument = instrument or Instrument(thorough=args.verify == "full")
+    if args.dry_run:
+        return _print_plan(args, instrument)
     if args.resume:
         _check_resumable(args)
         session = begin.resume(args.resume, args.database, instrument, again=args.again == "voided")
@@ -129,6 +135,18 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
             if not is_disk_full(error):
                 raise
             raise BenchError(f"stopped: {folder.directory}: {DISK_FULL}; make room and {resume}") from None
+
+
+def _print_plan(args: argparse.Namespace, instrument: Instrument) -> int:
+    """Print what a new run would do, without starting or writing anything."""
+    if args.resume or args.again:
+        raise BenchError("--dry-run shows the plan of a new run; leave out --resume and --again")
+    new = begin.planned(_request(args), instrument)
+    for case in new.info.cases:
+        say(f"case: {case_words(case)}")
+    progress = RunProgress(Printer(), new.info, new.ledger.trials_left)
+    progress.announce(new.load.tool.name, new.ledger.estimate_s(new.info.plan))
+    return 0
 
 
 def _check_resumable(args: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from bench.catalog import compose, values
 from bench.catalog.values import environment
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
+from bench.measure.progress import Printer
 from bench.serve import database, deployment, reload
 
 POLL_S = 0.2
@@ -39,9 +40,13 @@ def main(args: argparse.Namespace) -> int:
             args.stack, args.layer, values.parse_changes(args.set), environment(args.env)
         )
         with (
+            Printer(sys.stderr) as printer,
             database.in_use(args.database, alone=False),
-            deployment.deployed(composition, database=args.database, size=args.size, port=args.port) as running,
+            deployment.deployed(
+                composition, database=args.database, size=args.size, port=args.port, progress=printer.show
+            ) as running,
         ):
+            printer.clear()
             for note in running.notes:
                 print(f"note: {note}", file=sys.stderr)
             # Not SIGHUP, which a closed terminal sends.

@@ -16,14 +16,13 @@ from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
 from bench.host.identity import worker
-from bench.measure.progress import Printer, say
+from bench.measure.progress import Printer, say, show_check
 from bench.project import commands
 from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment
 from bench.verify import table
-from bench.verify.check import Check
 from bench.verify.site import Site, prepare
-from bench.verify.suite import Progress, Selection, Subject, all_checks, layer_names, run_suite
+from bench.verify.suite import Selection, Subject, all_checks, layer_names, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
 from bench.verify.wire import Target
@@ -114,15 +113,6 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list
         return run_suite(subject, selection, show_check(printer)), []
 
 
-def show_check(printer: Printer) -> Progress:
-    """Shows each check as it begins, on a terminal."""
-
-    def show(done: int, total: int, item: Check) -> None:
-        printer.show(f"{done} of {total} checks, {item.group}: {item.name}")
-
-    return show
-
-
 def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
     """The site, with its expected pages if --database is given, and the environment of its commands."""
     if not args.database:
@@ -157,7 +147,7 @@ def _verify_all(
     for number, composition in enumerate(compositions, 1):
         started = time.monotonic()
         what = f"{composition.stack.name} with layer {composition.layer_name}"
-        with Printer(sys.stderr, f"{number} of {len(compositions)}, {what}: ") as printer:
+        with Printer(sys.stderr, f"{number} of {len(compositions)}: ") as printer:
             found = _verify_one(verifier, composition, args, printer)
             took_s = time.monotonic() - started
             printer.say(f"{what}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
@@ -169,12 +159,12 @@ def _verify_one(
     verifier: Verifier, composition: compose.Composition, args: argparse.Namespace, printer: Printer
 ) -> list[Outcome]:
     stack, layer = composition.stack.name, composition.layer_name
-    printer.show("starting")
     try:
-        with deployment.deployed(composition, database=args.database, size=args.size) as running:
-            found = verifier.verify(running, show_check(printer))
+        with deployment.deployed(composition, database=args.database, size=args.size, progress=printer.show) as running:
+            found = verifier.verify(running, show_check(printer, f"{stack} with layer {layer}: "))
             if died := running.died():
                 found.append(_not_up(stack, layer, died))
+            printer.show(f"stopping {stack}")
             return found
     except DeploymentError as error:
         return [_not_up(stack, layer, error)]

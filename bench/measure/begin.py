@@ -73,21 +73,38 @@ class Request:
     command: tuple[str, ...] = ()
 
 
-def begin(request: Request, instrument: Instrument) -> Session:
-    """A new run, its folder made. Raises BenchError for unknown names and invalid values."""
+@dataclass(frozen=True)
+class Planned:
+    """A new run before anything is started or written."""
+
+    info: RunInfo
+    cases: tuple[Case, ...]
+    load: Load
+    pinned: pin.Cores | None
+    ledger: Ledger
+
+
+def planned(request: Request, instrument: Instrument) -> Planned:
+    """The run that `begin` would make. Raises BenchError for unknown names and invalid values."""
     known, plan = catalog.read(), make_plan(request)
     pinned = pin.cores(pin.affinity(), request.pin)
     chosen = _load(plan, request.tool, pinned)
     cases, skips = planning.cases(plan, _composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
-    folder = Folder(request.to or new_folder())
-    paths.must_be_plain(folder.directory)
-    environment = _environment(cases, plan, chosen, instrument, pinned)
-    folder.create()
     notes = _notes(chosen, pinned)
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    folder.begin(info, environment)
     ledger = Ledger(planning.schedule(cases, plan.levels, plan.rounds, plan.order_seed or 0))
-    return Session(Journal(folder, info, environment), ledger, chosen, instrument, request.database)
+    return Planned(info, cases, chosen, pinned, ledger)
+
+
+def begin(request: Request, instrument: Instrument) -> Session:
+    """A new run, its folder made. Raises BenchError for unknown names and invalid values."""
+    new = planned(request, instrument)
+    folder = Folder(request.to or new_folder())
+    paths.must_be_plain(folder.directory)
+    environment = _environment(new.cases, new.info.plan, new.load, instrument, new.pinned)
+    folder.create()
+    folder.begin(new.info, environment)
+    return Session(Journal(folder, new.info, environment), new.ledger, new.load, instrument, request.database)
 
 
 def resume(directory: Path, asked: str | None, instrument: Instrument, again: bool = False) -> Session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from bench.project import commands
 from bench.results.records import Case, Outcome
 from bench.serve import database, deployment
 from bench.serve.deployment import Running
-from bench.verify.suite import Selection
+from bench.verify.suite import Progress, Selection
 from bench.verify.verifier import Verifier
 
 
@@ -50,14 +50,20 @@ class Instrument:
         return machine_load()
 
     def deployed(
-        self, composition: Composition, *, database: str | None, size: str, run_dir: Path
+        self,
+        composition: Composition,
+        *,
+        database: str | None,
+        size: str,
+        run_dir: Path,
+        progress: Callable[[str], None],
     ) -> AbstractContextManager[Running]:
-        """The composition, up as long as the context lasts."""
-        return deployment.deployed(composition, database=database, size=size, run_dir=run_dir)
+        """The composition, up as long as the context lasts; `progress` is called with each step of bringing it up."""
+        return deployment.deployed(composition, database=database, size=size, run_dir=run_dir, progress=progress)
 
-    def verify(self, running: Running) -> list[Outcome]:
+    def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
         """Every check of the suite; those left out are named as such."""
-        return self._verifier.verify(running)
+        return self._verifier.verify(running, progress)
 
     def queries_per_request(self, running: Running, case: Case, addresses: tuple[str, ...]) -> float | None:
         """Database queries of a request to these addresses, on average; None when they cannot be counted."""

@@ -8,13 +8,18 @@ from dataclasses import replace
 
 from bench.measure import guards
 from bench.measure.plan import Batch
-from bench.results.records import Outcome
+from bench.results.records import Outcome, Plan
 from bench.results.trials import Trial
 
 # How often a trial that other processes disturbed is repeated.
 MAX_REPEATS = 2
 # So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.
 MAX_DISTURBED = MAX_REPEATS + 1
+# About how many seconds it takes on two cores to start and stop a deployment once, to verify it, and to make a trial
+# besides its warm-up and load.
+UP_S = 4.0
+VERIFY_S = 15.0
+AROUND_TRIAL_S = 1.5
 # Failed checks that a reason names.
 MAX_NAMED = 3
 
@@ -55,6 +60,12 @@ class Ledger:
     def trials_left(self) -> int:
         """How many trials are still to be made."""
         return sum(len(batch.measurements) for batch in self.left)
+
+    def estimate_s(self, plan: Plan) -> float:
+        """About how many seconds it takes to make them."""
+        deployments = {(batch.stack, batch.layer) for batch in self.left if not self.is_verified(batch)}
+        of_trial = plan.warmup_s + plan.duration_s + AROUND_TRIAL_S
+        return UP_S * len(self.left) + VERIFY_S * len(deployments) + of_trial * self.trials_left
 
     def add(self, trial: Trial) -> bool:
         """Count a trial. True when other processes disturbed it and it is to be repeated."""

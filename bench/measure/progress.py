@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -24,6 +25,8 @@ from bench.results import stability
 from bench.results.folder import Run
 from bench.results.records import Case, RunInfo
 from bench.results.trials import Trial
+from bench.verify.check import Check
+from bench.verify.table import by_reason
 
 # After that a live line that does not change shows that time passes.
 SILENT_S = 2.0
@@ -74,10 +77,13 @@ class Printer:
         self._console.out(line)
 
     def show(self, words: str) -> None:
-        """Replace the live line, cut to the terminal's width; nothing where there is no terminal.
+        """Replace the live line, cut to the terminal's width; no words remove it. Nothing where there is no terminal.
 
         After SILENT_S it also says for how long these words have been there.
         """
+        if not words:
+            self.clear()
+            return
         if not self._console.is_terminal or self._console.is_dumb_terminal:
             return
         self._words, self._since = words, time.monotonic()
@@ -110,6 +116,23 @@ def say(line: str) -> None:
     Printer().say(line)
 
 
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """These words as the live line on stderr while the block works."""
+    with Printer(sys.stderr) as printer:
+        printer.show(words)
+        yield
+
+
+def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check], None]:
+    """Shows each check as it begins, on a terminal; `words` begin the line."""
+
+    def show(done: int, total: int, item: Check) -> None:
+        printer.show(f"{words}{done} of {total} checks, {item.group}: {item.name}")
+
+    return show
+
+
 class RunProgress:
     """Counts a run's trials and estimates the time left from the trials of this invocation."""
 
@@ -124,12 +147,17 @@ class RunProgress:
         for trial in done:
             self._number(trial)
 
-    def announce(self, tool: str, folder: Path) -> None:
-        """Print what will be measured, and what is skipped."""
-        self._printer.say(f"{len(self._info.cases)} cases, {self._remaining} trials to make by {tool}")
-        self._printer.say(f"results go to {folder}")
-        for skip in self._info.skips:
-            self._printer.say(f"skipped: {skip.stack} with layer {skip.layer}: {skip.reason}")
+    def announce(self, tool: str, estimate_s: float, folder: Path | None = None) -> None:
+        """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
+        plan = self._info.plan
+        counts = f"{len(self._info.cases)} cases, {self._remaining} trials to make by {tool}"
+        levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
+        self._printer.say(f"{counts}, in about {duration(estimate_s)}")
+        self._printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
+        if folder:
+            self._printer.say(f"results go to {folder}")
+        for line in by_reason(self._info.skips):
+            self._printer.say(f"skipped: {line}")
         for note in self._info.notes:
             self._printer.say(f"note: {note}")
 
@@ -144,6 +172,7 @@ class RunProgress:
     def start_trial(self, case: Case, level: int, mode: str) -> None:
         """Note the trial that begins."""
         self._current = f"{case_words(case)}, {level_words(level, mode)}"
+        self._printer.show(self._current)
 
     def live(self, seconds: float, requests: int) -> None:
         """Show the current trial: seconds since its load began, requests so far."""
@@ -164,12 +193,13 @@ class RunProgress:
         )
 
     def summarize(self, run: Run, failures: int, voided: int) -> None:
-        """Print each case's stability, the number of failed and voided trials, and the next command."""
+        """Print the stability of each case below HIGH, the number of failed and voided trials, and the next command."""
         for case in run.info.cases:
             if trials := [trial for trial in run.trials if trial.case_id == case.case_id]:
                 rated = stability.rate(trials)
                 why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
-                self._printer.say(f"stability of {case_words(case)}: {rated.word}{why}")
+                if rated.rating != stability.HIGH:
+                    self._printer.say(f"stability of {case_words(case)}: {rated.word}{why}")
         planned = run.info.trials_planned
         if failures:
             self._printer.say(f"{failures} of {planned} trials failed")

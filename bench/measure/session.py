@@ -21,7 +21,7 @@ from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch
-from bench.measure.progress import Printer, RunProgress
+from bench.measure.progress import Printer, RunProgress, show_check
 from bench.measure.trial import Load, newest_log, now
 from bench.measure.trial_runner import TrialRunner
 from bench.results.folder import CHECKS_FILE, read_run
@@ -63,7 +63,9 @@ class Session:
         """
         self._runner.keep_going = keep_going
         with self._printer:
-            self._progress.announce(self._runner.load.tool.name, self.journal.folder.directory)
+            estimate_s = self._ledger.estimate_s(self.journal.info.plan)
+            self._progress.announce(self._runner.load.tool.name, estimate_s, self.journal.folder.directory)
+            self._printer.show("checking the database")
             self._instrument.check_database(self._database)
             with self._instrument.database_alone(self._database):
                 return self._measure_all(interrupts)
@@ -86,7 +88,9 @@ class Session:
         self, composition: Composition, size: str, directory: Path, configs: Path, interrupts: Interrupts
     ) -> Iterator[Running]:
         """Bring the composition up on its cores. While it is taken down and its directory is tidied, signals wait."""
-        deployed = self._instrument.deployed(composition, database=self._database, size=size, run_dir=directory)
+        deployed = self._instrument.deployed(
+            composition, database=self._database, size=size, run_dir=directory, progress=self._printer.show
+        )
         try:
             with interrupts.released_at_end(), deployed as running:
                 try:
@@ -94,6 +98,7 @@ class Session:
                     yield running
                 finally:
                     interrupts.hold()
+                    self._printer.show(f"stopping {composition.stack.name}")
         finally:
             _tidy(directory, configs)
 
@@ -108,6 +113,7 @@ class Session:
             try:
                 with self._up(composition, UNLIMITED, directory, configs, interrupts) as running:
                     name = self._instrument.static_names()[calibrate.FILE]
+                    self._printer.show("calibrating the load tool")
                     with pin.on(self._pinned, pin.LOAD):
                         ceilings = calibration.measure(running, name, self._runner.load, self.journal.info.plan)
             except GlobalFault:
@@ -165,13 +171,15 @@ class Session:
         """Whether the deployment gives right answers; it is verified the first time that it appears in the run."""
         if not self._ledger.is_verified(batch):
             started = time.monotonic()
-            outcomes = self._instrument.verify(running)
+            name = f"{batch.stack} with layer {batch.layer}"
+            outcomes = self._instrument.verify(running, show_check(self._printer, f"{name}: "))
             self.journal.folder.append_checks(outcomes)
             self._ledger.add_outcomes(batch.stack, batch.layer, outcomes)
             took = f"{time.monotonic() - started:.1f} s"
             self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
             if not self._ledger.wrong_answers(batch):
                 # The checks have grown the workers and filled the layer: restart both before the first trial.
+                self._printer.show(f"restarting {name}")
                 running.empty_layer()
                 self._instrument.settle(self._pinned, running)
         return not self._ledger.wrong_answers(batch)

@@ -275,8 +275,8 @@ def _table(rows: list[list[str]], width: int) -> Iterable[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     is_wide = sum(widths) + 2 * len(widths[1:]) > width
-    for cells in (rows[0], ["-" * size for size in widths], *rows[1:]):
-        figures = [cell.rjust(size) for cell, size in zip(cells, widths, strict=True)][1:-1]
+    for cells in (rows[0], ["-" * wide for wide in widths], *rows[1:]):
+        figures = [cell.rjust(wide) for cell, wide in zip(cells, widths, strict=True)][1:-1]
         if is_wide:
             yield cells[0]
         yield "  ".join(("" if is_wide else cells[0].ljust(widths[0]), *figures, cells[-1]))

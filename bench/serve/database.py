@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,15 +109,16 @@ def check(database: Database, env: dict[str, str], identity: Identity) -> None:
         commands.check("sqlite://:memory:", env, identity, settings_only=True)
 
 
-def prepare(database: Database, url: str, identity: Identity) -> None:
+def prepare(database: Database, url: str, identity: Identity, progress: Callable[[str], None]) -> None:
     """See that the database can be served: create and fill one of our own, check one of the user's.
 
-    Raises BenchError when the user's SQLite file is missing or the workers cannot write to it.
+    `progress` is called with nothing before rows are loaded, which shows its own progress. Raises BenchError when the
+    user's SQLite file is missing or the workers cannot write to it.
     """
     if database.own:
         paths.VAR.mkdir(exist_ok=True)
         with exclusive(paths.VAR / f"{database.label}.lock", f"the {database.label} database"):
-            _fill_once(database, url, identity)
+            _fill_once(database, url, identity, progress)
     path = sqlite_path(url)
     if path is not None:
         check_sqlite(path, identity)
@@ -129,7 +130,7 @@ def sqlite_path(url: str) -> Path | None:
     return paths.PROJECT / parts.path[1:] if parts.scheme == SQLITE else None
 
 
-def _fill_once(database: Database, url: str, identity: Identity) -> None:
+def _fill_once(database: Database, url: str, identity: Identity, progress: Callable[[str], None]) -> None:
     path = sqlite_path(url)
     marker = path or paths.VAR / database.service / "filled"
     if path is not None:
@@ -137,6 +138,7 @@ def _fill_once(database: Database, url: str, identity: Identity) -> None:
         identity.give_tree(path.parent)
     if marker.exists():
         return
+    progress("")
     print(f"{database.label}: creating the database and loading its rows (once)", file=sys.stderr, flush=True)
     if path is None:
         _create_and_fill(url, identity)

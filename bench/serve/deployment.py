@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,6 +152,10 @@ class Running:
         self.memory_idle_bytes = {name: processes.memory_bytes(pid) for name, pid in self.pids.items()}
 
 
+def _show_nothing(step: str) -> None:
+    pass
+
+
 @contextmanager
 def deployed(
     composition: Composition,
@@ -160,6 +164,7 @@ def deployed(
     size: str = sizes.UNLIMITED,
     port: int | None = None,
     run_dir: Path | None = None,
+    progress: Callable[[str], None] = _show_nothing,
 ) -> Iterator[Running]:
     """Bring the composition up, yield it once it serves, and stop all of it at the end.
 
@@ -167,6 +172,7 @@ def deployed(
     size      the limit put on services, servers and sidecars together; a name of deploy/sizes.toml
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
+    progress  called with each step of bringing it up, in words; with nothing before something else shows its progress
 
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
@@ -186,7 +192,7 @@ def deployed(
         identity = worker(layout.run_dir)
         places = layout.places(identity, port or ports.free_port())
         launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
-        yield _brought_up(composition, layout, places, launcher, database, cleanup)
+        yield _brought_up(composition, layout, places, launcher, database, cleanup, progress)
 
 
 def _brought_up(
@@ -196,9 +202,12 @@ def _brought_up(
     launcher: Launcher,
     asked: str | None,
     cleanup: ExitStack,
+    progress: Callable[[str], None],
 ) -> Running:
     """Start services and servers, the inner before the outer, and wait until the site answers."""
     chosen = database.parse(asked)
+    name = f"{composition.stack.name} with layer {composition.layer_name}"
+    progress(f"starting {name}: database and services")
     _prepare_front(composition, layout, places, launcher)
     given = dict(composition.given_env)
     database.check(chosen, {**composition.values.env, **given} if given else {}, launcher.identity)
@@ -207,7 +216,7 @@ def _brought_up(
     cleanup.callback(services.stop)
     url = _start_services(services, composition, chosen)
     with _global_fault():
-        database.prepare(chosen, url, launcher.identity)
+        database.prepare(chosen, url, launcher.identity, progress)
     begun = time.monotonic()
     env = {**commands.site_environment(url, layout.sockets), **services.env}
     env = {**env, **render.site_env(composition, places), **given}
@@ -215,6 +224,7 @@ def _brought_up(
     render.write_files(composition, places, wiring, layout.conf)
     chain = Chain(composition, places, wiring, launcher, env)
     cleanup.callback(chain.stop)
+    progress(f"starting {name}: {', '.join(server.name for server in composition.servers)}")
     chain.start()
     notice = launcher.identity.notice
     notes = [*composition.notes, *([notice] if notice else [])]

@@ -15,6 +15,11 @@ from bench.results.records import LoadTool
 from tests.bench.report import report_folder
 
 
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 def run(before, after, capsys, *words):
     parser = argparse.ArgumentParser()
     compare.add_arguments(parser)
@@ -89,6 +94,18 @@ def test_medians_ranges_and_ratio_stand_beside_each_other(tmp_path, capsys):
     _, out, _ = run(before, after, capsys)
     expected = "uwsgi~none~home 100 90.0 to 110 250 240 to 260 2.50\N{MULTIPLICATION SIGN} faster"
     assert line_of(out, "uwsgi~none~home") == expected.split()
+
+
+def test_a_narrow_terminal_gets_each_case_over_its_figures(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    report_folder.make(tmp_path / "a", workloads=("home", "session"))
+    report_folder.make(tmp_path / "b", workloads=("home",), factor=2.0)
+    monkeypatch.chdir(tmp_path)
+    lines = run("a", "b", capsys)[1].splitlines()
+    assert max(map(len, lines)) <= 80
+    figures = lines[lines.index("nginx-uwsgi~none~home") + 1].split()
+    assert figures[-1] == "faster"
+    assert len(figures) == 10  # two medians, two intervals of three words, ratio and verdict
 
 
 def test_one_round_proves_nothing(tmp_path, capsys):
@@ -180,5 +197,5 @@ def test_hostile_names_cannot_break_a_line(tmp_path):
     first = report_folder.make(tmp_path / "a", hostile=True)
     second = report_folder.make(tmp_path / "b")
     found = comparison.compare(read_run(first), read_run(second))
-    lines = comparison.render(found, first, second)
+    lines = comparison.render(found, first, second, 80)
     assert all("\n" not in line and "\x1b" not in line for line in (*lines, *found.warnings))

@@ -16,3 +16,21 @@ def test_list_says_what_fits_and_why_not(bench):
     assert "it has no snippet for another server" in listing["fits"]["gunicorn"]["staticgenerator"]
     text = bench("list").stdout
     assert all(name in text for name in [*listing["stacks"], *listing["layers"]])
+
+
+def test_the_list_fits_a_narrow_terminal_and_begins_with_the_matrix(bench, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    listing = json.loads(bench("list", "--json").stdout)
+    lines = bench("list").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "CAN RUN HERE (yes, or the number of the reason)"
+    # The name of each layer begins above its column.
+    starts = {layer: next(line for line in lines if line.endswith(layer)).index(layer) for layer in listing["layers"]}
+    for stack, fits in listing["fits"].items():
+        row = next(line for line in lines if line.startswith(f"  {stack} "))
+        for layer, reason in fits.items():
+            cell = row[starts[layer] :].split()[0]
+            assert cell == "yes" if reason is None else cell.isdecimal(), (stack, layer)
+    words = " ".join(" ".join(lines).split())
+    reasons = [reason for stack in listing["stacks"].values() for reason in stack["declares"].values()]
+    assert all(reason in words for reason in reasons), "wrapped, not cut"

@@ -56,4 +56,5 @@ def test_the_defaults_are_those_of_the_contract():
         "verify": "quick",
         "again": None,
         "keep_going": False,
+        "dry_run": False,
     }

@@ -137,7 +137,7 @@ class FakeInstrument(Instrument):
             finally:
                 self.note(f"down {stack} {layer}")
 
-    def verify(self, running: SimpleNamespace) -> list[Outcome]:
+    def verify(self, running: SimpleNamespace, progress=None) -> list[Outcome]:
         self.note(f"verify {running.stack} {running.layer}")
         if running.stack in self.changes:
             threading.Timer(1.0, setattr, (running.site, "body", b"another page")).start()
