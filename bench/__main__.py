@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """`python -m bench`: the instrument's command line. This file runs on older Pythons too, to say which one is needed."""
 
 import sys

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -31,6 +33,13 @@ class DeploymentError(BenchError):
     def moved(self, folder: Path) -> DeploymentError:
         """The same error with its log now in `folder`."""
         return DeploymentError(self.message, folder / self.log.name if self.log else None)
+
+
+def hint(name: str, known: Iterable[str], there_are: str = "there are:") -> str:
+    """The end of a message about a name that does not exist: the nearest known name, or all of them."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}?" if near else f"{there_are} {', '.join(known)}"
 
 
 DISK_FULL = os.strerror(errno.ENOSPC)

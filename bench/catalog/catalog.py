@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from bench.catalog.manifest import NO_LAYER, Layer, Service, Stack
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.catalog.values import Values
 from bench.catalog.workload import Workload
-from bench.errors import BenchError
+from bench.errors import BenchError, hint
 
 LIST_HINT = "`python -m bench list` prints all"
 Entry = TypeVar("Entry")
@@ -87,7 +86,7 @@ class Catalog:
     def value_set(self, name: str) -> Values:
         """The file of values called `name`; raises BenchError that lists the names there are."""
         if name not in self.values:
-            raise BenchError(f"no values called {name!r} in deploy/values; there are: {', '.join(self.values)}")
+            raise BenchError(f"no values called {name!r} in deploy/values; {hint(name, self.values)}")
         return self.values[name]
 
     def size(self, name: str) -> Size | None:
@@ -95,7 +94,7 @@ class Catalog:
         if name == UNLIMITED:
             return None
         if name not in self.sizes:
-            raise BenchError(f"--size {name}: no such size; {_hint(name, self.sizes, (UNLIMITED, *self.sizes))}")
+            raise BenchError(f"--size {name}: no such size; {hint(name, (UNLIMITED, *self.sizes))}")
         return self.sizes[name]
 
     def workload(self, name: str) -> Workload:
@@ -107,12 +106,7 @@ def named(known: Mapping[str, Entry], name: str, kind: str) -> Entry:
     """`known[name]`; raises BenchError with the nearest name when there is none."""
     if name in known:
         return known[name]
-    raise BenchError(f"no {kind} called {name!r}; {_hint(name, known, tuple(known))}")
-
-
-def _hint(name: str, known: Mapping[str, object], all_names: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(all_names)}"
+    raise BenchError(f"no {kind} called {name!r}; {hint(name, known)}")
 
 
 def read() -> Catalog:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.catalog.manifest import read_toml
-from bench.errors import BenchError
+from bench.errors import BenchError, hint
 
 # The file of values that measuring uses.
 BENCH = "bench"
@@ -37,9 +37,8 @@ class Values:
         """These values with some names changed; raises BenchError, naming `where`, for a name that does not exist."""
         for name, value in changes.items():
             if name not in self.names:
-                raise BenchError(
-                    f"{where} {name}: no such value; deploy/values/{self.name}.toml has {', '.join(self.names)}"
-                )
+                there_are = f"deploy/values/{self.name}.toml has"
+                raise BenchError(f"{where} {name}: no such value; {hint(name, self.names, there_are)}")
             if problem := _problem(name, value, self.names[name]):
                 raise BenchError(f"{where} {name}={value}: {problem}")
         return replace(self, names={**self.names, **changes}, changes={**self.changes, **changes})

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 
 from bench.catalog import catalog
+from bench.cli import options
 from bench.measure.progress import Printer
 from bench.serve.config_check import Finding, check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `check`."""
-    parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks to check (default: all)")
+    options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help="stacks to check (default: all)")
 
 
 def main(args: argparse.Namespace) -> int:

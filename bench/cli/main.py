@@ -7,9 +7,10 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
+import bench
 from bench.errors import DISK_FULL, BenchError, is_disk_full
 
 # Each command is a module of this package with add_arguments(parser) and main(args) -> int, in the order of a run. Only
@@ -56,21 +57,30 @@ class CommandParser(Parser):
         return super(CommandParser, self.complete()).parse_known_args(args, namespace)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(line: Collection[str] = ()) -> argparse.ArgumentParser:
+    """The whole command line; the commands named in a `line` have their arguments before it is parsed."""
     top = Parser(
         prog="python -m bench", description="Serve the site by any stack, under any layer; verify, measure, report."
     )
+    top.add_argument("--version", action="version", version=f"benchapp {bench.__version__}")
     verbs = top.add_subparsers(
         title="commands", required=True, metavar="COMMAND", dest="command", parser_class=CommandParser
     )
     for name, summary in COMMANDS.items():
-        verbs.add_parser(name, help=summary).module = f"bench.cli.{name}"
+        command = verbs.add_parser(name, help=summary)
+        command.module = f"bench.cli.{name}"
+        if name in line:
+            command.complete()
     return top
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 done, 1 something failed, 2 it could not be done, 130 interrupted."""
+    if "_ARGCOMPLETE" in os.environ:
+        # A shell asks how to complete its line; nobody else waits for this import.
+        import argcomplete
+
+        argcomplete.autocomplete(parser(os.environ.get("COMP_LINE", "").split()))
     args = parser().parse_args(argv)
     try:
         return int(args.main(args))

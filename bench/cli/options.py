@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
-from bench.catalog import manifest, sizes
+from bench.catalog import catalog, manifest, sizes
 from bench.measure import guards
 from bench.results.folder import RUN_FILE
 
 REPEATABLE = " (repeatable; default: {})"
 
 
+def completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
+    """Have the shell complete the values of an option or argument with these names."""
+    action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete looks for it
+
+
+def add_stacks(parser: argparse.ArgumentParser, name: str, **how: Any) -> None:
+    """An option or argument that names stacks."""
+    completed(parser.add_argument(name, **how), lambda: catalog.read().stacks)
+
+
 def add_layer(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """`--layer`: one, by default none, or `several`, by default all (then the value is None)."""
     words = "a layer, or several joined with +"
     if several:
-        parser.add_argument("--layer", action="append", metavar="L", help=words + REPEATABLE.format("all"))
+        action = parser.add_argument("--layer", action="append", metavar="L", help=words + REPEATABLE.format("all"))
     else:
-        parser.add_argument("--layer", default=manifest.NO_LAYER, metavar="L", help=f"{words} (default: none)")
+        action = parser.add_argument("--layer", default=manifest.NO_LAYER, metavar="L", help=f"{words} (default: none)")
+    completed(action, lambda: catalog.read().layers)
 
 
 def add_size(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """`--size`: one, by default unlimited, or `several` (then the value is None without one)."""
     words = "limit memory and CPU time: bronze, silver or gold (deploy/sizes.toml), or unlimited"
     if several:
-        parser.add_argument("--size", action="append", metavar="S", help=words + REPEATABLE.format(sizes.UNLIMITED))
+        default = REPEATABLE.format(sizes.UNLIMITED)
+        action = parser.add_argument("--size", action="append", metavar="S", help=words + default)
     else:
-        parser.add_argument("--size", default=sizes.UNLIMITED, metavar="S", help=f"{words} (default: unlimited)")
+        action = parser.add_argument(
+            "--size", default=sizes.UNLIMITED, metavar="S", help=f"{words} (default: unlimited)"
+        )
+    completed(action, lambda: (sizes.UNLIMITED, *catalog.read().sizes))
 
 
 def add_database(parser: argparse.ArgumentParser, default: str = "sqlite") -> None:

@@ -14,7 +14,7 @@ from bench.serve.export import write
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `render`."""
-    parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
+    options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
     options.add_layer(parser)
     parser.add_argument("--values", default="bench", help="a file of deploy/values (default: bench)")
     parser.add_argument("--force", action="store_true", help="render for production a stack that nobody should deploy")

@@ -59,10 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
     several = options.REPEATABLE
-    parser.add_argument("--stack", action="append", metavar="S", help="a stack of `list`" + several.format("all"))
+    options.add_stacks(
+        parser, "--stack", action="append", metavar="S", help="a stack of `list`" + several.format("all")
+    )
     options.add_layer(parser, several=True)
     names = ", ".join(workloads.workloads())
-    parser.add_argument("--workload", action="append", metavar="W", help=names + several.format("session"))
+    workload = parser.add_argument("--workload", action="append", metavar="W", help=names + several.format("session"))
+    options.completed(workload, workloads.workloads)
     options.add_size(parser, several=True)
     options.add_database(parser)
     options.add_env(parser)

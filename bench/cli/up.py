@@ -20,7 +20,7 @@ POLL_S = 0.2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `up`."""
-    parser.add_argument("stack", metavar="STACK", help="a stack of `list`")
+    options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
     options.add_layer(parser)
     parser.add_argument("--port", type=options.port_number, help="the port on 127.0.0.1 (default: a free one)")
     options.add_database(parser)

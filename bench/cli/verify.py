@@ -35,9 +35,12 @@ LOAD_SECONDS = options.between(0.1, 60, "a number of seconds from 0.1 to 60")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `verify`."""
-    parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks of `list` (default: all)")
+    options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help="stacks of `list` (default: all)")
     options.add_layer(parser, several=True)
-    parser.add_argument("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
+    check = parser.add_argument(
+        "--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)"
+    )
+    options.completed(check, lambda: (item.name for item in all_checks()))
     parser.add_argument(
         "--group",
         action="append",

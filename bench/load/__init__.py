@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bench.errors import BenchError
+from bench.errors import BenchError, hint
 from bench.load.ab import Ab
 from bench.load.base import Command, Figures, Job, LoadError, Tool
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
@@ -59,4 +59,4 @@ def _named(name: str) -> list[Tool]:
     """The tools of that name; `openloop` and `closedloop` both name the engine, for either loop."""
     if found := [tool for tool in TOOLS if name == tool.name or name in tool.aliases]:
         return found
-    raise BenchError(f"no load tool called {name!r}; there are: {', '.join(tool.name for tool in TOOLS)}")
+    raise BenchError(f"no load tool called {name!r}; {hint(name, (tool.name for tool in TOOLS))}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from bench.errors import BenchError
+from bench.errors import BenchError, hint
 from bench.results.records import GROUPS, Outcome
 from bench.serve.deployment import Running
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, LAYER, READING, STAGES, Check
@@ -42,7 +42,7 @@ def require_checks(names: Iterable[str]) -> None:
     known = [item.name for item in all_checks()]
     for name in names:
         if name not in known:
-            raise BenchError(f"no check is called {name!r}; the checks are: {', '.join(known)}")
+            raise BenchError(f"no check is called {name!r}; {hint(name, known, 'the checks are:')}")
 
 
 @dataclass(frozen=True)

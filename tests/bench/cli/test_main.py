@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
+
 import pytest
+
+from bench import __version__, paths
+
+NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
 
 
 @pytest.mark.parametrize(
@@ -16,6 +25,11 @@ import pytest
             ["up", "gunicorn", "--set", "workers=3"],
             "bench up: --set workers: no such value; deploy/values/bench.toml has",
         ),
+        (["up", "gunicorn", "--set", "process=3"], "bench up: --set process: no such value; did you mean processes?"),
+        (["up", "gunicorn@thread=3"], "no such value; did you mean threads?"),
+        (["up", "gunicron"], "bench up: no stack called 'gunicron'; did you mean gunicorn?"),
+        (["run", "--workload", "hom"], "bench run: no workload called 'hom'; did you mean home?"),
+        (["verify", "--check", "statsu"], "bench verify: no check is called 'statsu'; did you mean status?"),
         (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (
             ["up", "gunicorn", "--env", "ALLOWED_HOSTS=other.test"],
@@ -68,3 +82,43 @@ def test_bad_input_is_refused_in_one_line(words, says, bench):
     assert done.stderr.count("\n") == 1
     assert "secret" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("python -m bench up nginx-u", {"nginx-uwsgi"}),
+        ("python -m bench run --layer var", {"varnish"}),
+        ("python -m bench run --size br", {"bronze"}),
+        ("python -m bench run --workload session-", {"session-close"}),
+        ("python -m bench verify --check slow-b", {"slow-bodies"}),
+        ("python -m bench comp", {"compare"}),
+    ],
+)
+def test_a_shell_completes_commands_options_and_names(line, found):
+    # As the shell function of argcomplete asks; it takes the answer from file descriptor 8.
+    asks = {"_ARGCOMPLETE": "3", "_ARGCOMPLETE_IFS": " ", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+    command = f"exec {shlex.quote(sys.executable)} -m bench 8>&1 9>/dev/null >/dev/null 2>&1"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=paths.PROJECT, env={**os.environ, **asks}, capture_output=True, text=True, timeout=60
+    )
+    assert set(done.stdout.split()) == found
+
+
+def test_help_waits_for_no_module_that_it_does_not_need():
+    code = "import sys; from bench.__main__ import run\ntry: run()\n"
+    code += "except SystemExit: print(set(sys.argv[2:]) & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help", *NEEDLESS],
+        cwd=paths.PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_the_version_is_the_projects(bench):
+    done = bench("--version")
+    assert (done.returncode, done.stdout) == (0, f"benchapp {__version__}\n")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 import pytest
 
 from bench.cli import run
 from bench.errors import BenchError
-from tests.bench.measure.fake_instrument import FakeInstrument, arguments
+from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,21 @@ def test_the_defaults_are_those_of_the_contract():
         "keep_going": False,
         "dry_run": False,
     }
+
+
+def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_path, capsys):
+    instrument = FakeInstrument()
+    instrument.misfits["two", "none"] = "it has no snippet"
+    words = [*QUICK, "--rounds", "3", "--stack", "one", "--stack", "two", "--to", str(tmp_path / "run"), "--dry-run"]
+    assert run.main(arguments(words), instrument) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "case: one, layer none, home"
+    # Three deployments of 4 s, one verification of 15 s, three trials of 1 s and what surrounds them.
+    assert re.fullmatch(r"1 cases, 3 trials to make by \w+, in about 34 s", lines[1])
+    assert "skipped: two with layer none: it has no snippet" in lines
+    assert (instrument.log, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_dry_run_is_of_a_new_run():
+    with pytest.raises(BenchError, match=r"^--dry-run shows the plan of a new run; leave out --resume and --again$"):
+        run.main(arguments(["--dry-run", "--resume", "x"]), FakeInstrument())

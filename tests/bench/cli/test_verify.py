@@ -177,7 +177,7 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments):
     ("words", "message"),
     [
         (["gunicron"], "no stack called 'gunicron'; did you mean gunicorn?"),
-        (["--check", "heads"], "no check is called 'heads'; the checks are: status, content, "),
+        (["--check", "heads"], "no check is called 'heads'; did you mean head?"),
         (["--target", "127.0.0.1:8000"], "--target 127.0.0.1:8000: not the address of a site; write it as http"),
         (["--target", "http://x:99999/"], "--target http://x:99999/: not the address of a site; write it as http"),
         (["uwsgi", "--target", "http://127.0.0.1:8000/"], "it runs already, so name no STACK"),

@@ -47,7 +47,7 @@ def test_a_python_that_nobody_can_read_is_named(root_with_a_closed_python):
 
 def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
     root_with_a_closed_python(helps=False)
-    text = as_text(survey())
+    text = as_text(survey(), width=200)
     assert "; servers cannot run\n" in text
     assert f"note: user nobody cannot read {CLOSED}, and no mount namespace" in text
     assert "nginx-uwsgi" in text

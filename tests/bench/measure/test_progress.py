@@ -10,6 +10,7 @@ import pytest
 from bench.measure import progress
 from bench.measure.interference import MachineLoad
 from bench.measure.progress import Printer, RunProgress
+from bench.results import stability
 from bench.results.folder import Run
 from bench.results.records import Case
 from tests.bench.report.report_folder import failed
@@ -57,6 +58,24 @@ def test_the_live_line_is_removed_at_the_end(terminal):
     with Printer(terminal) as printer:
         printer.show("something")
     assert terminal.getvalue().endswith("\x1b[2K")
+
+
+def test_a_live_line_that_stays_says_for_how_long(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "SILENT_S", 0.0)
+    with Printer(terminal) as printer:
+        printer.show("starting one")
+        assert terminal.getvalue().endswith("starting one, 0 s")
+        printer.show("")
+        assert terminal.getvalue().endswith("\x1b[2K"), "no words remove the line"
+
+
+@pytest.mark.parametrize(("no_color", "red"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_that_want_them(terminal, monkeypatch, no_color, red):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    for stream in (terminal, file := io.StringIO()):
+        Printer(stream).say("one with layer none: FAIL")
+    assert ("\x1b[31mFAIL" in terminal.getvalue()) is red
+    assert file.getvalue() == "one with layer none: FAIL\n"
 
 
 @pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
@@ -112,6 +131,21 @@ def test_a_busy_machine_is_named_before_the_first_trial(share, said):
         "warning: other processes take 62% of this machine (chromium, process 12: 40%); trials beyond 25% are voided: "
         "stop those programs, or begin again with --guard others=off\n"
     )
+
+
+def test_the_start_says_how_long_it_takes():
+    stream = io.StringIO()
+    run_progress(Printer(stream)).announce("wrk", estimate_s=840)
+    assert stream.getvalue().startswith("2 cases, 6 trials to make by wrk, in about 14 min\n")
+
+
+def test_only_cases_that_are_not_stable_are_listed(tmp_path):
+    stream = io.StringIO()
+    good = replace(run_data.TRIAL, oom_kills=0, came_back=True)
+    run = Run(tmp_path, run_data.INFO, run_data.ENVIRONMENT, (good,), ())
+    assert stability.rate([good]).rating == stability.HIGH
+    run_progress(Printer(stream)).summarize(run, failures=0, voided=0)
+    assert "stability" not in stream.getvalue()
 
 
 def test_a_case_of_voided_trials_is_not_rated(tmp_path):

@@ -196,7 +196,7 @@ def test_a_declared_check_is_not_run_and_has_its_reason(stub, url):
 
 
 def test_an_unknown_check_is_reported_with_the_known_ones(stub, url):
-    with pytest.raises(BenchError, match=r"^no check is called 'heads'; the checks are: status, content, "):
+    with pytest.raises(BenchError, match=r"^no check is called 'heads'; did you mean head\?$"):
         verified(url, stub.site(), checks=["heads"])
 
 
