@@ -65,6 +65,7 @@ $(VENV)/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: $(PYTHON) is not Python 3.11 or newer with venv; name one: make PYTHON=python3.13" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
+	@echo "make: installing the packages of requirements.txt into $(VENV); this takes a minute or two"
 	$(PIP) -r requirements.txt
 	@# mod_wsgi is compiled for one Python, so it is built here where it can be; its stacks are skipped elsewhere.
 	@! command -v apxs > /dev/null || $(PIP_MODWSGI) || \

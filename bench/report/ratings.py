@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.report.model import CaseRow, Report
+from bench.report.numbers import plural
 from bench.results import stability
-from bench.results.stability import BOUNDS, ORDER, Rating
+from bench.results.stability import BOUNDS, HIGH, ORDER, Rating
 
 # What each criterion measures, with its unit; the bounds come from the formula.
 CRITERIA = {
@@ -41,6 +42,20 @@ def rated(report: Report) -> list[RatedCase]:
         if trials := [trial for row in rows for trial in row.trials]:
             found.append(RatedCase(stack, layer, workload, size, stability.rate(trials)))
     return found
+
+
+def below_high(report: Report) -> list[RatedCase]:
+    """The cases that are not rated HIGH."""
+    return [item for item in rated(report) if item.rating.rating != HIGH]
+
+
+def high(report: Report) -> str:
+    """How many cases are rated HIGH, and what was not measured for some of them, in one sentence."""
+    every = rated(report)
+    found = [item.rating for item in every if item.rating.rating == HIGH]
+    unknown = [name for name in CRITERIA if any(name in rating.unknown for rating in found)]
+    missing = f"; not measured for all of them: {', '.join(unknown)}" if unknown else ""
+    return f"{len(found)} of {plural(len(every), 'case')} are rated HIGH{missing}."
 
 
 def worst(report: Report, stack: str, layer: str) -> Rating | None:

@@ -131,6 +131,14 @@ def test_posts_after_the_newest_comment_count_in_its_month(rows: Rows):
     assert Home().archive_months()[0].posts == 10
 
 
+def test_an_empty_site_says_how_to_load_rows(client: Client, db: None):
+    page = client.get("/").content.decode()
+    assert "Nothing is on the table yet: <code>./manage.py loadfixtures</code>" in page
+    assert "<h2>" not in page
+    Author.objects.create(name="A", city="Oslo")
+    assert "Nothing is on the table yet" not in client.get("/").content.decode()
+
+
 def test_five_stars_on_a_site_without_any(client: Client, rows: Rows):
     Comment.objects.filter(rating=5).delete()
     assert client.get("/").status_code == 200

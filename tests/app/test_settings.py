@@ -152,6 +152,7 @@ def test_debug_toolbar_is_there_only_while_debugging(settings_from: FromEnvironm
     with_debug, without = settings_from(DEBUG="on"), settings_from(DEBUG="off")
     assert "debug_toolbar" in with_debug["INSTALLED_APPS"]
     assert any("debug_toolbar" in name for name in with_debug["MIDDLEWARE"])
+    assert with_debug["DEBUG_TOOLBAR_CONFIG"] == {"SHOW_COLLAPSED": True}
     assert "debug_toolbar" not in str(without["INSTALLED_APPS"] + without["MIDDLEWARE"])
 
 
