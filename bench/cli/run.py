@@ -147,8 +147,7 @@ def _print_plan(args: argparse.Namespace, instrument: Instrument) -> int:
     new = begin.planned(_request(args), instrument)
     for case in new.info.cases:
         say(f"case: {case_words(case)}")
-    progress = RunProgress(Printer(), new.info, new.ledger.trials_left)
-    progress.announce(new.load.tool.name, new.ledger.estimate_s(new.info.plan))
+    RunProgress(Printer(), new.info, new.ledger.trials_left).announce(new.load.tool.name, new.ledger)
     return 0
 
 

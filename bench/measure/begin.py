@@ -78,7 +78,7 @@ class Planned:
     """A new run before anything is started or written."""
 
     info: RunInfo
-    cases: tuple[Case, ...]
+    cases: tuple[ComposedCase, ...]
     load: Load
     pinned: pin.Cores | None
     ledger: Ledger

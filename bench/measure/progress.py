@@ -21,6 +21,7 @@ from rich.text import Text
 
 from bench.catalog.sizes import UNLIMITED
 from bench.measure.interference import MachineLoad
+from bench.measure.ledger import Ledger
 from bench.results import stability
 from bench.results.folder import Run
 from bench.results.records import Case, RunInfo
@@ -147,12 +148,12 @@ class RunProgress:
         for trial in done:
             self._number(trial)
 
-    def announce(self, tool: str, estimate_s: float, folder: Path | None = None) -> None:
+    def announce(self, tool: str, ledger: Ledger, folder: Path | None = None) -> None:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
         plan = self._info.plan
         counts = f"{len(self._info.cases)} cases, {self._remaining} trials to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
-        self._printer.say(f"{counts}, in about {duration(estimate_s)}")
+        self._printer.say(f"{counts}, in about {duration(ledger.estimate_s(plan))}")
         self._printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
         if folder:
             self._printer.say(f"results go to {folder}")
@@ -160,6 +161,8 @@ class RunProgress:
             self._printer.say(f"skipped: {line}")
         for note in self._info.notes:
             self._printer.say(f"note: {note}")
+        if folder:
+            self._printer.show("looking at the database and the machine")
 
     def warn_of_load(self, load: MachineLoad, bound: float) -> None:
         """Print that the machine is busy, by whom and what to do, if it is busy beyond the guard's bound."""

@@ -63,9 +63,7 @@ class Session:
         """
         self._runner.keep_going = keep_going
         with self._printer:
-            estimate_s = self._ledger.estimate_s(self.journal.info.plan)
-            self._progress.announce(self._runner.load.tool.name, estimate_s, self.journal.folder.directory)
-            self._printer.show("checking the database")
+            self._progress.announce(self._runner.load.tool.name, self._ledger, self.journal.folder.directory)
             self._instrument.check_database(self._database)
             with self._instrument.database_alone(self._database):
                 return self._measure_all(interrupts)
@@ -171,15 +169,14 @@ class Session:
         """Whether the deployment gives right answers; it is verified the first time that it appears in the run."""
         if not self._ledger.is_verified(batch):
             started = time.monotonic()
-            name = f"{batch.stack} with layer {batch.layer}"
-            outcomes = self._instrument.verify(running, show_check(self._printer, f"{name}: "))
+            outcomes = self._instrument.verify(running, show_check(self._printer, f"{batch.name}: "))
             self.journal.folder.append_checks(outcomes)
             self._ledger.add_outcomes(batch.stack, batch.layer, outcomes)
             took = f"{time.monotonic() - started:.1f} s"
             self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
             if not self._ledger.wrong_answers(batch):
                 # The checks have grown the workers and filled the layer: restart both before the first trial.
-                self._printer.show(f"restarting {name}")
+                self._printer.show(f"restarting {batch.name}")
                 running.empty_layer()
                 self._instrument.settle(self._pinned, running)
         return not self._ledger.wrong_answers(batch)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -31,6 +34,13 @@ def log_in(client: Client, **data: str) -> object:
         "/login/",
         {"username": "margaret", "password": PASSWORD, "csrfmiddlewaretoken": token} | data,
     )
+
+
+def test_the_command_of_the_readme_makes_an_account_that_can_log_in(db: None, monkeypatch: pytest.MonkeyPatch):
+    assert "./manage.py createsuperuser " in (Path(settings.BASE_DIR) / "README.md").read_text("utf-8")
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
+    call_command("createsuperuser", "--noinput", username="margaret", email="m@example.org", verbosity=0)
+    assert log_in(Client(enforce_csrf_checks=True)).status_code == 302
 
 
 def test_round_trip_with_csrf_checks(strict: Client, rows: Rows):

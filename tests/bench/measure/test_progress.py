@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure import progress
+from bench.measure import plan, progress
 from bench.measure.interference import MachineLoad
+from bench.measure.ledger import Ledger
 from bench.measure.progress import Printer, RunProgress
 from bench.results import stability
 from bench.results.folder import Run
 from bench.results.records import Case
+from tests.bench.measure.test_plan import case
 from tests.bench.report.report_folder import failed
 from tests.bench.results import run_data
 
@@ -135,8 +137,10 @@ def test_a_busy_machine_is_named_before_the_first_trial(share, said):
 
 def test_the_start_says_how_long_it_takes():
     stream = io.StringIO()
-    run_progress(Printer(stream)).announce("wrk", estimate_s=840)
-    assert stream.getvalue().startswith("2 cases, 6 trials to make by wrk, in about 14 min\n")
+    ledger = Ledger(plan.schedule([case("one"), case("two")], [16, 50], rounds=3, seed=1))
+    run_progress(Printer(stream), remaining=ledger.trials_left).announce("wrk", ledger)
+    # Six deployments of 4 s, two verifications of 15 s, twelve trials of 4 s and what surrounds them.
+    assert stream.getvalue().startswith("2 cases, 12 trials to make by wrk, in about 2 min\n")
 
 
 def test_only_cases_that_are_not_stable_are_listed(tmp_path):
