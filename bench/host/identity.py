@@ -92,7 +92,10 @@ def worker(folder: Path = paths.PROJECT) -> Identity:
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, (*drop, "--"))
     enclosed = (*_enclosing(account, folder), *drop, "--")
     if _closed_to(enclosed, folder) is None:
-        notice = f"user {account.pw_name} cannot read {closed}; its servers see that and nothing else around it"
+        notice = (
+            f"user {account.pw_name} cannot read {closed}; a mount namespace shows it to the servers, and nothing "
+            "around it"
+        )
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, enclosed, notice)
     raise BenchError(
         f"user {account.pw_name} cannot read {closed}, and no mount namespace can show it here; "

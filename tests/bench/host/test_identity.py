@@ -56,7 +56,7 @@ def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
 def test_a_python_that_a_namespace_shows_is_used_with_a_notice(root_with_a_closed_python):
     root_with_a_closed_python(helps=True)
     found = identity.worker(paths.PROJECT)
-    assert found.notice.startswith(f"user nobody cannot read {CLOSED}; its servers see that and nothing else")
+    assert found.notice.startswith(f"user nobody cannot read {CLOSED}; a mount namespace shows it to the servers,")
     # A killed instrument ends it, by the signal that it ends best by.
     at = found.prefix.index("--pdeathsig")
     assert (found.prefix[at + 1], found.ending_by("INT").prefix[at + 1]) == ("TERM", "INT")
