@@ -35,14 +35,17 @@ def limit_requests(get_response: GetResponse) -> GetResponse:
 
 
 @async_only_middleware
-def refuse_two_lengths(get_response: GetResponse) -> GetResponse:
-    """Refuse a request with Content-Length and Transfer-Encoding: requests are smuggled past one server to another so.
+def refuse_malformed(get_response: GetResponse) -> GetResponse:
+    """Refuse a request with Content-Length and Transfer-Encoding, and one of HTTP/1.1 without a Host header.
 
-    Under WSGI, config/wsgi_middleware.py does it; see RFC 9112 section 6.1.
+    With two lengths, requests are smuggled past one server to another. Under WSGI, config/wsgi_middleware.py does it;
+    see RFC 9112 sections 6.1 and 3.2.
     """
 
     async def middleware(request: HttpRequest) -> HttpResponse:
-        if "CONTENT_LENGTH" in request.META and "HTTP_TRANSFER_ENCODING" in request.META:
+        two_lengths = "CONTENT_LENGTH" in request.META and "HTTP_TRANSFER_ENCODING" in request.META
+        no_host = "HTTP_HOST" not in request.META and request.scope["http_version"] == "1.1"
+        if two_lengths or no_host:
             return HttpResponseBadRequest(content_type="text/plain; charset=utf-8")
         return await get_response(request)
 

@@ -79,7 +79,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    *([f"config.asgi_middleware.{name}" for name in ("limit_requests", "refuse_two_lengths")] if BENCHAPP_ASGI else []),
+    *([f"config.asgi_middleware.{name}" for name in ("limit_requests", "refuse_malformed")] if BENCHAPP_ASGI else []),
     *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     "django.middleware.security.SecurityMiddleware",
     *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
