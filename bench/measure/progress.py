@@ -31,6 +31,7 @@ from bench.verify.table import by_reason
 
 # After that a live line that does not change shows that time passes.
 SILENT_S = 2.0
+REFRESHES_PER_S = 1.0
 
 
 class Outcomes(RegexHighlighter):
@@ -93,7 +94,7 @@ class Printer:
                 console=self._console,
                 transient=True,
                 get_renderable=self._line,
-                refresh_per_second=1,
+                refresh_per_second=REFRESHES_PER_S,
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
