@@ -14,16 +14,16 @@ def _of_servers(field: str) -> Callable[[Trial], float | None]:
     return lambda trial: total(getattr(trial, field))
 
 
-def _evenness(trial: Trial) -> float | None:
-    """Requests of the busiest worker divided by the mean of all workers."""
+def evenness(trial: Trial, workers: int = 0) -> float | None:
+    """Requests of the busiest worker divided by the mean of all workers: of those that answered, or of so many."""
     counts = list((trial.requests_per_worker or {}).values())
-    return max(counts) * len(counts) / sum(counts) if counts and sum(counts) else None
+    return max(counts) * max(len(counts), workers) / sum(counts) if counts and sum(counts) else None
 
 
 # Column -> how to compute it from a trial; the report shows the median of the rounds.
 COLUMNS: dict[str, Callable[[Trial], float | None]] = {
     "queries per request": lambda trial: trial.queries_per_request,
-    "busiest worker / mean": _evenness,
+    "busiest worker / mean": evenness,
     "processes": _of_servers("processes"),
     "threads": _of_servers("threads"),
     "connections in CLOSE_WAIT": _of_servers("close_wait"),

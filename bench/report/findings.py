@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 from bench.figures.ratios import Ratio, Standings
 from bench.figures.stats import Spread
+from bench.report.extra_costs import evenness
 from bench.report.model import BASELINE, CaseRow, Panel, Report, rate_of
 from bench.report.numbers import DASH, joined, mebibytes, number, one_line, plural, range_of, times
+from bench.results import stability
 
 MAX_NAMES = 4  # of deployments in one sentence
+UNEVEN = 1.5  # requests of the busiest worker, divided by the mean of all: from here on they stick to few workers
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def _answer(panel: Panel) -> PanelAnswer:
         _cost(panel, best),
         _latency(best),
         _stacks(panel),
+        _uneven(panel),
         _errors(best),
     ]
     return PanelAnswer(panel, best, tuple(sentence for sentence in sentences if sentence))
@@ -224,6 +228,27 @@ def _stacks(panel: Panel) -> str:
         names = some([f"{quoted(row.stack)} ({number(rate_of(row))})" for row in ties])
         return f"{without}, {quoted(first.stack)} leads with {rate} and ties with {names}; the slowest is {slowest}."
     return f"{without}, {quoted(first.stack)} leads with {rate}, {behind} {quoted(last.stack)}."
+
+
+def _uneven(panel: Panel) -> str:
+    """Which cases have rounds that differ while their requests stick to few workers, which explains it."""
+    found = {row: worst for row in panel.ranked if (worst := _unevenness(row)) >= UNEVEN}
+    limit = stability.BOUNDS["spread"][0]
+    uneven = [row for row in found if (stability.rate_spread(tuple(row.ok.values())) or 0) > limit]
+    if not uneven:
+        return ""
+    names, times_mean = some([deployment(row) for row in uneven]), number(max(found[row] for row in uneven))
+    return (
+        f"The rounds of {names} differ by more than {100 * limit:g} %, and requests stick to few workers there: "
+        f"the busiest answered up to {times_mean} times the mean, and which round has luck is chance."
+    )
+
+
+def _unevenness(row: CaseRow) -> float:
+    """Requests of the busiest worker divided by the mean of all, in the worst round; 0 where it was not measured."""
+    # A worker without an answer is not in a trial's list; another round may have had one from it.
+    workers = max((len(trial.requests_per_worker or {}) for trial in row.ok.values()), default=0)
+    return max((evenness(trial, workers) or 0 for trial in row.ok.values()), default=0)
 
 
 def _errors(best: CaseRow) -> str:

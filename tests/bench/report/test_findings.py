@@ -88,6 +88,29 @@ def test_stacks_without_layers_are_compared_in_one_sentence(tmp_path):
     assert not [sentence for sentence in said if "leads with" in sentence]
 
 
+def test_rounds_that_differ_while_requests_stick_to_few_workers_are_explained(tmp_path):
+    def sentence(name, rates, workers):
+        def change(trial):
+            found = fixed({("gunicorn", "none"): rates})(trial)
+            return found and replace(found, requests_per_worker=workers[found.round % len(workers)])
+
+        folder = report_folder.make(tmp_path / name, change=change, workloads=("home",))
+        (answer,) = findings.answers(arrange(read_run(folder)))
+        return [text for text in answer.sentences if text.startswith("The rounds of ")]
+
+    even = [{"1": 33, "2": 32, "3": 32, "4": 31}]
+    few = [{"1": 100, "2": 10, "3": 10, "4": 8}]
+    # In one round a single worker answered all.
+    one = [*even, {"1": 128}]
+    assert sentence("both", [65.0, 138.0, 82.0], few) == [
+        "The rounds of `gunicorn` with `none` differ by more than 25 %, and requests stick to few workers there: "
+        "the busiest answered up to 3.12 times the mean, and which round has luck is chance."
+    ]
+    assert "up to 4.00 times the mean" in sentence("one", [65.0, 138.0, 82.0], one)[0]
+    assert sentence("even", [65.0, 138.0, 82.0], even) == []
+    assert sentence("steady", [100.0, 101.0, 102.0], few) == []
+
+
 def test_one_round_is_named_as_such(tmp_path):
     said = sentences(tmp_path, {("uwsgi", "none"): [80.0], ("gunicorn", "none"): [70.0]}, rounds=1)
     assert said[0] == "`uwsgi` with `none` leads: 80.0 requests/s in one round."
