@@ -18,7 +18,7 @@ def test_the_load_tool_is_calibrated_once_in_a_run(go, instrument, capsys, monke
     assert len(ceilings) == 1 and ceilings.pop() > 100
     assert {trial.guards["ceiling"][:2] for trial in recorded.trials} == {"ok"}
     assert instrument.log.count("up one none") == 2, "once for the calibration and once for the trial"
-    assert " requests/s with keep-alive at most with each core it keeps busy" in capsys.readouterr().out
+    assert " requests/s with keep-alive for each core that it keeps busy" in capsys.readouterr().out
 
 
 def test_a_resumed_run_has_the_ceilings_it_began_with(tmp_path):
