@@ -17,7 +17,7 @@ from bench.verify.writer import Row, Writer, new_rows
 # How many clients wait for one rendering when its worker is killed.
 WAITING = 60
 # How much longer than the servers need to start: the page that all wait for is rendered anew, in less than a second.
-RENDERED_ANEW_S = 3.5
+RENDERED_ANEW_S = 3.0
 CODINGS = ("identity", "gzip")
 # The site may answer with one worker at first; then nobody can ask how far that one is, for half a second each time.
 ATTEMPTS = 24
@@ -27,8 +27,8 @@ TOO_LATE = f"in {ATTEMPTS} attempts no worker was killed before it had answered"
 
 @check("render-lock-holder-killed", group="stampede", thorough=True)
 def holder_killed(context: Context) -> Iterator[Finding]:
-    """All workers are killed while 60 clients wait for one rendering: another page is answered as soon as the servers
-    need to start, and 3.5 s.
+    """All workers are killed while 60 clients wait for one rendering: another page is answered within three times the
+    servers' start, and 3 s.
 
     It asks a clone of the deployment.
     """
@@ -36,7 +36,8 @@ def holder_killed(context: Context) -> Iterator[Finding]:
         raise NotTried("no layer here coalesces requests")
     context = clone(context, {})
     assert context.running is not None
-    bound_s = context.running.ready_s + RENDERED_ANEW_S
+    # All workers start at once, beside the clients: on a busy machine that takes as long as several starts.
+    bound_s = 3 * context.running.ready_s + RENDERED_ANEW_S
     with new_rows(context) as (writer, (row,)):
         for _ in range(ATTEMPTS):
             with Slow(context, writer, row) as slow:
