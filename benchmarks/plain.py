@@ -8,7 +8,8 @@ anew and on new connections, so that other work on the machine disturbs both. Pr
 their ranges, and the median of the rounds' ratios with its 95 % interval, of requests/s and of requests for each
 second of the servers' CPU time (which other work disturbs less). A stack must reach 0.95 of the requests/s.
 
-Threads are as many as each side has. Where a stack has a web server in front, its CPU time counts, too. flup is left
+Threads are as many as each side has: on a busy machine the side with more of them gets more of its cores, so read
+requests/s on an idle one. Where a stack has a web server in front, its CPU time counts, too. flup is left
 out: it has no command, and its stacks start it as its documentation does.
 """
 
