@@ -14,6 +14,7 @@ from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.measure.progress import Printer
 from bench.serve import database, deployment, reload
+from bench.serve.supervisor import Supervisor
 
 POLL_S = 0.2
 
@@ -27,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_size(parser)
     options.add_env(parser)
     options.add_set(parser)
+    parser.add_argument(
+        "--keep-going",
+        action="store_true",
+        help="start a server or service that dies again, as the units of a production host do, and say so",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -53,39 +59,50 @@ def main(args: argparse.Namespace) -> int:
             signal.signal(signal.SIGUSR1, lambda *_: asked.set())
             with reload.reachable(running) as served:
                 print(f"ready {running.url}/", flush=True)
-                _watch(running, served, asked, args.size)
+                _watch(running, served, asked, args)
     except KeyboardInterrupt:
         # Ctrl-C is how a person ends it, so that is no failure; before it serves, too.
         return 0
     return 0
 
 
-def _watch(running: deployment.Running, served: reload.Served, asked: threading.Event, size: str) -> None:
-    """Wait for a signal, and reload when asked; raises DeploymentError when a server or service ends by itself.
+def _watch(
+    running: deployment.Running, served: reload.Served, asked: threading.Event, args: argparse.Namespace
+) -> None:
+    """Wait for a signal, and reload when asked.
 
-    A process that the kernel kills at the memory limit of the size may be replaced at once, so it is named here.
+    A server or service that ends by itself raises DeploymentError or, with --keep-going, is started again. A process
+    that the kernel kills at the memory limit of the size may be replaced at once, so it is named here.
     """
+    supervisor = Supervisor(running, _say) if args.keep_going else None
     killed = 0
     while True:
         if asked.wait(POLL_S):
             asked.clear()
-            _reload(running, served)
+            _reload(running, served, args.keep_going)
         if (kills := running.oom_kills() or 0) > killed:
             some = f"{kills - killed} process{'es'[: 2 * (kills - killed > 1)]}"
-            print(f"bench up: out of memory: the kernel killed {some} at the limit of size {size}", file=sys.stderr)
+            _say(f"out of memory: the kernel killed {some} at the limit of size {args.size}")
             killed = kills
-        if error := running.died():
+        if supervisor:
+            supervisor.step()
+        elif error := running.died():
             raise DeploymentError(f"{error.message}; all else is stopped", error.log)
 
 
-def _reload(running: deployment.Running, served: reload.Served) -> None:
+def _say(what: str) -> None:
+    print(f"bench up: {what}", file=sys.stderr, flush=True)
+
+
+def _reload(running: deployment.Running, served: reload.Served, keep_going: bool) -> None:
     """Reload, and note the outcome for those who asked; a refusal leaves everything as it was."""
     served.problem, served.done = "", {}
     try:
         served.done = reload.reload(running)
     except DeploymentError as error:
         served.problem = error.message
-        raise
+        if not keep_going:
+            raise
     except BenchError as error:
         served.problem = f"nothing was reloaded: {error}"
     finally:

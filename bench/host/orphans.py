@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import socket
 import uuid
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import psutil
 
 from bench import paths
-from bench.host import cgroups, small_disk
+from bench.host import cgroups, small_disk, supervise
 from bench.host.cgroups import Group
 
 
@@ -126,7 +125,4 @@ def _kill_session(leader: int, since: float) -> None:
     """
     if psutil.pid_exists(leader) and not _runs(leader, since):
         return
-    for pid in psutil.pids():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.getsid(pid) == leader:
-                os.kill(pid, signal.SIGKILL)
+    supervise.kill_session(leader)

@@ -190,6 +190,14 @@ def _wait_stopped(process: Process, deadline: float) -> None:
             process.popen.send_signal(process.stop_signal)
 
 
+def kill_session(leader: int) -> None:
+    """Kill what is left of the session that a started program led: its workers, in whatever process groups."""
+    for pid in psutil.pids():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader:
+                os.kill(pid, signal.SIGKILL)
+
+
 def _group_lives(group: int) -> bool:
     """Whether the process group has a member that is more than a zombie."""
     try:

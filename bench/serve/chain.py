@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from bench import paths
 from bench.catalog.compose import Composition
@@ -46,6 +47,7 @@ class Chain:
         self.servers: list[Process] = []
         self.sidecars: list[Process] = []
         self._composition, self.places, self.launcher = composition, places, launcher
+        self._listeners = listeners(composition, wiring)
 
     @property
     def processes(self) -> list[Process]:
@@ -66,16 +68,9 @@ class Chain:
 
     def entries(self) -> int:
         """How many entries the caches of the servers have; raises ValueError when one cannot be asked."""
-        total = 0
-        for server in filter(lambda server: server.entries, self._composition.servers):
-            context = render.context_of(server, self._composition, self.places, self.wiring)
-            argv = render.argv(server.entries, context, f"{server.name} entries")
-            done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-            found = re.search(r"\s(\d+)\s", done.stdout)
-            if not found:
-                raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
-            total += int(found[1])
-        return total
+        servers = [server for server in self._composition.servers if server.entries]
+        contexts = [render.context_of(server, self._composition, self.places, self.wiring) for server in servers]
+        return sum(map(_entries_of, servers, contexts))
 
     def reload(self, changed: Collection[str]) -> dict[str, str]:
         """Have the servers take over their files, and the application server the site's code; wait until they have.
@@ -128,45 +123,76 @@ class Chain:
     def _restart_server(self, index: int) -> None:
         """Restart a server, one instance after another."""
         server = self._composition.servers[index]
-        for number, address in enumerate(self.wiring.listens[server.name], 1):
-            place = [process.name for process in self.servers].index(render.instance_name(server.name, number))
-            supervise.stop([self.servers[place]])
-            self.servers[place] = self._start_instance(index, number, address)
-            supervise.wait_accepting(self.servers[place], address, READY_TIMEOUT_S)
+        for process in self._instances(server):
+            supervise.stop([process])
+            supervise.wait_accepting(self._replace(process.name), self._listeners[process.name][1], READY_TIMEOUT_S)
+
+    def start_again(self, name: str) -> None:
+        """Start a server or sidecar that has ended, without waiting until it serves.
+
+        Raises DeploymentError when its program cannot be executed.
+        """
+        for place, process in enumerate(self.sidecars):
+            if process.name == name:
+                self.sidecars[place] = self._start_sidecar(name)
+                return
+        self._replace(name)
 
     def _instances(self, server: Server) -> list[Process]:
-        count = len(self.wiring.listens[server.name])
-        names = {render.instance_name(server.name, number) for number in range(1, count + 1)}
-        return [process for process in self.servers if process.name in names]
+        return [process for process in self.servers if self._listeners[process.name][0] == server]
 
     def answers(self) -> bool:
         """Whether the site gives a healthy answer now."""
         return http.status(self.url, HEALTH) == 200
 
     def _start_sidecars(self) -> None:
-        commands = render.sidecars(self._composition, self.places)
-        self.sidecars[:] = [
-            self.launcher.start(name, argv, self.env, cwd=paths.PROJECT) for name, argv in commands.items()
-        ]
+        self.sidecars[:] = map(self._start_sidecar, render.sidecars(self._composition, self.places))
+
+    def _start_sidecar(self, name: str) -> Process:
+        argv = render.sidecars(self._composition, self.places)[name]
+        return self.launcher.start(name, argv, self.env, cwd=paths.PROJECT)
 
     def _start_server(self, index: int) -> None:
         """Start every instance of a server, and wait until each accepts connections."""
-        started = []
-        for number, address in enumerate(self.wiring.listens[self._composition.servers[index].name], 1):
-            process = self._start_instance(index, number, address)
-            self.servers.append(process)
-            started.append((process, address))
-        for process, address in started:
-            supervise.wait_accepting(process, address, READY_TIMEOUT_S)
-
-    def _start_instance(self, index: int, number: int, address: Address) -> Process:
         server = self._composition.servers[index]
+        for name, (of, _) in self._listeners.items():
+            if of == server:
+                self.servers.append(self._start_instance(name))
+        for process in self._instances(server):
+            supervise.wait_accepting(process, self._listeners[process.name][1], READY_TIMEOUT_S)
+
+    def _replace(self, name: str) -> Process:
+        """Start an instance that has ended, in its place."""
+        place = [process.name for process in self.servers].index(name)
+        self.servers[place] = self._start_instance(name)
+        return self.servers[place]
+
+    def _start_instance(self, name: str) -> Process:
+        server, address = self._listeners[name]
         context = render.context_of(server, self._composition, self.places, self.wiring)
         # Only the application server learns the site's environment.
-        env = self.env if index == 0 else self.launcher.clean_env
+        env = self.env if server == self._composition.servers[0] else self.launcher.clean_env
         env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
         argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
-        return self.launcher.start(render.instance_name(server.name, number), argv, env, cwd=paths.PROJECT)
+        return self.launcher.start(name, argv, env, cwd=paths.PROJECT)
+
+
+def _entries_of(server: Server, context: dict[str, Any]) -> int:
+    argv = render.argv(server.entries, context, f"{server.name} entries")
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    found = re.search(r"\s(\d+)\s", done.stdout)
+    if not found:
+        raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
+    return int(found[1])
+
+
+def listeners(composition: Composition, wiring: Wiring) -> dict[str, tuple[Server, Address]]:
+    """The server and the address of every instance, by its name, the innermost server's first."""
+    return {
+        render.instance_name(server.name, number): (server, address)
+        for server in composition.servers
+        for number, address in enumerate(wiring.listens[server.name], 1)
+    }
 
 
 def front_url(composition: Composition, places: Places) -> str:

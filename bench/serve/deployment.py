@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.host import orphans, ports, processes, small_disk
 from bench.host.cgroups import Group
 from bench.host.identity import worker
-from bench.host.supervise import Address
+from bench.host.supervise import Address, Process
 from bench.project import commands
 from bench.serve import database, render
 from bench.serve.chain import Chain, front_url
@@ -73,9 +72,14 @@ class Running:
         return self.layout.store
 
     @property
+    def processes(self) -> list[Process]:
+        """Everything that was started and should run now: services, sidecars of layers, servers."""
+        return [*self.services.processes, *self.chain.processes]
+
+    @property
     def pids(self) -> dict[str, int]:
         """The root of the process tree of every server and service, by name (`name-2` for a second instance)."""
-        return {process.name: process.pid for process in (*self.services.processes, *self.chain.processes)}
+        return {process.name: process.pid for process in self.processes}
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -104,8 +108,15 @@ class Running:
 
     def died(self) -> DeploymentError | None:
         """Which server or service has ended by itself and why, or None while all run."""
-        running = itertools.chain(self.services.processes, self.chain.processes)
-        return next(filter(None, (process.died() for process in running)), None)
+        return next(filter(None, (process.died() for process in self.processes)), None)
+
+    def start_again(self, name: str) -> None:
+        """Start a server, service or sidecar that has ended, where it was, without waiting until it serves.
+
+        Raises DeploymentError when its program cannot be executed.
+        """
+        part = self.services if name in {process.name for process in self.services.processes} else self.chain
+        part.start_again(name)
 
     def without_service(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Stop a service of the deployment, and start it again where it was when the block ends, however it ends."""

@@ -54,11 +54,13 @@ class Services:
         self.env: dict[str, str] = {}
         self._composition, self._layout, self._places, self._launcher = composition, layout, places, launcher
         self._started: dict[str, _Started] = {}
+        self._stopped: set[str] = set()
         self._locks = ExitStack()
 
     @property
     def processes(self) -> list[Process]:
-        return [started.process for started in self._started.values()]
+        """All but those that are stopped for a while on purpose."""
+        return [started.process for name, started in self._started.items() if name not in self._stopped]
 
     @property
     def database(self) -> str | None:
@@ -92,11 +94,21 @@ class Services:
     def stopped(self, name: str) -> Iterator[None]:
         """Stop a service, and start it again on the same address when the block ends, however it ends."""
         started = self._started[name]
+        self._stopped.add(name)
         supervise.stop([started.process])
         try:
             yield
         finally:
+            self._stopped.remove(name)
             self._launch(started.service, started.context, started.lock)
+
+    def start_again(self, name: str) -> None:
+        """Start a service that has ended, without waiting until it serves.
+
+        Raises DeploymentError when its program cannot be executed.
+        """
+        started = self._started[name]
+        self._start(started.service, started.context, started.lock)
 
     @contextmanager
     def hung(self, name: str) -> Iterator[None]:
@@ -130,14 +142,19 @@ class Services:
         lock = self._locks.enter_context(exclusive(folder / "lock", f"{service.name} ({folder})"))
         return folder, (lock.fileno(),)
 
-    def _launch(self, service: Service, context: dict[str, Any], lock: tuple[int, ...]) -> None:
+    def _start(self, service: Service, context: dict[str, Any], lock: tuple[int, ...]) -> Process:
         argv = render.argv(service.start, context, f"{service.name} start")
         env = self._launcher.clean_env
         process = self._launcher.start(service.name, argv, env, stop_signal=service.stop, pass_fds=lock)
         self._started[service.name] = _Started(service, context, lock, process)
+        return process
+
+    def _launch(self, service: Service, context: dict[str, Any], lock: tuple[int, ...]) -> None:
+        """Start it and wait until it serves."""
+        process = self._start(service, context, lock)
         if service.probe:
             probe = render.argv(service.probe, context, f"{service.name} probe")
-            supervise.wait_command(process, probe, env, READY_TIMEOUT_S)
+            supervise.wait_command(process, probe, self._launcher.clean_env, READY_TIMEOUT_S)
         else:
             supervise.wait_accepting(process, Address(path=context["socket"]), READY_TIMEOUT_S)
 

@@ -1,0 +1,99 @@
+"""Start again what ends by itself, as the units of a production host do (deploy/common/systemd/server.service)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.errors import DeploymentError
+from bench.host import supervise
+from bench.host.supervise import Process
+from bench.serve.deployment import Running
+
+# RestartSec= of the units.
+RESTART_S = 1.0
+POLL_S = 0.05
+
+
+@dataclass
+class Death:
+    """A server, service or sidecar that ended by itself.
+
+    why      what ended it, with the last line that it wrote
+    at_s     when it was noticed, by time.monotonic()
+    again_s  when it was started again, by the same clock; None before
+    """
+
+    name: str
+    why: str
+    at_s: float
+    again_s: float | None = None
+
+
+class Supervisor:
+    """Restarts the servers, services and sidecars of a deployment, each by itself and for as long as it fails.
+
+    As with Restart=always, KillMode= and RestartSec=1 of a unit: what is left of its processes is killed at once, and a
+    second later its program is started, whether or not others that it needs are there.
+
+    Call it from the thread that outlives the deployment: the kernel ends a program with the thread that started it.
+
+    deaths  every death so far, the first one first
+    """
+
+    def __init__(self, running: Running, say: Callable[[str], None]):
+        self.deaths: list[Death] = []
+        self._running, self._say = running, say
+        self._waiting: dict[str, Death] = {}
+
+    def step(self) -> None:
+        """Notice who died since the last call, and start those whose second is over."""
+        processes = {process.name: process for process in self._running.processes}
+        for name in self._waiting.keys() - processes.keys():
+            # Stopped on purpose meanwhile: whoever did that starts it.
+            del self._waiting[name]
+        for process in processes.values():
+            if process.name not in self._waiting and (error := process.died()):
+                self._note_death(process, error.message)
+        for death in list(self._waiting.values()):
+            if time.monotonic() >= death.at_s + RESTART_S:
+                self._start(death)
+
+    def wait(self, until: Callable[[], object], timeout_s: float) -> bool:
+        """Go on until it holds, which is asked after every step; False when the time is up before."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self.step()
+            if until():
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+
+    def _note_death(self, process: Process, why: str) -> None:
+        supervise.kill_session(process.pid)
+        self._expect(Death(process.name, why, time.monotonic()))
+
+    def _expect(self, death: Death) -> None:
+        """Plan the next start of what has died."""
+        self.deaths.append(death)
+        self._waiting[death.name] = death
+        self._say(f"{death.why}; it is started again in {RESTART_S:g} s")
+
+    def _start(self, death: Death) -> None:
+        del self._waiting[death.name]
+        try:
+            self._running.start_again(death.name)
+        except DeploymentError as error:
+            self._expect(Death(death.name, error.message, time.monotonic()))
+            return
+        death.again_s = time.monotonic()
+        times = sum(other.name == death.name for other in self.deaths)
+        self._say(f"{death.name} was started again{f', for the {_nth(times)} time' if times > 1 else ''}")
+
+
+def _nth(number: int) -> str:
+    """2nd, 3rd, 4th."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
