@@ -16,10 +16,18 @@ PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-open
 	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege hey sqlite3 openssl chromium
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PIP_MODWSGI := $(PIP) 'mod_wsgi>=5,<7'
+MODWSGI := mod_wsgi>=5,<7
+
+# What a production host installs, pinned with hashes for each of these Pythons.
+PYTHONS := 3.11 3.12 3.13 3.14
+UV := $(BIN)/uv --quiet
+COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)) --generate-hashes --no-annotate \
+	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+# The sections of requirements.txt before this line.
+HOST_PACKAGES := sed '/^\# Not for a production host/,$$d' requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test test-fast servers modwsgi lint format clean venv
+.PHONY: help bench test test-fast servers modwsgi lint format lock lock-check clean venv
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -29,11 +37,11 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 	if test -e $(RUN_DIR)/run.json; then $(BIN)/python -m bench report $(RUN_DIR) || exit; fi; exit $$status
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
-test: venv  ## everything from a fresh clone to a green test run
+test: $(VENV)/.installed-dev  ## everything from a fresh clone to a green test run
 	@# Three processes: servers that start and stop leave a third of two cores idle.
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
-test-fast: venv  ## the tests that start no servers
+test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 	@# Some of them wait for a TTL to end: twice as many processes as cores fill the time.
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not servers" $(ARGS)
 
@@ -44,16 +52,30 @@ servers:  ## install every system server on Debian or Ubuntu (as root or with su
 	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES)
 
 modwsgi: venv  ## build mod_wsgi for this Python (needs apache2-dev and a compiler)
-	$(PIP_MODWSGI)
+	$(PIP) '$(MODWSGI)'
 
-lint: venv  ## check style and types
+lint: $(VENV)/.installed-dev  ## check style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-format: venv  ## fix style
+format: $(VENV)/.installed-dev  ## fix style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+lock: $(BIN)/uv  ## pin what a production host installs, with hashes; UPGRADE=1 takes newer versions
+	$(HOST_PACKAGES) | $(COMPILE) -o requirements.lock -
+	echo '$(MODWSGI)' | $(COMPILE) -o requirements-modwsgi.lock -
+
+lock-check: $(BIN)/uv  ## check that the pins fit requirements.txt and install on every supported Python
+	cp requirements.lock $(VENV)/checked.lock
+	$(HOST_PACKAGES) | $(COMPILE) -o $(VENV)/checked.lock -
+	cmp requirements.lock $(VENV)/checked.lock
+	for version in $(PYTHONS); do $(UV) pip install --dry-run --require-hashes --only-binary :all: --python-version $$version \
+		--target $(VENV)/no-such-folder -r requirements.lock || exit; done
+
+$(BIN)/uv: $(VENV)/.installed
+	$(PIP) 'uv>=0.9,<1'
 
 clean:  ## remove virtual environments, caches, databases and collected files; results stay
 	rm -rf .venv .venv-* var .pytest_cache .ruff_cache .mypy_cache
@@ -68,6 +90,11 @@ $(VENV)/.installed: requirements.txt
 	@echo "make: installing the packages of requirements.txt into $(VENV); this takes a minute or two"
 	$(PIP) -r requirements.txt
 	@# mod_wsgi is compiled for one Python, so it is built here where it can be; its stacks are skipped elsewhere.
-	@! command -v apxs > /dev/null || $(PIP_MODWSGI) || \
+	@! command -v apxs > /dev/null || $(PIP) '$(MODWSGI)' || \
 		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	@echo "make: installing the packages of requirements-dev.txt into $(VENV)"
+	$(PIP) -r requirements-dev.txt
 	@touch $@

@@ -172,9 +172,3 @@ def test_values_have_the_same_names():
     production.pop("places")
     assert bench.keys() == production.keys()
     assert bench["env"].keys() == production["env"].keys()
-
-
-def test_every_requirement_says_why():
-    lines = (paths.PROJECT / "requirements.txt").read_text("utf-8").splitlines()
-    unexplained = [line for line in lines if line and not line.startswith("#") and "  # " not in line]
-    assert not unexplained

@@ -1,0 +1,64 @@
+"""requirements.txt, requirements-dev.txt, and the lock files that a production host installs."""
+
+import re
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from bench import paths
+
+# The Pythons that `make lock` pins packages for.
+PYTHONS = ("3.11.9", "3.12.1", "3.13.0", "3.14.0")
+
+
+def lines_of(name):
+    """The lines of a requirements file that name a package."""
+    text = (paths.PROJECT / name).read_text("utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith(("#", "-r "))]
+
+
+def for_a_host():
+    """What a production host installs: the sections of requirements.txt before the one that says so."""
+    text = (paths.PROJECT / "requirements.txt").read_text("utf-8")
+    before, marker, _ = text.partition("# Not for a production host\n")
+    assert marker
+    return [Requirement(line.split("#")[0]) for line in before.splitlines() if line and not line.startswith("#")]
+
+
+def pins(name, python):
+    """Package -> the version that a lock file pins on that Python; every pin has a hash."""
+    blocks = re.split(r"\n(?=[a-z])", (paths.PROJECT / name).read_text("utf-8"))[1:]
+    assert all("--hash=sha256:" in block for block in blocks)
+    found = [Requirement(block.split(" \\\n")[0]) for block in blocks]
+    environment = {"python_version": python.rpartition(".")[0], "python_full_version": python, "sys_platform": "linux"}
+    chosen = [item for item in found if not item.marker or item.marker.evaluate(environment)]
+    return {canonicalize_name(item.name): str(item.specifier).removeprefix("==") for item in chosen}
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_requirement_says_why(name):
+    unexplained = [line for line in lines_of(name) if "  # " not in line]
+    assert not unexplained
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_lock_file_pins_what_a_host_installs(python):
+    pinned = pins("requirements.lock", python)
+    for wanted in for_a_host():
+        version = pinned.get(canonicalize_name(wanted.name))
+        assert version and wanted.specifier.contains(version), f"run `make lock`: {wanted} is pinned as {version}"
+
+
+def test_the_lock_file_has_no_tool_of_development_or_instrument():
+    host = {canonicalize_name(wanted.name) for wanted in for_a_host()}
+    others = [line.split("#")[0] for name in ("requirements.txt", "requirements-dev.txt") for line in lines_of(name)]
+    others = {canonicalize_name(Requirement(line).name) for line in others} - host
+    assert {"pytest", "ruff", "django-debug-toolbar", "flup-py3", "jinja2"} <= others
+    assert not others & pins("requirements.lock", PYTHONS[0]).keys()
+
+
+def test_mod_wsgi_is_pinned_as_the_makefile_asks():
+    wanted = re.search(r"^MODWSGI := (.+)$", (paths.PROJECT / "Makefile").read_text("utf-8"), re.M)
+    (version,) = pins("requirements-modwsgi.lock", PYTHONS[0]).values()
+    assert Requirement(wanted[1]).specifier.contains(version)
