@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from probes import advisories, entries, fill, inside, pages, response_variants, rows, slow
+from probes import advisories, entries, fill, inside, memory, pages, response_variants, rows, slow
 
 urlpatterns = [
     path("inside", inside.inside),
@@ -24,6 +24,7 @@ urlpatterns = [
     path("author/<positive:pk>/halting/<slug:name>/", slow.halting),
     path("gate/<positive:pk>/<slug:what>/", slow.gate),
     path("fill/", fill.fill),
+    path("memory/<int:megabytes>/", memory.allocate),
     path("slow/<int:milliseconds>/<slug:name>/", slow.slow),
     path("advisory/<slug:kind>/<slug:name>/", advisories.advisory),
 ]

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -188,6 +188,24 @@ def _wait_stopped(process: Process, deadline: float) -> None:
             process.popen.wait(min(RESEND_S, left))
         except subprocess.TimeoutExpired:
             process.popen.send_signal(process.stop_signal)
+
+
+@contextlib.contextmanager
+def hung(process: Process) -> Iterator[None]:
+    """Have a program with all its processes hang until the block ends: connections to it open, nothing answers."""
+    # Not its process group: a database gives each connection's process one of its own.
+    main = psutil.Process(process.pid)
+    main.suspend()
+    tree = [main, *main.children(recursive=True)]
+    try:
+        for child in tree[1:]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.suspend()
+        yield
+    finally:
+        for one in tree:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.resume()
 
 
 def kill_session(leader: int) -> None:

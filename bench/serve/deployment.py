@@ -15,7 +15,7 @@ from bench import paths
 from bench.catalog import catalog, compose, sizes
 from bench.catalog.compose import Composition
 from bench.errors import BenchError, DeploymentError, GlobalFault
-from bench.host import orphans, ports, processes, small_disk
+from bench.host import orphans, ports, processes, small_disk, supervise
 from bench.host.cgroups import Group
 from bench.host.identity import worker
 from bench.host.supervise import Address, Process
@@ -65,6 +65,10 @@ class Running:
     def logs(self) -> Path:
         """The directory of the logs of servers and services."""
         return self.layout.logs
+
+    def log_bytes(self) -> int:
+        """How many bytes those logs have together."""
+        return sum(path.stat().st_size for path in self.logs.rglob("*") if path.is_file())
 
     @property
     def store(self) -> Path:
@@ -122,20 +126,21 @@ class Running:
         """Stop a service of the deployment, and start it again where it was when the block ends, however it ends."""
         return self.services.stopped(name)
 
-    def hung_service(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Have a service of the deployment hang: it accepts connections and answers nothing until the block ends."""
-        return self.services.hung(name)
+    def hung(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Have a server or service hang until the block ends: connections to it open, and nothing answers on them."""
+        return supervise.hung(next(process for process in self.processes if process.name == name))
 
     @contextmanager
-    def on_small_disk(self) -> Iterator[small_disk.SmallDisk]:
-        """Restart the servers with an empty store on a small disk of its own, until the block ends.
+    def on_small_disk(self, folder: Path | None = None) -> Iterator[small_disk.SmallDisk]:
+        """Restart the servers with an empty store, or another directory of theirs, on a small disk of its own.
 
-        Raises small_disk.CannotMount where that is not possible.
+        It is so until the block ends. Raises small_disk.CannotMount where that is not possible.
         """
+        folder = folder or self.store
         self.chain.stop()
         try:
-            with small_disk.mounted(self.store) as disk:
-                worker(self.layout.run_dir).give(self.store)
+            with small_disk.mounted(folder) as disk:
+                worker(self.layout.run_dir).give(folder)
                 self.chain.start()
                 yield disk
         finally:

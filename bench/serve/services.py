@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from bench import paths, programs
 from bench.catalog import compose
@@ -109,23 +106,6 @@ class Services:
         """
         started = self._started[name]
         self._start(started.service, started.context, started.lock)
-
-    @contextmanager
-    def hung(self, name: str) -> Iterator[None]:
-        """Have a service accept connections and answer nothing until the block ends."""
-        # Not its process group: a database gives each connection's process one of its own.
-        main = psutil.Process(self._started[name].process.pid)
-        main.suspend()
-        tree = [main, *main.children(recursive=True)]
-        for process in tree[1:]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.suspend()
-        try:
-            yield
-        finally:
-            for process in tree:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.resume()
 
     def stop(self) -> None:
         """Stop all services and release their locks."""

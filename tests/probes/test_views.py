@@ -21,6 +21,7 @@ PATHS = (
     "/probe/odd/private/x/",
     "/probe/odd/streaming/x/",
     "/probe/odd/token/x/",
+    "/probe/memory/1/",
 )
 ASK = f"""
 import json, django; django.setup()

@@ -28,7 +28,7 @@ PAUSE_S = 0.1
 def database_hangs(context: Context) -> Iterator[Finding]:
     """While the database hangs, a page is a 503 with Retry-After within seconds, and nothing holds up /healthz."""
     running, name = _database(context)
-    with running.hung_service(name):
+    with running.hung(name):
         yield from _without(context, running, "while the database hangs")
     yield from _back(context, "after the database has hung")
 

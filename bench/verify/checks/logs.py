@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from bench.verify import wire
 from bench.verify.check import LAYER, check
@@ -27,11 +26,11 @@ def log_bytes(context: Context) -> Iterator[Finding]:
     if context.running is None:
         raise NotTried("the log files are not known: bench did not start the site")
     for what, request in malformed(context).items():
-        before = _size(context.running.logs)
+        before = context.running.log_bytes()
         for _ in range(TIMES):
             _send(context, request)
         time.sleep(SETTLED_S)
-        each = (_size(context.running.logs) - before) / TIMES
+        each = (context.running.log_bytes() - before) / TIMES
         yield Figure(f"log_bytes_{what.replace(' ', '_')}", each)
         if each > MAX_BYTES:
             yield Mismatch(f"{what}: at most {MAX_BYTES} bytes of log a request", f"{each:,.0f} bytes")
@@ -60,7 +59,3 @@ def _send(context: Context, request: bytes) -> None:
     except (BadAnswer, OSError):
         # How it is refused is the subject of other checks.
         return
-
-
-def _size(logs: Path) -> int:
-    return sum(path.stat().st_size for path in logs.rglob("*") if path.is_file())

@@ -112,7 +112,7 @@ def _hung(context: Context, name: str) -> Iterator[Finding]:
         yield from _hit_at_first(context, f"{name} hangs")
         with _reading(context, row, _judge) as clients:
             time.sleep(BEFORE_S)
-            with context.running.hung_service(name):
+            with context.running.hung(name):
                 clients.slowest_s = 0.0
                 time.sleep(HUNG_S / 2)
                 row, old = writer.write(row, "edit"), row

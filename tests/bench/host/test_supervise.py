@@ -6,10 +6,11 @@ import os
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bench.errors import DeploymentError
-from bench.host import ports, supervise
+from bench.host import http, ports, supervise
 from bench.host.identity import worker
 from bench.host.supervise import Address
 from tests.bench.host.sessions import members
@@ -91,3 +92,16 @@ def test_a_program_that_ignores_the_signal_is_killed(started):
     until(lambda: supervise.last_line(process.log) == "on", "it is on")
     supervise.stop([process], timeout_s=0.3)
     assert members(process.pid) == []
+
+
+def test_a_program_that_hangs_takes_connections_and_answers_afterwards(started):
+    port = ports.free_port()
+    process = started("-c", SERVER, str(port), "200")
+    address = Address("127.0.0.1", port)
+    supervise.wait_accepting(process, address, 10)
+    url = f"http://{address.text}"
+    with supervise.hung(process):
+        assert address.accepts()
+        assert http.status(url, "/", 0.2) is None
+        assert [psutil.Process(pid).status() for pid in members(process.pid)] == [psutil.STATUS_STOPPED] * 2
+    assert http.status(url, "/", 10) == 200

@@ -44,7 +44,7 @@ class FakeRunning:
             self.stub.hits_return = "no-hits-after" not in self.stub.wrong
 
     @contextlib.contextmanager
-    def hung_service(self, name: str):
+    def hung(self, name: str):
         held = self.stub.store
         with self.without_service(name):
             self.stub.hangs = True
