@@ -32,6 +32,10 @@ BENCHAPP_BEHIND_PROXY = environment.flag(env, "BENCHAPP_BEHIND_PROXY", default=F
 BENCHAPP_FRONT = environment.flag(env, "BENCHAPP_FRONT", default=False)
 # Production over HTTPS: redirect plain HTTP, send HSTS, mark cookies secure.
 BENCHAPP_HTTPS = environment.flag(env, "BENCHAPP_HTTPS", default=False)
+# How long browsers are to use HTTPS alone, in seconds; with BENCHAPP_HTTPS only.
+BENCHAPP_HSTS_SECONDS = environment.whole_number(
+    env, "BENCHAPP_HSTS_SECONDS", 30 * 24 * 3600, minimum=0, maximum=63_072_000
+)
 # How list pages are found: `counted` costs the same at any depth, `offset` is Django's own paginator.
 BENCHAPP_PAGINATION = environment.choice(env, "BENCHAPP_PAGINATION", ("counted", "offset"))
 # One time to live, in seconds, for every caching layer.
@@ -223,7 +227,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BENCHAPP_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = BENCHAPP_HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
-SECURE_HSTS_SECONDS = 30 * 24 * 3600 if BENCHAPP_HTTPS else 0
+SECURE_HSTS_SECONDS = BENCHAPP_HSTS_SECONDS if BENCHAPP_HTTPS else 0
 if BENCHAPP_BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"

@@ -48,10 +48,12 @@ class Values:
 CHOICES = {
     "listener": ("plain", "tls"),
     "redirect": ("off", "on"),
+    "http2": ("off", "on"),
+    "strict_sni": ("off", "on"),
     "cache": ("memcached", "redis"),
     "io_cache": (0, 1),
 }
-MAY_BE_ZERO = ("upstream_keepalive",)
+MAY_BE_ZERO = ("upstream_keepalive", "hsts_seconds")
 # Below it a caching service does not start: it has no room for a page of the largest size.
 MINIMA = {"cache_memory_mb": 8}
 # A host name, every name below one (`*.example.org`), both (`.example.org`), or an IPv6 address in brackets.
@@ -66,6 +68,7 @@ FORMS = {
     ),
     "tls_ciphers": (r"[A-Z0-9_-]+(:[A-Z0-9_-]+)*", "names of ciphers as OpenSSL writes them, with colons between"),
     "tls_curves": (r"[A-Za-z0-9]+(:[A-Za-z0-9]+)*", "names of curves as OpenSSL writes them, with colons between"),
+    "bind6": (r"off|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", "off, or an IPv6 address without brackets"),
     "access_log": (r"[^\s;{}\"'#\\]+", "off, or a file name without spaces and quotes"),
 }
 MAX_PORT = 65535
@@ -106,17 +109,24 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     """The names that templates use beside the values, so that no template has to work them out.
 
     access           on or off: whether there is an access log
+    alpn             the protocols that a TLS listener offers, as ALPN names them
+    page_headers     those of the values, with Strict-Transport-Security where `hsts_seconds` is not 0
     scheme           the scheme of the URLs that clients ask for
     server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
+    wildcard_names   the host names with `.example.org` written as example.org and *.example.org
     single_names     the host names without those that stand for every name below a domain
     server_names_re  what a host that is served looks like, without its port: a regular expression for PCRE
     """
     hosts = str(names["server_names"]).split()
+    hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"} if names["hsts_seconds"] else {}
     single = [host for host in hosts if host[0] not in "*."]
     return {
         "access": "off" if names["access_log"] == "off" else "on",
+        "alpn": "h2,http/1.1" if names["http2"] == "on" else "http/1.1",
+        "page_headers": names["page_headers"] | hsts,
         "scheme": "https" if names["listener"] == "tls" else "http",
         "server_name": next(iter(single), hosts[0].lstrip("*.")),
+        "wildcard_names": [name for host in hosts for name in ([host[1:], f"*{host}"] if host[0] == "." else [host])],
         "single_names": single,
         "server_names_re": "|".join(map(_host_re, hosts)),
     }

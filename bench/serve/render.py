@@ -90,6 +90,9 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     if context["listen"].port:
         # The front address is that of the outermost server alone, which a layer may have put in front of this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
+    bind6 = context["bind6"] if index + 1 == len(chain) else "off"
+    context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
+    context["binds"] = [context["bind"], *context["binds6"]]
     if index > 0:
         inner = composition.servers[index - 1]
         context["upstreams"] = wiring.listens[inner.name]
@@ -178,6 +181,7 @@ def site_env(composition: Composition, places: Places) -> dict[str, str]:
     context = {**composition.settings, **places.names}
     templates = {
         "BENCHAPP_CACHE_SECONDS": str(composition.values.names["cache_seconds"]),
+        "BENCHAPP_HSTS_SECONDS": str(composition.values.names["hsts_seconds"]),
         **composition.values.env,
         **composition.env,
     }

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 
@@ -63,6 +64,7 @@ def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
         "print(json.dumps(dict(answer.headers)))\n"
     )
     env = {**os.environ, **commands.site_environment("sqlite:///:memory:", paths.VAR), **chosen.env}
+    env["BENCHAPP_HSTS_SECONDS"] = str(chosen.names["hsts_seconds"])
     migrated = "from django.core.management import call_command; call_command('migrate', verbosity=0)\n"
     done = subprocess.run(
         [sys.executable, "-c", program.replace("from django.test", f"{migrated}from django.test", 1)],
@@ -80,7 +82,7 @@ def test_a_stored_page_has_the_headers_of_the_site(name):
     chosen = catalog.read().values[name]
     sent = headers_of_the_site(chosen)
     own = {"Content-Type", "Content-Length", "X-Render-Id"}
-    assert {key: value for key, value in sent.items() if key not in own} == chosen.names["page_headers"]
+    assert {key: value for key, value in sent.items() if key not in own} == values.derived(chosen.names)["page_headers"]
 
 
 # The site has names below a domain, too, as in production.
@@ -102,16 +104,26 @@ ALLOWED = {"ALLOWED_HOSTS": "127.0.0.1,localhost,example.org,.example.com"}
 )
 def test_hits_over_tls_have_the_headers_of_a_rendering(stack, layer, site_url):
     production = catalog.read().values["production"]
-    changes = {"listener": "tls", "page_headers": production.names["page_headers"], **NAMES}
+    changes = {"listener": "tls", "hsts_seconds": production.names["hsts_seconds"], **NAMES}
     if isinstance(composed := compose.compose(stack, layer, changes, {"BENCHAPP_HTTPS": "1", **ALLOWED}), CannotRun):
         pytest.skip(composed.reason)
     with (
         deployment.deployed(composed, database=site_url) as running,
         httpx.Client(base_url=running.url, verify=False) as client,
     ):
-        hits_equal_renderings(client, production.names["page_headers"])
+        hits_equal_renderings(client, values.derived(production.names)["page_headers"])
+        assert protocol_chosen(running.url) != "h2"
         # One deployment serves for both; the layers without TLS have a test of their own below.
         names_share_a_page(client)
+
+
+def protocol_chosen(url: str) -> str | None:
+    """What a TLS listener without HTTP/2 chooses of HTTP/2 and HTTP/1."""
+    context = ssl._create_unverified_context()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    parts = httpx.URL(url)
+    with socket.create_connection((parts.host, parts.port), timeout=10) as opened, context.wrap_socket(opened) as made:
+        return made.selected_alpn_protocol()
 
 
 def hits_equal_renderings(client: httpx.Client, page_headers: dict[str, str]) -> None:

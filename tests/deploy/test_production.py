@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import http.client
 import os
-import shutil
 import signal
-import socket
-import ssl
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
-from bench.catalog.compose import CannotRun
-from bench.host import ports, supervise
-from bench.host.identity import worker
-from bench.serve import config_check, export, render
+from bench.catalog import catalog
+from bench.host import ports
+from bench.serve import config_check, render
+from tests.deploy.production_host import (
+    NAME,
+    Host,
+    accepts_ciphers,
+    ask,
+    ask_plain,
+    make_certificate,
+    serving,
+    wait_for,
+)
 from tests.deploy.running import command
 
 pytestmark = pytest.mark.servers
@@ -30,91 +33,13 @@ pytestmark = pytest.mark.servers
 STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
 WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "uvicorn")
-NAME = "example.org"
 # Its redirect cannot choose by the name. Production refuses its stacks unless forced.
 CHEROKEE = "cherokee"
 
 
-class Host:
-    """A host of production's in a directory: the same values and templates, the places moved there."""
-
-    def __init__(self, stack: str, layer: str, folder: Path, certificate: Path, **changes: str):
-        composed = compose.compose(stack, layer)
-        if isinstance(composed, CannotRun):
-            pytest.skip(composed.reason)
-        self.identity = worker(folder)
-        chosen = catalog.read().values["production"]
-        self.http_port = ports.free_port()
-        places = {
-            "project": str(paths.PROJECT),
-            "venv": str(paths.VENV),
-            "static_root": str(folder / "static"),
-            "user": "www-data",
-            "group": str(self.identity.gid),
-            "bind": "127.0.0.1",
-            "port": ports.free_port(),
-        }
-        places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
-        self.values = dataclasses.replace(
-            chosen.changed({"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), **changes}),
-            places=places,
-        )
-        self.places = export.production_places(self.values)
-        self.stack = composed.stack
-        self.composition = compose.compose_for_files(stack, layer, self.values)
-        for name in ("run", "logs", "store", "static"):
-            (folder / name).mkdir()
-        shutil.copytree(certificate, folder / "tls")
-        found = composed.modules
-        self.written = export.write(self.composition, Path(self.places.conf))
-        for server in self.stack.servers:
-            # As the install note's commands do.
-            for name, template in server.host_modules.items():
-                Path(render.text(template, places, server.name)).symlink_to(found[server.name][name])
-        (Path(self.places.conf) / "secrets.env").write_text("SECRET_KEY=x\nDATABASE_URL=sqlite://:memory:\n")
-        worker().give_tree(folder)
-
-    def environment(self, unit: str) -> dict[str, str]:
-        """What systemd would give the unit."""
-        text = "".join(Path(name).read_text() for name in self.lines(unit, "EnvironmentFile"))
-        pairs = [line for line in text.splitlines() if line and not line.startswith("#")]
-        pairs += self.lines(unit, "Environment")
-        return {
-            "PATH": os.environ["PATH"],
-            "HOME": self.places.run,
-            **{line.partition("=")[0]: line.partition("=")[2] for line in pairs},
-        }
-
-    def units(self) -> list[Path]:
-        return sorted((Path(self.places.conf) / "systemd").iterdir())
-
-    def services(self) -> list[str]:
-        """The names of the services, the inner before the outer."""
-        chain = [server.name for server in self.stack.servers]
-        names = [path.stem for path in self.units() if path.suffix == ".service"]
-        return sorted(names, key=lambda name: (chain.index(name.split("-")[1]), name))
-
-    def lines(self, unit: str, key: str) -> list[str]:
-        """The values of a key in a unit."""
-        text = (Path(self.places.conf) / "systemd" / f"{unit}.service").read_text()
-        return [line.partition("=")[2] for line in text.splitlines() if line.startswith(f"{key}=")]
-
-    def command(self, unit: str) -> list[str]:
-        return self.lines(unit, "ExecStart")[0].split()
-
-
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory) -> Path:
-    """A directory with a certificate and its key, as the servers want them."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("program not installed: openssl")
-    folder = tmp_path_factory.mktemp("certificate")
-    key, chain = folder / "privkey.pem", folder / "fullchain.pem"
-    argv = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}"]
-    subprocess.run([*argv, "-keyout", str(key), "-out", str(chain)], check=True, capture_output=True)
-    (folder / "both.pem").write_bytes(chain.read_bytes() + key.read_bytes())
-    return folder
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture
@@ -185,7 +110,8 @@ def test_plain_http_redirects_and_https_serves(host, stack):
             # Of several application servers some may not be up yet.
             wait_for(lambda name=name: ask(made, "/healthz", name)[0], 200, processes.values())
             assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
-        assert ask(made, "/healthz", "other.example")[0] == 400
+        # Apache has more to say: 421, misdirected.
+        assert ask(made, "/healthz", "other.example")[0] in (400, 421)
         if CHEROKEE not in stack:
             assert ask_plain(made, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
         assert not accepts_ciphers(made, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
@@ -193,26 +119,6 @@ def test_plain_http_redirects_and_https_serves(host, stack):
     # HAProxy writes to the standard error stream alone, and no line a request.
     if stack != "haproxy-gunicorn":
         assert "/healthz" in Path(made.values.names["access_log"]).read_text()
-
-
-@contextlib.contextmanager
-def serving(made: Host, **env: str):
-    """The units' programs, by the unit's name, from when they serve."""
-    processes: dict[str, supervise.Process] = {}
-    try:
-        for name in made.services():
-            processes[name] = supervise.start(
-                name,
-                made.command(name),
-                env=made.environment(name) | env,
-                cwd=paths.PROJECT,
-                log=Path(made.places.logs) / f"{name}.log",
-                identity=made.identity,
-            )
-        wait_for(lambda: ask(made, "/healthz", NAME)[0], 200, processes.values())
-        yield processes
-    finally:
-        supervise.stop(list(processes.values()))
 
 
 @pytest.mark.parametrize(
@@ -248,54 +154,6 @@ def finished_while_stopping(made: Host, server: str) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException):
             return answer.result() == 200
     return False
-
-
-def wait_for(question, expected, processes, timeout_s=40):
-    """Return once the answer is the expected one; the front may be up before the application is."""
-    deadline = time.monotonic() + timeout_s
-    got = None
-    while got != expected:
-        for process in processes:
-            if error := process.died():
-                raise error from None
-        assert time.monotonic() < deadline, f"it answers {got}"
-        time.sleep(0.05)
-        with contextlib.suppress(OSError):
-            got = question()
-
-
-def ask(made: Host, path: str, name: str) -> tuple[int, str | None]:
-    context = ssl._create_unverified_context()
-    connection = http.client.HTTPSConnection("127.0.0.1", made.places.port, timeout=30, context=context)
-    return _ask(connection, path, name)
-
-
-def ask_plain(made: Host, path: str, name: str) -> tuple[int, str | None]:
-    return _ask(http.client.HTTPConnection("127.0.0.1", made.http_port, timeout=30), path, name)
-
-
-def accepts_ciphers(made: Host, ciphers: str) -> bool:
-    """Whether it speaks TLS 1.2 with one of these."""
-    context = ssl._create_unverified_context()
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    context.set_ciphers(ciphers + ":@SECLEVEL=0")
-    with socket.create_connection(("127.0.0.1", made.places.port), timeout=10) as opened:
-        try:
-            context.wrap_socket(opened, server_hostname=NAME).close()
-        except (ssl.SSLError, ConnectionError):
-            return False
-    return True
-
-
-def _ask(connection, path, name):
-    try:
-        connection.request("GET", path, headers={"Host": name})
-        answer = connection.getresponse()
-        return answer.status, answer.getheader("Location")
-    except TimeoutError as error:
-        raise AssertionError("no answer in time") from error
-    finally:
-        connection.close()
 
 
 def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):

@@ -1,0 +1,186 @@
+"""A host of production's in a directory, with the servers of its units, for tests to ask."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import http.client
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from bench import paths
+from bench.catalog import catalog, compose
+from bench.catalog.compose import CannotRun
+from bench.host import ports, supervise
+from bench.host.identity import worker
+from bench.serve import export, render
+
+NAME = "example.org"
+# Where the kernel has IPv6.
+BIND6 = "::1" if socket.has_dualstack_ipv6() else "off"
+# What its certificate is for.
+CERTIFIED = (NAME, f"www.{NAME}", "*.example.com", "example.net", "*.example.net", "*.a.example.net")
+
+
+class Host:
+    """A host of production's in a directory: the same values and templates, the places moved there."""
+
+    def __init__(self, stack: str, layer: str, folder: Path, certificate: Path, **changes: str):
+        composed = compose.compose(stack, layer)
+        if isinstance(composed, CannotRun):
+            pytest.skip(composed.reason)
+        self.identity = worker(folder)
+        chosen = catalog.read().values["production"]
+        self.http_port = ports.free_port()
+        places = {
+            "project": str(paths.PROJECT),
+            "venv": str(paths.VENV),
+            "static_root": str(folder / "static"),
+            "user": "www-data",
+            "group": str(self.identity.gid),
+            "bind": "127.0.0.1",
+            "port": ports.free_port(),
+        }
+        places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
+        own = {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), "bind6": BIND6}
+        self.values = dataclasses.replace(chosen.changed({**own, **changes}), places=places)
+        self.places = export.production_places(self.values)
+        self.stack = composed.stack
+        self.composition = compose.compose_for_files(stack, layer, self.values)
+        for name in ("run", "logs", "store", "static"):
+            (folder / name).mkdir()
+        shutil.copytree(certificate, folder / "tls")
+        found = composed.modules
+        self.written = export.write(self.composition, Path(self.places.conf))
+        for server in self.stack.servers:
+            # As the install note's commands do.
+            for name, template in server.host_modules.items():
+                Path(render.text(template, places, server.name)).symlink_to(found[server.name][name])
+        (Path(self.places.conf) / "secrets.env").write_text("SECRET_KEY=x\nDATABASE_URL=sqlite://:memory:\n")
+        worker().give_tree(folder)
+
+    def environment(self, unit: str) -> dict[str, str]:
+        """What systemd would give the unit."""
+        text = "".join(Path(name).read_text() for name in self.lines(unit, "EnvironmentFile"))
+        pairs = [line for line in text.splitlines() if line and not line.startswith("#")]
+        pairs += self.lines(unit, "Environment")
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": self.places.run,
+            **{line.partition("=")[0]: line.partition("=")[2] for line in pairs},
+        }
+
+    def units(self) -> list[Path]:
+        return sorted((Path(self.places.conf) / "systemd").iterdir())
+
+    def services(self) -> list[str]:
+        """The names of the services, the inner before the outer."""
+        chain = [server.name for server in self.stack.servers]
+        names = [path.stem for path in self.units() if path.suffix == ".service"]
+        return sorted(names, key=lambda name: (chain.index(name.split("-")[1]), name))
+
+    def lines(self, unit: str, key: str) -> list[str]:
+        """The values of a key in a unit."""
+        text = (Path(self.places.conf) / "systemd" / f"{unit}.service").read_text()
+        return [line.partition("=")[2] for line in text.splitlines() if line.startswith(f"{key}=")]
+
+    def command(self, unit: str) -> list[str]:
+        return self.lines(unit, "ExecStart")[0].split()
+
+
+def make_certificate(folder: Path) -> Path:
+    """A directory with a certificate of all NAMES and its key, as the servers want them."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("program not installed: openssl")
+    key, chain = folder / "privkey.pem", folder / "fullchain.pem"
+    argv = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}"]
+    argv += ["-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in CERTIFIED)]
+    subprocess.run([*argv, "-keyout", str(key), "-out", str(chain)], check=True, capture_output=True)
+    (folder / "both.pem").write_bytes(chain.read_bytes() + key.read_bytes())
+    return folder
+
+
+@contextlib.contextmanager
+def serving(made: Host, **env: str):
+    """The units' programs, by the unit's name, from when they serve."""
+    processes: dict[str, supervise.Process] = {}
+    try:
+        for name in made.services():
+            processes[name] = supervise.start(
+                name,
+                made.command(name),
+                env=made.environment(name) | env,
+                cwd=paths.PROJECT,
+                log=Path(made.places.logs) / f"{name}.log",
+                identity=made.identity,
+            )
+        wait_for(lambda: ask(made, "/healthz", NAME)[0], 200, processes.values())
+        yield processes
+    finally:
+        supervise.stop(list(processes.values()))
+
+
+def wait_for(question, expected, processes, timeout_s=40):
+    """Return once the answer is the expected one; the front may be up before the application is."""
+    deadline = time.monotonic() + timeout_s
+    got = None
+    while got != expected:
+        for process in processes:
+            if error := process.died():
+                raise error from None
+        assert time.monotonic() < deadline, f"it answers {got}"
+        time.sleep(0.05)
+        with contextlib.suppress(OSError):
+            got = question()
+
+
+class SecureConnection(http.client.HTTPSConnection):
+    """To a port of this machine, asking for `name` in the handshake; for none with an empty name."""
+
+    def __init__(self, port: int, name: str):
+        super().__init__("127.0.0.1", port, timeout=30, context=ssl._create_unverified_context())
+        self.name = name
+
+    def connect(self):
+        opened = socket.create_connection((self.host, self.port), self.timeout)
+        self.sock = self._context.wrap_socket(opened, server_hostname=self.name or None)
+
+
+def ask(made: Host, path: str, name: str) -> tuple[int, str | None]:
+    return _ask(SecureConnection(made.places.port, NAME), path, name)
+
+
+def ask_plain(made: Host, path: str, name: str) -> tuple[int, str | None]:
+    return _ask(http.client.HTTPConnection("127.0.0.1", made.http_port, timeout=30), path, name)
+
+
+def accepts_ciphers(made: Host, ciphers: str) -> bool:
+    """Whether it speaks TLS 1.2 with one of these."""
+    context = ssl._create_unverified_context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(ciphers + ":@SECLEVEL=0")
+    with socket.create_connection(("127.0.0.1", made.places.port), timeout=10) as opened:
+        try:
+            context.wrap_socket(opened, server_hostname=NAME).close()
+        except (ssl.SSLError, ConnectionError):
+            return False
+    return True
+
+
+def _ask(connection, path, name):
+    try:
+        connection.request("GET", path, headers={"Host": name})
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Location")
+    except TimeoutError as error:
+        raise AssertionError("no answer in time") from error
+    finally:
+        connection.close()
