@@ -58,6 +58,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
     hint       how to install what is missing, where `make servers` is not the whole answer
     packages   the Debian packages it comes in, the one whose service has its name first; for production's install note
+    certificate  the file below {{ tls }} in which it reads certificate and key together; empty: it reads two
     host       commands to run once on a production host (templates)
     host_modules  where those commands put a module on the host, by the module's short name (templates)
     speaks     the protocol it serves: http or one of the gateway protocols
@@ -85,6 +86,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     modules: dict[str, list[str]] = {}
     hint: str = ""
     packages: tuple[str, ...] = ()
+    certificate: str = ""
     host: tuple[str, ...] = ()
     host_modules: dict[str, str] = {}
     listen: str = "tcp"

@@ -146,6 +146,8 @@ def _host_context(composition: Composition, places: Places, wiring: Wiring, foun
         "chosen_cache": any(compose.CHOSEN_CACHE in layer.services for layer in composition.layers),
         "packages": _packages(composition),
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
+        "tls_units": [unit for unit in found if unit.name == f"benchapp-{front.name}"],
+        "joined_certificates": [server.certificate for server in composition.servers if server.certificate],
         "host_commands": _host_commands(composition, places, wiring),
         "ends_tls": values.names["listener"] == "tls" and render.has_tls(front, composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",

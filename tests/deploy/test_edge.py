@@ -1,0 +1,136 @@
+"""The edge of production's stacks: what their web servers do with clients before the application sees them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import ssl
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench.host.supervise import Process
+from tests.deploy.production_host import (
+    BIND6,
+    NAME,
+    Host,
+    SecureConnection,
+    accepts_ciphers,
+    make_certificate,
+    serving,
+    wait_for,
+)
+
+pytestmark = pytest.mark.servers
+
+# One stack for each web server that ends TLS.
+STACKS = ["nginx-uwsgi", "apache-modwsgi", "lighttpd-fastcgi", "caddy-gunicorn", "haproxy-gunicorn"]
+FOREIGN = "other.example"
+# Serves clients that name no host in the handshake.
+LIGHTTPD = "lighttpd-fastcgi"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as curl has seen it; header names in lower case. Without an answer the status is 0."""
+
+    status: int
+    version: str
+    headers: dict[str, str]
+    body: bytes
+
+
+def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: str = NAME) -> Answer:
+    """Ask the host, over HTTPS where it speaks that; `words` are more options of curl's."""
+    port = made.places.port
+    scheme = "https" if made.values.names["listener"] == "tls" else "http"
+    argv = ["curl", "-sk", "--max-time", "30", "-D", "/dev/stderr", "--resolve", f"{name}:{port}:{address}"]
+    done = subprocess.run([*argv, *words, f"{scheme}://{name}:{port}{path}"], capture_output=True)
+    lines = done.stderr.decode("latin-1").replace("\r", "").split("\n\n")[0].splitlines()
+    if not lines:
+        return Answer(0, "", {}, done.stdout)
+    version, status = lines[0].split()[:2]
+    pairs = (line.split(":", 1) for line in lines[1:])
+    return Answer(int(status), version, {key.lower(): value.strip() for key, value in pairs}, done.stdout)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory) -> Path:
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_https(stack, tmp_path, certificate):
+    made = Host(stack, "none", tmp_path, certificate)
+    with serving(made) as processes:
+        handshakes(made)
+        answer = curl(made, "/login/", "--http2")
+        assert (answer.status, answer.version) == (200, "HTTP/2")
+        assert answer.headers["strict-transport-security"] == "max-age=300"
+        assert curl(made, "/healthz", "--http1.1").version == "HTTP/1.1"
+        if BIND6 != "off":
+            assert curl(made, "/healthz", address="[::1]").status == 200
+        (tmp_path / "renewed").mkdir()
+        takes_over_a_certificate(made, processes, make_certificate(tmp_path / "renewed"), tmp_path / "bin")
+
+
+def handshakes(made: Host) -> None:
+    """Weak ciphers and foreign names are refused before there is a request."""
+    assert not accepts_ciphers(made, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
+    assert accepts_ciphers(made, made.values.names["tls_ciphers"])
+    assert asks_for(made, NAME) == 200
+    assert asks_for(made, FOREIGN) is None
+    assert asks_for(made, "") == (200 if made.stack.name == LIGHTTPD else None)
+    # A name of ours in the handshake opens no other host.
+    assert curl(made, "/healthz", "-H", f"Host: {FOREIGN}").status in (400, 421)
+
+
+def asks_for(made: Host, name: str) -> int | None:
+    """The status for a client that asks for `name` in the handshake, and for ours after it; None when refused."""
+    connection = SecureConnection(made.places.port, name)
+    try:
+        connection.request("GET", "/healthz", headers={"Host": NAME})
+        return connection.getresponse().status
+    except (ssl.SSLError, ConnectionError):
+        return None
+    finally:
+        connection.close()
+
+
+def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed: Path, bin_folder: Path) -> None:
+    """Certbot's deploy hook, with a stand-in for systemd that does what the unit's ExecReload says."""
+    front = made.services()[-1]
+    bin_folder.mkdir()
+    (bin_folder / "systemctl").write_text(
+        f'#!/bin/sh -e\ntest "$*" = "try-reload-or-restart {front}.service"\n'
+        f"MAINPID={processes[front].pid}\n" + "\n".join(made.lines(front, "ExecReload")) + "\n"
+    )
+    (bin_folder / "systemctl").chmod(0o755)
+
+    def hook(folder: Path) -> int:
+        env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "RENEWED_LINEAGE": str(folder)}
+        script = Path(made.places.conf) / "benchapp-certificate"
+        return subprocess.run(["sh", str(script)], env=env, capture_output=True).returncode
+
+    before = certificate_of(made)
+    # A key that is not the certificate's.
+    (mixed := renewed / "mixed").mkdir()
+    shutil.copy(renewed / "fullchain.pem", mixed)
+    shutil.copy(Path(made.places.tls) / "privkey.pem", mixed)
+    assert (hook(mixed), certificate_of(made)) == (1, before)
+    assert hook(renewed) == 0
+    expected = ssl.PEM_cert_to_DER_cert((renewed / "fullchain.pem").read_text())
+    wait_for(lambda: certificate_of(made), expected, processes.values())
+    modes = {path.name: oct(path.stat().st_mode)[-3:] for path in Path(made.places.tls).iterdir()}
+    assert {name: mode for name, mode in modes.items() if name.startswith("privkey")} == {"privkey.pem": "640"}
+
+
+def certificate_of(made: Host) -> bytes | None:
+    connection = SecureConnection(made.places.port, NAME)
+    try:
+        connection.connect()
+        return connection.sock.getpeercert(binary_form=True)
+    finally:
+        connection.close()
