@@ -9,9 +9,9 @@ import pytest
 
 from bench.errors import BenchError
 from bench.host.ports import free_port
-from bench.verify import suite, wire
+from bench.verify import slow, suite, wire
 from bench.verify.check import BEHAVIOUR
-from bench.verify.checks import database, slow_clients
+from bench.verify.checks import database
 from bench.verify.suite import all_checks
 from tests.bench.verify.conftest import verified
 from tests.bench.verify.fake_http import serving
@@ -105,7 +105,7 @@ def short_waits(monkeypatch):
     monkeypatch.setattr(wire, "TIMEOUT_S", 0.6)
     monkeypatch.setattr(database, "CLIENTS", 8)
     monkeypatch.setattr(database, "LEFT_S", 0.1)
-    monkeypatch.setattr(slow_clients, "OTHERS_S", 0.1)
+    monkeypatch.setattr(slow, "OTHERS_S", 0.1)
 
 
 def failed(stub, url, only=(), layer="none"):
@@ -225,7 +225,7 @@ def test_slow_clients_hold_up_nobody(stub, url, name, mistake):
 def test_a_malformed_request_costs_little_log(stub, url, tmp_path, mistake):
     stub.reset(mistake)
     stub.log = tmp_path / "site.log"
-    running = SimpleNamespace(logs=tmp_path, env={})
+    running = SimpleNamespace(log_bytes=lambda: stub.log.stat().st_size if stub.log.exists() else 0, env={})
     (outcome,) = verified(url, stub.site(), checks=["log-bytes"], running=running)
     assert outcome.ok is not bool(mistake)
     assert outcome.figures["log_bytes_foreign_host"] == (2000 if mistake else 0)
