@@ -180,6 +180,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     caches        what it caches: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`
     invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
     coalesces     what makes one of many requests for the same missing page render it; empty: each renders it
+    same_user     why web server and application have to run as one user; empty: they need not
     """
 
     name: str
@@ -197,6 +198,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     caches: str = "pages"
     invalidation: str = ""
     coalesces: str = ""
+    same_user: str = ""
     declares: tuple[Declaration, ...] = ()
 
     def __post_init__(self) -> None:

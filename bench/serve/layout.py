@@ -31,7 +31,10 @@ class Places:
     logs: str
     store: str
     tls: str
+    data: str
     user: str
+    web_user: str
+    cache_user: str
     group: str
     bind: str
     port: int
@@ -101,7 +104,10 @@ class Layout:
             logs=str(self.logs),
             store=str(self.store),
             tls=str(self.tls),
+            data=str(paths.VAR),
             user=identity.user,
+            web_user=identity.user,
+            cache_user=identity.user,
             group=str(identity.gid),
             bind=LOOPBACK,
             port=port,

@@ -16,22 +16,29 @@ from bench.serve.render import Wiring, instance_name
 
 # Where Debian puts the programs of services.
 DEBIAN_PROGRAMS = Path("/usr/bin")
+# Ports below need a capability.
+FIRST_FREE_PORT = 1024
+LOW_PORTS = "CAP_NET_BIND_SERVICE"
 
 
 @dataclass(frozen=True)
 class Unit:
     """One systemd unit, as deploy/common/systemd/server.service reads it.
 
+    user               who it runs as
     start, check       command lines; `check` is the configuration test of a server, or empty
     good_status        the exit status of `check` for a good configuration
     after              the unit to start before it, or empty
     reload             command lines that reload it, none where it cannot
     environment_files  files with the site's environment, for those that may read its secrets
+    state              directories below /var/lib that are its user's alone
+    capability         what root can and it needs, too, or empty
     """
 
     name: str
     about: str
     start: str
+    user: str
     check: str = ""
     good_status: int = 0
     after: str = ""
@@ -39,6 +46,8 @@ class Unit:
     stop_signal: str = "SIGTERM"
     env: dict[str, str] = field(default_factory=dict)
     environment_files: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    capability: str = ""
 
 
 def units(composition: Composition, places: Places, wiring: Wiring) -> list[Unit]:
@@ -62,21 +71,43 @@ def service_context(service: Service, composition: Composition, places: Places) 
 def _of_server(server: Server, composition: Composition, places: Places, wiring: Wiring) -> Iterator[Unit]:
     chain = [item.name for item in composition.servers]
     index = chain.index(server.name)
+    front = server is composition.servers[-1]
     context = render.context_of(server, composition, places, wiring)
     for number, address in enumerate(wiring.listens[server.name], 1):
         yield Unit(
             f"benchapp-{instance_name(server.name, number)}",
             server.about,
             " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
+            user=places.user if index == 0 else web_user(composition, places),
+            environment_files=_environment_files(places) if index == 0 else (),
+            state=_state(places) if index == 0 else (),
+            capability=LOW_PORTS if front and _binds_low_port(composition, places) else "",
             check=" ".join(render.argv(server.check, context, f"{server.name} check")),
             good_status=server.good_status,
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
             stop_signal=f"SIG{server.graceful}",
             env={key: render.text(text, context, server.name) for key, text in server.env.items()},
-            # Only the application server learns the site's secrets.
-            environment_files=_environment_files(places) if index == 0 else (),
         )
+
+
+def _environment_files(places: Places) -> tuple[str, ...]:
+    return (f"{places.conf}/site.env", f"{places.conf}/secrets.env")
+
+
+def _state(places: Places) -> tuple[str, ...]:
+    return (Path(places.data).name,)
+
+
+def web_user(composition: Composition, places: Places) -> str:
+    """Who the outermost server runs as: the application's user where one server is both, or where a layer needs it."""
+    one = len(composition.servers) == 1 or any(layer.same_user for layer in composition.layers)
+    return places.user if one else places.web_user
+
+
+def _binds_low_port(composition: Composition, places: Places) -> bool:
+    names = composition.settings
+    return places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT)
 
 
 def _reload(server: Server, application: bool, context: dict[str, Any]) -> Iterator[str]:
@@ -93,7 +124,14 @@ def _reload(server: Server, application: bool, context: dict[str, Any]) -> Itera
 def _of_sidecars(composition: Composition, places: Places) -> Iterator[Unit]:
     about = f"a program of layer {composition.layer_name}, beside the servers"
     for name, argv in render.sidecars(composition, places).items():
-        yield Unit(f"benchapp-{name}", about, " ".join(argv), environment_files=_environment_files(places))
+        yield Unit(
+            f"benchapp-{name}",
+            about,
+            " ".join(argv),
+            user=places.user,
+            environment_files=_environment_files(places),
+            state=_state(places),
+        )
 
 
 def _of_service(service: Service, composition: Composition, places: Places) -> Unit:
@@ -104,9 +142,6 @@ def _of_service(service: Service, composition: Composition, places: Places) -> U
         f"{service.title}, for layer {composition.layer_name}",
         # systemd needs quotes for an empty argument.
         " ".join(word or '""' for word in argv),
+        user=places.cache_user,
         stop_signal=f"SIG{service.stop}",
     )
-
-
-def _environment_files(places: Places) -> tuple[str, ...]:
-    return (f"{places.conf}/site.env", f"{places.conf}/secrets.env")

@@ -73,6 +73,6 @@ def test_a_server_in_front_takes_the_front_address():
         catalog.read().stack("nginx-gunicorn"), catalog.read().joined_layers("varnish"), {}
     )
     assert [server.name for server in composition.servers] == ["gunicorn", "nginx", "varnish"]
-    places = render.Places(*[""] * 10, bind="192.0.2.1", port=80)
+    places = render.Places(*[""] * 13, bind="192.0.2.1", port=80)
     wiring = render.wire(composition, places, iter([8001]).__next__)
     assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]

@@ -1,0 +1,96 @@
+"""A booted machine on which the install note of a stack was followed, line by line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from bench import paths, programs
+from bench.catalog import catalog, compose
+from bench.serve import export
+from tests.deploy import wheels
+from tests.deploy.machine import Machine
+
+NAME = "example.org"
+PACKAGES = ("Django", "asgiref", "sqlparse", "django-environ", "whitenoise", "brotli", "pymemcache")
+SERVERS = ("gunicorn", "packaging", "pyuwsgi")
+# What the site is made of; no tests, no instrument.
+SITE = ("manage.py", "benchapp", "config", "probes", "fixtures", "templates", "static")
+DATABASE = "DATABASE_URL=sqlite:////var/lib/benchapp/site.sqlite3"
+SOURCE = "/srv/source"
+
+
+def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS) -> None:
+    """Put there what a host gets from elsewhere: the repository, the packages, a certificate, no network."""
+    python = machine.try_run("python3 -c 'import ensurepip, sys; print(*sys.version_info[:2])'").stdout.split()
+    if python != [str(number) for number in sys.version_info[:2]]:
+        pytest.skip("program not installed: the distribution's Python with venv, of this virtual environment's version")
+    for name in ("git", "openssl"):
+        if programs.find([name]) is None:
+            pytest.skip(f"program not installed: {name}")
+    packed = machine.root / "srv/wheels"
+    packed.mkdir(parents=True)
+    machine.write("/etc/pip.conf", "[global]\nno-index = true\nfind-links = /srv/wheels\nno-compile = true\n")
+    machine.write(f"{SOURCE}/requirements.txt", wheels.lock(packed, *PACKAGES, *servers))
+    for name in SITE:
+        source, target = paths.PROJECT / name, machine.root / SOURCE[1:] / name
+        shutil.copytree(
+            source, target, ignore=shutil.ignore_patterns("__pycache__")
+        ) if source.is_dir() else shutil.copy(source, target)
+    machine.write("/usr/local/sbin/apt-get", "#!/bin/sh\n", 0o755)
+    machine.write("/usr/local/bin/certbot", "#!/bin/sh\n", 0o755)
+    commit(machine, "first")
+    machine.run(
+        "mkdir /srv/certificate; cd /srv/certificate;"
+        f" openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={NAME} -addext subjectAltName=DNS:{NAME}"
+        " -keyout privkey.pem -out fullchain.pem;"
+        " cat fullchain.pem >> /etc/ssl/certs/ca-certificates.crt"
+    )
+
+
+def commit(machine: Machine, message: str) -> str:
+    """Commit what changed in the repository there; returns the name of the commit."""
+    machine.run(
+        f"cd {SOURCE}; git init -q; git add -A; git -c user.name=x -c user.email=x@{NAME} commit -q -m {message}"
+    )
+    return machine.run(f"git -C {SOURCE} rev-parse --short HEAD").strip()
+
+
+def render(machine: Machine, stack: str, layer: str, **changes: object) -> str:
+    """Render the stack for production to the machine; returns the install note."""
+    chosen = catalog.read().values["production"].changed(changes)
+    target = machine.root / "root/rendered"
+    shutil.rmtree(target, ignore_errors=True)
+    export.write(compose.compose_for_files(stack, layer, chosen), target)
+    return (target / "INSTALL.md").read_text()
+
+
+def blocks(note: str) -> list[str]:
+    """The blocks of commands of an install note, as typed there."""
+    named = {r"\bDIR/": "/root/rendered/", r"\bREPOSITORY\b": SOURCE, r"\bYOUR\b": "/srv/certificate"}
+    found = re.findall(r"^ *```\n(.*?)^ *```", note, re.MULTILINE | re.DOTALL)
+    for pattern, word in named.items():
+        found = [re.sub(pattern, word, block) for block in found]
+    return found
+
+
+def install(machine: Machine, stack: str, layer: str = "none", **changes: object) -> None:
+    """Follow the install note, and write the database's address into the file of secrets where it says so."""
+    before = render(machine, stack, layer, **changes).partition("## After")[0]
+    for block in blocks(before):
+        if block.strip().startswith("DATABASE_URL"):
+            block = f"echo {DATABASE} >> /etc/benchapp/secrets.env"
+        machine.run(block)
+
+
+def ask(machine: Machine, path: str, *options: str) -> tuple[int, str]:
+    """The status and the body of an answer over HTTPS."""
+    argv = ["curl", "-sk", "--max-time", "20", "--resolve", f"{NAME}:443:127.0.0.1", "-w", "\n%{http_code}", *options]
+    argv += [f"https://{NAME}{path}"]
+    done = subprocess.run(["nsenter", "-t", str(machine.leader), "-n", *argv], capture_output=True, text=True)
+    body, _, status = done.stdout.rpartition("\n")
+    return int(status), body

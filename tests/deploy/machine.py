@@ -1,0 +1,139 @@
+"""A booted machine: a real systemd in a container over this machine's files, with a network of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import programs
+
+BOOT_S = 30
+# Only what the units need is booted, not what is installed here.
+TARGET = """[Unit]
+Requires=basic.target dbus.socket
+After=basic.target dbus.socket
+AllowIsolate=yes
+"""
+# Control groups of version 2, whatever the machine has; no filter of system calls around those of the units.
+ENVIRONMENT = {"UNIFIED_CGROUP_HIERARCHY": "yes", "SYSTEMD_SECCOMP": "0"}
+NSPAWN = (
+    *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit"),
+    *("--private-network", "--private-users=no", "--link-journal=no"),
+)
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Machine:
+    """A machine that runs: `root` is its file system, `leader` the process of its systemd."""
+
+    def __init__(self, root: Path, leader: int):
+        self.root, self.leader = root, leader
+
+    def try_run(self, script: str, user: str = "root") -> subprocess.CompletedProcess[str]:
+        """What a script of the shell does there, its errors among its output."""
+        argv = ["nsenter", "-t", str(self.leader), "-a", "env", "-i", f"PATH={PATH}", "HOME=/root", "LANG=C.UTF-8"]
+        argv += ["runuser", "-u", user, "--"] if user != "root" else []
+        return subprocess.run(
+            [*argv, "sh", "-euc", f"cd /\n{script}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+
+    def run(self, script: str, user: str = "root") -> str:
+        """The output of a script that must succeed."""
+        done = self.try_run(script, user)
+        assert done.returncode == 0, f"{script}\n{done.stdout}\n{self.journal()}"
+        return done.stdout
+
+    def journal(self) -> str:
+        return self.try_run("journalctl -b -n 25 --no-pager -o cat").stdout
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> None:
+        target = self.root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        target.chmod(mode)
+
+    def main_process(self, unit: str) -> int:
+        return int(self.run(f"systemctl show -P MainPID {unit}"))
+
+
+@contextlib.contextmanager
+def booted(folder: Path) -> Iterator[Machine]:
+    """A machine with its files in `folder`; skips the test where none can be booted, and says why."""
+    if os.geteuid() != 0:
+        pytest.skip("a machine is booted by root alone")
+    for name in ("systemd-nspawn", "nsenter"):
+        if programs.find([name]) is None:
+            pytest.skip(f"program not installed: {name}")
+    root = folder / "root"
+    with _overlay(folder, root):
+        for wanted in (root / "etc/systemd/system").glob("*.wants"):
+            shutil.rmtree(wanted)
+        (root / "etc/systemd/system/kit.target").write_text(TARGET)
+        default = root / "etc/systemd/system/default.target"
+        default.unlink(missing_ok=True)
+        default.symlink_to("kit.target")
+        with (folder / "console").open("w") as console:
+            started = subprocess.Popen(
+                [*NSPAWN, f"--directory={root}", f"--machine=kit-{os.getpid()}"],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **ENVIRONMENT},
+                start_new_session=True,
+            )
+        try:
+            yield Machine(root, _leader(started, folder / "console"))
+        finally:
+            started.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                started.wait(20)
+            started.kill()
+            started.wait()
+
+
+@contextlib.contextmanager
+def _overlay(folder: Path, root: Path) -> Iterator[None]:
+    """This machine's files at `root`; what is changed there stays in memory."""
+    memory = folder / "memory"
+    memory.mkdir()
+    root.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", memory], capture_output=True).returncode:
+        pytest.skip("no machine can be booted: tmpfs cannot be mounted")
+    try:
+        for name in ("upper", "work"):
+            (memory / name).mkdir()
+        options = f"lowerdir=/,upperdir={memory}/upper,workdir={memory}/work"
+        if subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, root], capture_output=True).returncode:
+            pytest.skip("no machine can be booted: an overlay cannot be mounted")
+        try:
+            yield
+        finally:
+            subprocess.run(["umount", "--recursive", root], check=True)
+    finally:
+        subprocess.run(["umount", memory], check=True)
+        shutil.rmtree(folder)
+
+
+def _leader(started: subprocess.Popen[bytes], console: Path) -> int:
+    """The process of the container's systemd, once it has booted."""
+    deadline = time.monotonic() + BOOT_S
+    children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    while started.poll() is None and time.monotonic() < deadline:
+        for child in children.read_text().split():
+            argv = ["nsenter", "-t", child, "-a", "systemctl", "is-active", "kit.target"]
+            if subprocess.run(argv, capture_output=True, text=True).stdout == "active\n":
+                return int(child)
+        time.sleep(0.1)
+    said = console.read_text(errors="replace").strip().splitlines() or ["nothing said"]
+    return pytest.skip(f"no machine can be booted: {said[-1]}")

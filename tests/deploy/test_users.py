@@ -1,0 +1,77 @@
+"""On a booted host: who can read what, and what a server's own test leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.deploy.installing import ask, install, prepare
+from tests.deploy.machine import Machine, booted
+
+pytestmark = pytest.mark.servers
+
+WEB, APP = "benchapp-web", "benchapp-app"
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    with booted(tmp_path_factory.mktemp("machine")) as machine:
+        prepare(machine)
+        install(machine, "nginx-gunicorn")
+        yield machine
+
+
+def test_the_note_ends_with_a_site_that_serves(host):
+    assert ask(host, "/healthz")[0] == 200
+    status, page = ask(host, "/")
+    assert status == 200 and "<html" in page
+    assert ask(host, "/static/small.txt")[0] == 200
+
+
+def runs_as(host: Machine, unit: str) -> set[str]:
+    return set(host.run(f"ps -o user:20= -p $(systemctl show -P MainPID {unit})").split())
+
+
+def test_web_server_and_application_are_different_users(host):
+    assert (runs_as(host, "benchapp-nginx"), runs_as(host, "benchapp-gunicorn")) == ({WEB}, {APP})
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/proc/{app}/environ", "/etc/benchapp/secrets.env", "/var/lib/benchapp/site.sqlite3"],
+)
+def test_the_web_server_cannot_read_the_secrets(host, path):
+    refuses(host, WEB, path.format(app=host.main_process("benchapp-gunicorn")))
+
+
+def refuses(host: Machine, user: str, path: str) -> None:
+    assert host.run(f"cat {path} > /dev/null") == ""
+    assert "Permission denied" in host.try_run(f"cat {path}", user).stdout
+
+
+def test_the_application_cannot_read_the_private_key(host):
+    refuses(host, APP, "/etc/benchapp/tls/privkey.pem")
+
+
+def test_a_unit_does_not_see_the_processes_of_other_users(host):
+    web, app = host.main_process("benchapp-nginx"), host.main_process("benchapp-gunicorn")
+    assert str(app) in host.run("ls /proc", WEB).split()
+    assert str(app) not in host.run(f"nsenter -t {web} -m runuser -u {WEB} -- ls /proc").split()
+
+
+def test_the_database_is_closed_to_others(host):
+    modes = host.run("stat -c '%a %U' /var/lib/benchapp /var/lib/benchapp/site.sqlite3").splitlines()
+    assert modes == [f"750 {APP}", f"640 {APP}"]
+
+
+def test_only_what_binds_a_low_port_can(host):
+    assert host.run("systemctl show -P CapabilityBoundingSet benchapp-nginx") == "cap_net_bind_service\n"
+    assert host.run("systemctl show -P CapabilityBoundingSet benchapp-gunicorn") == "\n"
+
+
+def test_after_the_check_the_site_still_takes_bodies(host):
+    """Run as root, a server's own test hands its directories to another user."""
+    checked = [line for line in host.run("benchapp-check").splitlines() if line.startswith(("ok ", "FAIL "))]
+    assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx"]
+    body = host.root / "tmp" / "body"
+    body.write_bytes(b"x" * 1_500_000)
+    assert ask(host, "/", "--data-binary", f"@{body}")[0] == 403

@@ -1,0 +1,33 @@
+"""The installed packages as wheels, so that pip installs them again without a network."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import zipfile
+from pathlib import Path
+
+
+def lock(folder: Path, *names: str) -> str:
+    """Pack the named distributions into `folder`; returns what a file of requirements with hashes says."""
+    lines = []
+    for name in names:
+        wheel = pack(importlib.metadata.distribution(name), folder)
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        lines.append(f"{name}=={importlib.metadata.version(name)} --hash=sha256:{digest}\n")
+    return "".join(lines)
+
+
+def pack(found: importlib.metadata.Distribution, folder: Path) -> Path:
+    """The wheel of an installed distribution, made of the files that its RECORD lists."""
+    files = [file for file in found.files or [] if ".." not in file.parts and "__pycache__" not in file.parts]
+    *_, tag = [line.partition(": ")[2] for line in (found.read_text("WHEEL") or "").splitlines() if "Tag: " in line]
+    record = next(file for file in files if file.name == "RECORD")
+    wheel = folder / f"{record.parts[0].removesuffix('.dist-info')}-{tag}.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        for file in files:
+            if file.name not in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):
+                packed.write(file.locate(), str(file))
+        listed = "".join(f"{name},,\n" for name in packed.namelist())
+        packed.writestr(str(record), f"{listed}{record},,\n")
+    return wheel
