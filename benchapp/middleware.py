@@ -9,6 +9,7 @@ from functools import wraps
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 View = Callable[..., HttpResponse]
@@ -17,6 +18,7 @@ View = Callable[..., HttpResponse]
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+HEALTH_PATHS = ("/healthz", "/readyz")
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
 
@@ -36,6 +38,48 @@ def real_address(get_response: GetResponse) -> GetResponse:
         return get_response(request)
 
     return middleware
+
+
+def balanced_address(get_response: GetResponse) -> GetResponse:
+    """Take the client's address from X-Forwarded-For where the peer is one of BENCHAPP_TRUSTED_PROXIES.
+
+    It is the last address that is not one of those networks. Without a reverse proxy of our own, X-Forwarded-Proto is
+    believed from there only, too.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if _is_trusted(request.META.get("REMOTE_ADDR", "")):
+            named = [word.strip() for word in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+            client = next((word for word in reversed(named) if not _is_trusted(word)), "")
+            if _is_address(client):
+                request.META["REMOTE_ADDR"] = client
+        elif not settings.BENCHAPP_BEHIND_PROXY:
+            request.META["HTTP_X_FORWARDED_PROTO"] = "http"
+        return get_response(request)
+
+    return middleware
+
+
+def _is_trusted(value: str) -> bool:
+    return _is_address(value) and any(
+        ipaddress.ip_address(value) in network for network in settings.BENCHAPP_TRUSTED_PROXIES
+    )
+
+
+def health_by_address(get_response: GetResponse) -> GetResponse:
+    """Let a balancer ask for /healthz and /readyz by address: an address in Host stands for the first of our names."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if request.path in HEALTH_PATHS and _is_address(_host(request)):
+            request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0].lstrip(".").replace("*", "localhost")
+        return get_response(request)
+
+    return middleware
+
+
+def _host(request: HttpRequest) -> str:
+    """The Host header without port and brackets."""
+    return split_domain_port(request.META.get("HTTP_HOST", ""))[0].strip("[]")
 
 
 def _port(request: HttpRequest) -> str:

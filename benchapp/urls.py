@@ -43,4 +43,5 @@ urlpatterns = [
     path("login/", views.login, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("healthz", views.healthz, name="healthz"),
+    path("readyz", views.readyz, name="readyz"),
 ]

@@ -10,11 +10,12 @@ from functools import wraps
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.views import LoginView, redirect_to_login
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template import loader
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_cookie
 
@@ -122,6 +123,20 @@ def jump(request: HttpRequest, name: str, pk: int | None = None) -> HttpResponse
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """Health check of the process: it uses no database and no cache."""
+    return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Whether the site can answer with pages: 503 while its database cannot be used."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except OperationalError:
+        answer = HttpResponse("no database\n", content_type="text/plain; charset=utf-8", status=503)
+        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+        return answer
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
 
 

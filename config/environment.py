@@ -8,6 +8,7 @@ value, and the values it may have.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import secrets
 import stat
@@ -65,6 +66,15 @@ def whole_number(env: environ.Env, name: str, default: int, minimum: int, maximu
     if not (digits and minimum <= int(value) <= maximum):
         raise ImproperlyConfigured(f"{name}={value!r}: use a whole number from {minimum} to {maximum}")
     return int(value)
+
+
+def networks(env: environ.Env, name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """Networks with spaces between, such as 10.0.0.0/8; none when empty."""
+    value = env.str(name, default="")
+    try:
+        return [ipaddress.ip_network(word) for word in value.split()]
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={value!r}: use networks with spaces between, such as 10.0.0.0/8") from None
 
 
 def directory(env: environ.Env, name: str, default: Path | None, base: Path) -> Path | None:

@@ -28,6 +28,8 @@ ALLOWED_HOSTS = environment.hosts(env, "ALLOWED_HOSTS", default=["localhost", "1
 CSRF_TRUSTED_ORIGINS = environment.origins(env, "CSRF_TRUSTED_ORIGINS")
 # A reverse proxy that overwrites X-Forwarded-Proto and X-Real-IP is in front: trust them.
 BENCHAPP_BEHIND_PROXY = environment.flag(env, "BENCHAPP_BEHIND_PROXY", default=False)
+# Networks of balancers and CDNs: X-Forwarded-For, and where no reverse proxy is ours X-Forwarded-Proto, is believed.
+BENCHAPP_TRUSTED_PROXIES = environment.networks(env, "BENCHAPP_TRUSTED_PROXIES")
 # Another reverse proxy, in front of the whole chain, sends FrontAddress and FrontProto instead: trust those.
 BENCHAPP_FRONT = environment.flag(env, "BENCHAPP_FRONT", default=False)
 # Production over HTTPS: redirect plain HTTP, send HSTS, mark cookies secure.
@@ -85,6 +87,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     *([f"config.asgi_middleware.{name}" for name in ("limit_requests", "refuse_malformed")] if BENCHAPP_ASGI else []),
     *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
+    *(["benchapp.middleware.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
+    "benchapp.middleware.health_by_address",
     "django.middleware.security.SecurityMiddleware",
     *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
@@ -226,9 +230,9 @@ SESSION_ENGINE = "benchapp.sessions"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BENCHAPP_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = BENCHAPP_HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]
 SECURE_HSTS_SECONDS = BENCHAPP_HSTS_SECONDS if BENCHAPP_HTTPS else 0
-if BENCHAPP_BEHIND_PROXY:
+if BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "strict-origin-when-cross-origin"

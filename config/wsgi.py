@@ -17,4 +17,6 @@ from config.database_waits import limit_waits  # noqa: E402
 from config.wsgi_middleware import NormalizeRequests  # noqa: E402
 
 limit_waits(settings.BENCHAPP_DATABASE_TIMEOUT)
-application = NormalizeRequests(django_application, trusts_proxy=settings.BENCHAPP_BEHIND_PROXY)
+application = NormalizeRequests(
+    django_application, trusts_proxy=bool(settings.BENCHAPP_BEHIND_PROXY or settings.BENCHAPP_TRUSTED_PROXIES)
+)

@@ -61,7 +61,8 @@ class Composition:
     def settings(self) -> dict[str, Any]:
         """The names that templates use: the values of the file, those of the stack, the user's, and what they imply."""
         names = {**self.values.names, **self.stack.values, **self.values.changes}
-        return {**names, **values.derived(names)}
+        env = {**self.values.env, **self.given_env}
+        return {**names, **values.derived(names), "https_only": int(env.get("BENCHAPP_HTTPS") == "1")}
 
     @property
     def threads(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -46,7 +47,7 @@ class Values:
 
 # Names whose value is one of a few, and numbers that may be zero.
 CHOICES = {
-    "listener": ("plain", "tls"),
+    "listener": ("plain", "tls", "behind"),
     "redirect": ("off", "on"),
     "http2": ("off", "on"),
     "strict_sni": ("off", "on"),
@@ -83,6 +84,8 @@ def _problem(name: str, value: Any, usual: Any) -> str:
         return f"use {' or '.join(map(str, CHOICES[name]))}"
     if name in FORMS and not re.fullmatch(FORMS[name][0], str(value)):
         return f"use {FORMS[name][1]}"
+    if name == "trusted_proxies" and not _are_networks(str(value)):
+        return "use one network or more, such as 10.0.0.0/8, with one space between two"
     if isinstance(usual, int):
         smallest = 0 if name in MAY_BE_ZERO or name in CHOICES else MINIMA.get(name, 1)
         if not isinstance(value, int) or value < smallest:
@@ -91,6 +94,13 @@ def _problem(name: str, value: Any, usual: Any) -> str:
         if value > largest:
             return f"use a whole number, {largest} at most"
     return ""
+
+
+def _are_networks(text: str) -> bool:
+    try:
+        return bool(text) and all(ipaddress.ip_network(word) for word in text.split(" "))
+    except ValueError:
+        return False
 
 
 def read(path: Path) -> Values:
@@ -111,6 +121,8 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     access           on or off: whether there is an access log
     alpn             the protocols that a TLS listener offers, as ALPN names them
     page_headers     those of the values, with Strict-Transport-Security where `hsts_seconds` is not 0
+    proxies          the networks of `trusted_proxies`
+    believed_proxies  the text of `trusted_proxies` with the listener `behind`, else empty
     scheme           the scheme of the URLs that clients ask for
     server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
     wildcard_names   the host names with `.example.org` written as example.org and *.example.org
@@ -124,6 +136,8 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
         "access": "off" if names["access_log"] == "off" else "on",
         "alpn": "h2,http/1.1" if names["http2"] == "on" else "http/1.1",
         "page_headers": names["page_headers"] | hsts,
+        "proxies": [ipaddress.ip_network(word) for word in str(names["trusted_proxies"]).split()],
+        "believed_proxies": names["trusted_proxies"] if names["listener"] == "behind" else "",
         "scheme": "https" if names["listener"] == "tls" else "http",
         "server_name": next(iter(single), hosts[0].lstrip("*.")),
         "wildcard_names": [name for host in hosts for name in ([host[1:], f"*{host}"] if host[0] == "." else [host])],

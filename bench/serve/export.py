@@ -65,6 +65,9 @@ def _with_listener(composition: Composition) -> tuple[Composition, bool]:
     if values.places and values.names["listener"] == "plain":
         # No server terminates TLS: a site that requires HTTPS would redirect every client to itself forever.
         values = replace(values.changed({"redirect": "off"}), env={**values.env, "BENCHAPP_HTTPS": "0"})
+    if values.names["listener"] == "behind":
+        # The server in front, and else the site, redirect what came to it over plain HTTP.
+        values = values.changed({"redirect": "off"})
     terminated = values.names["listener"] == "tls" and not render.has_tls(front, composition)
     if terminated and front not in composition.stack.servers:
         if not values.places:

@@ -90,6 +90,9 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     if context["listen"].port:
         # The front address is that of the outermost server alone, which a layer may have put in front of this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
+    if index + 1 < len(chain) and context["listener"] == "behind":
+        # The outermost server has found out who the client is.
+        context["listener"] = "plain"
     bind6 = context["bind6"] if index + 1 == len(chain) else "off"
     context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
     context["binds"] = [context["bind"], *context["binds6"]]

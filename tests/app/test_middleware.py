@@ -55,6 +55,40 @@ def test_headers_of_a_proxy_are_trusted_when_there_is_one(client: Client, site_w
         assert request.get_host() == "testserver"
 
 
+@pytest.mark.parametrize(
+    ("peer", "named", "client_is"),
+    [
+        ("10.0.0.1", "203.0.113.9", "203.0.113.9"),
+        ("10.0.0.1", "192.0.2.1, 203.0.113.9, 10.0.0.2", "203.0.113.9"),
+        ("10.0.0.1", "", "10.0.0.1"),
+        ("10.0.0.1", "nonsense", "10.0.0.1"),
+        ("203.0.113.7", "192.0.2.1", "203.0.113.7"),
+        ("2001:db8::1", "192.0.2.1", "192.0.2.1"),
+    ],
+)
+def test_a_balancer_names_the_client(client: Client, site_with: Site, db: None, peer: str, named: str, client_is: str):
+    headers = {"X-Forwarded-For": named, "X-Forwarded-Proto": "https"}
+    with site_with(BENCHAPP_TRUSTED_PROXIES="10.0.0.0/8 2001:db8::/64"):
+        request = client.get("/posts/", headers=headers, REMOTE_ADDR=peer).wsgi_request
+        assert request.META["REMOTE_ADDR"] == client_is
+        assert request.is_secure() == (peer != "203.0.113.7")
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "status"),
+    [
+        ("10.0.0.1", "/healthz", 200),
+        ("[::1]:8000", "/healthz", 200),
+        ("10.0.0.1:80", "/readyz", 200),
+        ("other.example", "/healthz", 400),
+        ("10.0.0.1", "/posts/", 400),
+    ],
+)
+def test_health_is_asked_by_address(client: Client, site_with: Site, db: None, host: str, path: str, status: int):
+    with site_with(ALLOWED_HOSTS=".example.org", BENCHAPP_HTTPS="1"):
+        assert client.get(path, headers={"Host": host}).status_code == status
+
+
 def test_plain_http_is_sent_to_https_in_production_except_the_health_check(client: Client, site_with: Site, db: None):
     with site_with(BENCHAPP_HTTPS="1", BENCHAPP_BEHIND_PROXY="1"):
         response = client.get("/posts/")

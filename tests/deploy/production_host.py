@@ -85,7 +85,7 @@ class Host:
 
     def services(self) -> list[str]:
         """The names of the services, the inner before the outer."""
-        chain = [server.name for server in self.stack.servers]
+        chain = [server.name for server in self.composition.servers]
         names = [path.stem for path in self.units() if path.suffix == ".service"]
         return sorted(names, key=lambda name: (chain.index(name.split("-")[1]), name))
 
@@ -158,7 +158,9 @@ class SecureConnection(http.client.HTTPSConnection):
 
 
 def ask(made: Host, path: str, name: str) -> tuple[int, str | None]:
-    return _ask(SecureConnection(made.places.port, NAME), path, name)
+    if made.values.names["listener"] == "tls":
+        return _ask(SecureConnection(made.places.port, NAME), path, name)
+    return _ask(http.client.HTTPConnection("127.0.0.1", made.places.port, timeout=30), path, name)
 
 
 def ask_plain(made: Host, path: str, name: str) -> tuple[int, str | None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -74,6 +76,62 @@ def test_https(stack, tmp_path, certificate):
             assert curl(made, "/healthz", address="[::1]").status == 200
         (tmp_path / "renewed").mkdir()
         takes_over_a_certificate(made, processes, make_certificate(tmp_path / "renewed"), tmp_path / "bin")
+
+
+# The networks of the balancer and of a CDN before it.
+BALANCER, CDN = "127.0.0.2", "127.0.0.3"
+SECURE = ("-H", "X-Forwarded-Proto: https", "-H", "X-Forwarded-For: 203.0.113.1")
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [
+        ("nginx-uwsgi", "nginx-microcache"),
+        ("apache-modwsgi", "apache-cache"),
+        ("lighttpd-fastcgi", "none"),
+        ("caddy-gunicorn", "none"),
+        ("haproxy-gunicorn", "none"),
+        ("nginx-gunicorn", "varnish"),
+        ("gunicorn", "none"),
+        ("uwsgi", "none"),
+        ("granian", "none"),
+        ("uvicorn", "none"),
+    ],
+)
+def test_behind_a_balancer(stack, layer, tmp_path, certificate):
+    proxies = f"{BALANCER}/32 {CDN}/32 2001:db8::/64"
+    made = Host(stack, layer, tmp_path, certificate, listener="behind", trusted_proxies=proxies)
+    with serving(made, BENCHAPP_PROBES="1"):
+        believed(made)
+        # A page that a layer may have cached by then.
+        assert [through(made, "/probe/page/a/", *SECURE).status for _ in range(3)] == [200] * 3
+        for answer in (
+            through(made, "/probe/page/a/"),
+            through(made, "/probe/page/a/", "-H", "X-Forwarded-Proto: http"),
+            # Another address than the balancer's.
+            curl(made, "/probe/page/a/", *SECURE),
+        ):
+            assert answer.status == 301
+            assert re.fullmatch(f"https://{NAME}(:[0-9]+)?/probe/page/a/", answer.headers["location"])
+        # By address, as balancers ask for health, over plain HTTP.
+        for host, status in ((f"127.0.0.1:{made.places.port}", 200), (NAME, 200), (FOREIGN, 400)):
+            assert through(made, "/healthz", "-H", f"Host: {host}").status == status
+        assert through(made, "/login/", *SECURE, "-H", "Host: 127.0.0.1").status == 400
+
+
+def believed(made: Host) -> None:
+    """What the balancer says of client and scheme."""
+    named = ("-H", "X-Forwarded-Proto: https", "-H", f"X-Forwarded-For: 192.0.2.1, 203.0.113.9, {CDN}")
+    inside = json.loads(through(made, "/probe/inside", *named).body)
+    assert (inside["client"], inside["scheme"]) == ("203.0.113.9", "https")
+    login = through(made, "/login/", *SECURE)
+    assert login.headers["strict-transport-security"] == "max-age=300"
+    assert "Secure" in login.headers["set-cookie"]
+
+
+def through(made: Host, path: str, *words: str) -> Answer:
+    """Ask from the balancer's address."""
+    return curl(made, path, "--interface", BALANCER, *words)
 
 
 def handshakes(made: Host) -> None:

@@ -12,18 +12,23 @@ backend chain {
     .between_bytes_timeout = {{ request_timeout_s }}s;
 }
 
+# Of a balancer or CDN in front.
+acl proxies {
+{% for network in proxies %}
+    "{{ network.network_address }}"/{{ network.prefixlen }};
+{% endfor %}
+}
+
 sub vcl_recv {
     # The headers that name the client are overwritten, so that a client cannot forge them.
-    set req.http.X-Real-IP = client.ip;
-    set req.http.X-Forwarded-For = client.ip;
-    set req.http.X-Forwarded-Proto = "http";
+    include "{{ conf }}/varnish.client.{{ listener }}.vcl";
     # A server that ends TLS before Varnish uses a socket of its own, with the client's address (PROXY protocol).
     if (local.socket == "tls") {
         set req.http.X-Forwarded-Proto = "https";
     }
     # The same under names that no server between here and the site knows, so that none of them takes or changes them.
     # Without a dash: in CGI's variables a client's X_Front_Proto would have the same name as X-Front-Proto.
-    set req.http.FrontAddress = client.ip;
+    set req.http.FrontAddress = req.http.X-Real-IP;
     set req.http.FrontProto = req.http.X-Forwarded-Proto;
     unset req.http.X-Forwarded-Host;
     unset req.http.X-Forwarded-Port;
@@ -58,6 +63,10 @@ sub vcl_recv {
         if (!std.cache_req_body({{ max_body_mb }}MB)) {
             return (synth(413, "Content Too Large"));
         }
+        return (pass);
+    }
+    # What came over plain HTTP to a balancer is redirected by the site.
+    if ("{{ https_only }}" == "1" && req.http.X-Forwarded-Proto != "https") {
         return (pass);
     }
     if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/(static|login)/") {

@@ -18,8 +18,10 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
     text = (folder / "production.toml").read_text()
     assert values.read(folder / "production.toml").names["listener"] == "tls"
     for right, wrong, says in (
-        ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls"),
+        ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls or behind"),
         ("processes = 4", 'processes = "4"', "processes = '4': use a whole number, 1 or more"),
+        ('bind6 = "::"', 'bind6 = "[::]"', "bind6 = '[::]': use off, or an IPv6 address without brackets"),
+        ('"127.0.0.1/32 ::1/128"', '"10.0.0.1/8"', "trusted_proxies = '10.0.0.1/8': use one network or more"),
         ('server_names = "example.org www.example.org"', 'server_names = ""', "server_names = '': use one host name"),
     ):
         assert right in text
@@ -76,6 +78,14 @@ def test_the_pattern_of_the_host_names_matches_them_alone(names, served, refused
         ({"server_names": "*.example.org www.example.org"}, "server_name", "www.example.org"),
         ({"server_names": "*.example.org"}, "server_name", "example.org"),
         ({"server_names": "*.example.org a.test .b.test"}, "single_names", ["a.test"]),
+        (
+            {"server_names": "*.example.org a.test .b.test"},
+            "wildcard_names",
+            ["*.example.org", "a.test", "b.test", "*.b.test"],
+        ),
+        ({"http2": "on"}, "alpn", "h2,http/1.1"),
+        ({"listener": "behind", "trusted_proxies": "10.0.0.0/8"}, "believed_proxies", "10.0.0.0/8"),
+        ({"trusted_proxies": "10.0.0.0/8"}, "believed_proxies", ""),
     ],
 )
 def test_what_is_derived_from_the_values(changes, name, is_):
