@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.utils import load_backend
 
-from tests import postgresql
+from tests import order, postgresql
 
 # Where the tests run in the background, SIGINT is ignored, and so it would be in every program they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,11 +29,14 @@ NewSite = Callable[[str], AbstractContextManager[str]]
 SERIAL = itertools.count(1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if POSTGRESQL_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.servers)
+    # `-m` and others choose and sort the tests here.
+    yield
+    items[:] = order.longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 @pytest.fixture(scope="session")

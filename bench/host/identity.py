@@ -86,6 +86,9 @@ def worker(folder: Path = paths.PROJECT) -> Identity:
         return Identity("root", 0, 0, (*guard, "--") if guard else (), "servers run as root, as BENCH_USER asks")
     if not setpriv:
         raise BenchError("setpriv not found: it lets root start servers as an ordinary user; install util-linux")
+    # The way in to the project reaches most folders, too; to find one costs two starts of Python.
+    if folder != paths.PROJECT and _reaches((usual := worker()).prefix, folder):
+        return usual
     drop = (*guard, "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups")
     closed = _closed_to((*drop, "--"), folder)
     if closed is None:
@@ -142,15 +145,22 @@ def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
     for path, argv in (
         (Path(sys.base_prefix), (str(paths.PYTHON), "-c", same)),
         (paths.PROJECT, ("/bin/ls", str(paths.PROJECT / "bench"))),
-        (folder, ("/bin/ls", "-d", str(folder))),
     ):
-        try:
-            done = subprocess.run([*prefix, *argv], capture_output=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)
-        except OSError:
+        if not _succeeds((*prefix, *argv)):
             return path
-        if done.returncode != 0:
-            return path
-    return None
+    return None if _reaches(prefix, folder) else folder
+
+
+def _reaches(prefix: tuple[str, ...], folder: Path) -> bool:
+    """Whether a worker started with `prefix` finds the folder."""
+    return _succeeds((*prefix, "/bin/ls", "-d", str(folder)))
+
+
+def _succeeds(argv: tuple[str, ...]) -> bool:
+    try:
+        return not subprocess.run(argv, capture_output=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL).returncode
+    except OSError:
+        return False
 
 
 def _writes(identity: Identity, path: Path) -> bool:

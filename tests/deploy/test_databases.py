@@ -56,6 +56,7 @@ def test_verify_waits_for_a_site_that_is_up_and_names_it(site_url, verify):
     assert (process.returncode, out.count("FAIL")) == (0, 0), out + err
 
 
+@pytest.mark.long
 def test_two_that_verify_at_once_call_nothing_wrong(verify):
     one, other = verify(), verify()
     until(lambda: None not in (one.poll(), other.poll()), "both have ended", 240)

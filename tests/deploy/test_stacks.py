@@ -62,6 +62,7 @@ def wrong_answers(verifier: Verifier, running: Running) -> list[Outcome]:
     return [item for item in outcomes if not item.ok]
 
 
+@pytest.mark.long
 def test_the_answers_are_right_on_postgresql_too(postgresql_url):
     runnable("nginx-uwsgi")
     for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", "2000"]):
@@ -72,6 +73,7 @@ def test_the_answers_are_right_on_postgresql_too(postgresql_url):
     assert (problems, done.returncode) == ([], 0), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("stack", "layer"), [pair for pair in LAYERED if pair != FULL])
 def test_a_layer_gives_the_right_answers(stack, layer, site_url, verifier):
     runnable(stack, layer)
@@ -81,6 +83,7 @@ def test_a_layer_gives_the_right_answers(stack, layer, site_url, verifier):
             shows_a_comment_soon(running.url, site_url)
 
 
+@pytest.mark.long
 def test_a_layer_passes_the_thorough_checks_too(site_url):
     stack, layer = FULL
     runnable(stack, layer)

@@ -49,6 +49,7 @@ def content(path: Path) -> dict[str, list]:
         connection.close()
 
 
+@pytest.mark.long
 @pytest.mark.servers
 def test_verify_leaves_the_database_unchanged(database):
     before, verifier = content(database), Verifier(Selection(thorough=False))

@@ -1,0 +1,38 @@
+"""The order of the tests: what takes longest begins first, in each process, and what takes no time fills the end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+
+def longest_first(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
+    """The tests for so many processes, each of which gets an equal part of the list (`--dist worksteal`).
+
+    A part begins with tests marked `long`, goes on with whole modules of tests marked `servers`, and ends with others.
+    One process takes them as they were collected.
+    """
+    if processes == 1:
+        return list(items)
+    long = [item for item in items if item.get_closest_marker("long")]
+    servers = [item for item in items if item.get_closest_marker("servers") and item not in long]
+    modules = [list(group) for _, group in itertools.groupby(servers, key=lambda item: item.nodeid.split("::")[0])]
+    others = (item for item in items if not (item.get_closest_marker("long") or item.get_closest_marker("servers")))
+    parts = [
+        [*long[number::processes], *itertools.chain.from_iterable(modules[number::processes])]
+        for number in range(processes)
+    ]
+    return list(_filled(parts, others, len(items)))
+
+
+def _filled(parts: list[list[pytest.Item]], others: Iterator[pytest.Item], total: int) -> Iterator[pytest.Item]:
+    """The parts one after another, each filled up to its share of all tests."""
+    left = total
+    for number, part in enumerate(parts):
+        share = left // (len(parts) - number)
+        yield from part
+        yield from itertools.islice(others, max(0, share - len(part)))
+        left -= max(share, len(part))
+    yield from others
