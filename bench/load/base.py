@@ -36,6 +36,8 @@ class Job:
     timeout_s   seconds after which a request counts as unanswered
     keep_alive  ask for connections to be reused
     rate        requests due a second; None in a closed loop
+    headers     more header lines for each path, none where empty; only the engine sends them
+    mark        what the engine's open loop looks for in each answer, to log its requests (bench.load.visits)
     """
 
     base_url: str
@@ -46,6 +48,8 @@ class Job:
     timeout_s: int = 10
     keep_alive: bool = True
     rate: int | None = None
+    headers: tuple[str, ...] = ()
+    mark: str = ""
 
     def __post_init__(self) -> None:
         if not self.paths or any(not path.startswith("/") or len(path.split()) != 1 for path in self.paths):

@@ -37,7 +37,10 @@ class Engine(Tool):
             "timeout_s": job.timeout_s,
             "keep_alive": job.keep_alive,
             "connections": job.connections,
-            "processes": self.threads(job),
+            # One log is of one process.
+            "processes": 1 if job.mark else self.threads(job),
+            "headers": job.headers,
+            "mark": job.mark,
         }
         files = {"openloop.json": json.dumps(content, indent=1) + "\n"}
         return Command(

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -22,6 +23,7 @@ from bench.load import Command, Figures
 MAX_LOG_BYTES = 1_000_000
 # File descriptors a load tool needs besides its connections.
 SPARE_FILES = 100
+POLL_S = 0.1
 # Beginning of a load tool's progress line on stderr: seconds, requests so far, thread.
 PROGRESS = b"progress "
 
@@ -47,11 +49,13 @@ def run(
     *,
     interrupt_after_s: float | None = None,
     live: Live | None = None,
+    enough: threading.Event | None = None,
 ) -> tuple[str, str]:
     """Run a load tool in `directory`; returns its stdout and stderr, which are stored there as `name`.out and .err.
 
-    After `interrupt_after_s` it gets SIGINT, and its exit status does not matter. `live` gets each progress report of
-    the tool. Raises TrialError when it fails or is not done after `limit_s`, GlobalFault when it cannot be started.
+    After `interrupt_after_s` it gets SIGINT, and its exit status does not matter; when `enough` is set, too, but it
+    does. `live` gets each progress report of the tool. Raises TrialError when it fails or is not done after `limit_s`,
+    GlobalFault when it cannot be started.
     """
     _write_files(command, directory, name)
     out, err = directory / f"{name}.out", directory / f"{name}.err"
@@ -63,16 +67,13 @@ def run(
             process = _start(command, directory, stdout)
             drain = threading.Thread(target=_drain, args=(process.stderr, errors, live), name="load tool's errors")
             drain.start()
-        status = _wait(process, limit_s, interrupt_after_s)
+        status = _wait(process, limit_s, interrupt_after_s, enough)
     except OSError as error:
         if is_disk_full(error):
             raise
         raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
     finally:
-        if process:
-            _end(process)
-        if drain:
-            drain.join()
+        _end(process, drain)
     err.write_bytes(b"".join(errors))
     texts = out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace")
     if interrupt_after_s is None and status != 0:
@@ -125,23 +126,33 @@ def _start(command: Command, directory: Path, stdout: IO[bytes]) -> subprocess.P
     )
 
 
-def _wait(process: subprocess.Popen[bytes], limit_s: float, interrupt_after_s: float | None) -> int | None:
+def _wait(
+    process: subprocess.Popen[bytes], limit_s: float, interrupt_after_s: float | None, enough: threading.Event | None
+) -> int | None:
     """The exit status, or None when it is still running at the limit."""
     if interrupt_after_s is not None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(interrupt_after_s)
         process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + limit_s
+    while enough and process.poll() is None and time.monotonic() < deadline:
+        if enough.wait(POLL_S):
+            process.send_signal(signal.SIGINT)
+            break
     try:
-        return process.wait(limit_s)
+        return process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         return None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes] | None, drain: threading.Thread | None) -> None:
     """Kill the load tool and what it started, if it still runs."""
-    if process.poll() is None:
+    if process and process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    if process:
+        process.wait()
+    if drain:
+        drain.join()
 
 
 def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, str]) -> str:

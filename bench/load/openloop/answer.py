@@ -16,12 +16,14 @@ class Answer:
     status  of the answer, 0 until its head has come
     size    bytes of its body so far, as sent: without the frames of chunks
     closes  whether the connection ends with it
+    pieces  of its body, where they are `wanted`; else None
     """
 
-    __slots__ = ("_buffer", "_left", "_state", "closes", "size", "status")
+    __slots__ = ("_buffer", "_left", "_state", "closes", "pieces", "size", "status")
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: bool = False) -> None:
         self.status = 0
+        self.pieces: list[bytes] | None = [] if wanted else None
         self.size = 0
         self.closes = False
         self._state = HEAD
@@ -43,12 +45,17 @@ class Answer:
             data = data[end + 4 :]
         if self._state == CHUNKED:
             return self._feed_chunks(data)
-        self.size += len(data)
+        self._add(data)
         return self._state == LENGTH and self.size >= self._left
 
     def ended(self) -> bool:
         """Whether the answer is whole now that the connection has ended."""
         return self._state == UNTIL_END
+
+    def _add(self, data: bytes) -> None:
+        self.size += len(data)
+        if self.pieces is not None:
+            self.pieces.append(data)
 
     def _read_head(self, head: bytes) -> None:
         if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
@@ -84,6 +91,6 @@ class Answer:
             if len(data) < self._left + 2:
                 self._buffer = data
                 return False
-            self.size += self._left
+            self._add(data[: self._left])
             data = data[self._left + 2 :]
             self._left = -1

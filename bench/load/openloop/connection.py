@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 
 from bench.load.openloop.answer import Answer
 
@@ -17,20 +18,30 @@ class Connection:
     busy    its request has no whole answer yet
     fresh   no answer has come on it yet
     since   when the latency of its request begins
+    left    when its request was given to it
+    again   how often its request was sent before, on connections that the server closed as they were idle
     page    which path it requests
     unsent  what is left to send of the request
     answer  the part received so far
     """
 
-    __slots__ = ("_host", "_tls", "answer", "busy", "fresh", "page", "ready", "since", "sock", "unsent")
+    __slots__ = (
+        *("_host", "_tls", "_wanted", "again", "answer", "busy", "fresh", "left", "page", "ready", "since", "sock"),
+        "unsent",
+    )
 
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None) -> None:
-        """Begin to connect. Raises OSError when the system refuses at once."""
-        self._host, self._tls = address[0], tls
+    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, wanted: bool = False) -> None:
+        """Begin to connect; the bodies of answers are kept where they are `wanted`.
+
+        Raises OSError when the system refuses at once.
+        """
+        self._host, self._tls, self._wanted = address[0], tls, wanted
         self.ready = False
         self.busy = False
         self.fresh = True
         self.since = 0.0
+        self.left = 0.0
+        self.again = 0
         self.page = 0
         self.unsent = b""
         self.answer = Answer()
@@ -45,11 +56,12 @@ class Connection:
             self.sock.close()
             raise
 
-    def begin(self, request: bytes, page: int, since: float) -> None:
+    def begin(self, request: bytes, page: int, since: float, again: int = 0) -> None:
         """Assign a request to the connection; nothing is sent yet."""
-        self.busy, self.since, self.page = True, since, page
+        self.busy, self.since, self.page, self.again = True, since, page, again
+        self.left = time.monotonic()
         self.unsent = request
-        self.answer = Answer()
+        self.answer = Answer(self._wanted)
 
     def connected(self) -> None:
         """Continue to connect: the socket is readable or writable.

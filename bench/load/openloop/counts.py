@@ -24,6 +24,7 @@ class Counts:
     opened                  connections made
     thirds                  answers in the first, second and last third of the load
     latency, delay          microseconds -> requests; `delay` is how late a request of an open loop left
+    visits                  the log of the requests, where one is asked for (bench.load.openloop.visits)
     """
 
     seconds: float = 0.0
@@ -40,6 +41,7 @@ class Counts:
     statuses: Counter[int] = field(default_factory=Counter)
     latency: Counter[int] = field(default_factory=Counter)
     delay: Counter[int] = field(default_factory=Counter)
+    visits: list[list[Any]] = field(default_factory=list)
 
     def packed(self) -> dict[str, Any]:
         """As JSON can hold it, the latencies as HDR histograms."""
@@ -63,6 +65,7 @@ def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return total | {
         "seconds": max(part["seconds"] for part in parts),
         "max_us": max(part["max_us"] for part in parts),
+        "visits": [visit for part in parts for visit in part["visits"]],
         "thirds": [sum(counts) for counts in zip(*(part["thirds"] for part in parts), strict=True)],
         "statuses": dict(sorted(statuses.items())),
     }

@@ -22,6 +22,8 @@ class EngineJob:
     keep_alive   whether connections are reused
     connections  of a closed loop; how many an open loop may open at most
     processes    that share the load
+    headers      more header lines of the request for each path, none where empty
+    mark         a regular expression of the visits' log (bench.load.openloop.visits); without one there is no log
     """
 
     url: str
@@ -32,12 +34,15 @@ class EngineJob:
     keep_alive: bool
     connections: int
     processes: int
+    headers: tuple[str, ...] = ()
+    mark: str = ""
 
     @classmethod
     def read(cls, path: Path) -> EngineJob:
         """The job in a file. Raises TypeError for missing or unknown fields."""
         content = json.loads(path.read_text("utf-8"))
-        return cls(**content | {"paths": tuple(content["paths"])})
+        lists = {name: tuple(content[name]) for name in ("paths", "headers") if name in content}
+        return cls(**content | lists)
 
     @cached_property
     def address(self) -> tuple[str, int]:
@@ -55,7 +60,11 @@ class EngineJob:
         """The bytes of the request for each path."""
         end = "\r\n" if self.keep_alive else "\r\nConnection: close\r\n"
         host = urlsplit(self.url).netloc
-        return [f"GET {path} HTTP/1.1\r\nHost: {host}{end}\r\n".encode() for path in self.paths]
+        more = self.headers or ("",) * len(self.paths)
+        return [
+            f"GET {path} HTTP/1.1\r\nHost: {host}{end}{lines}\r\n".encode()
+            for path, lines in zip(self.paths, more, strict=True)
+        ]
 
     def share(self, number: int) -> int:
         """How many of the connections process `number` has, at least one."""

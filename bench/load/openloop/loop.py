@@ -37,8 +37,7 @@ class Loop(ABC):
         self._epoll = select.epoll()
         self._by_fd: dict[int, Connection] = {}
         self._sizes: dict[int, int] = {}
-        self._reported = 0
-        self._parent = os.getppid()
+        self._reported, self._parent = 0, os.getppid()
 
     @abstractmethod
     def run(self) -> Counts:
@@ -51,23 +50,27 @@ class Loop(ABC):
     def _broken(self, connection: Connection) -> None:
         """Close a connection that ended before its answer was whole."""
         self._close(connection)
-        self._fail("read")
+        self._failed(connection, "read")
 
-    def _fail(self, kind: Failure) -> None:
-        """Count a failed request."""
+    def _failed(self, connection: Connection, kind: Failure) -> None:
+        """Count the failed request of a connection."""
         setattr(self.counts, kind, getattr(self.counts, kind) + 1)
 
-    def _open(self, page: int, since: float) -> None:
-        """Send a request on a new connection, once it is open."""
+    def _refused(self, page: int, since: float, again: int) -> None:
+        """Count a request for which the system refused a connection at once."""
+        self.counts.connect += 1
+
+    def _open(self, page: int, since: float, again: int = 0) -> None:
+        """Send a request on a new connection, once it is open; `again` is how often it was sent before."""
         try:
-            connection = Connection(self._job.address, self._job.tls)
+            connection = Connection(self._job.address, self._job.tls, bool(self._job.mark))
         except OSError:
-            self._fail("connect")
+            self._refused(page, since, again)
             return
         self._by_fd[connection.sock.fileno()] = connection
         self._epoll.register(connection.sock.fileno(), READ | WRITE)
         self.counts.opened += 1
-        connection.begin(self._job.requests[page], page, since)
+        connection.begin(self._job.requests[page], page, since, again)
 
     def _send(self, connection: Connection, page: int, since: float) -> None:
         """Send a request on a free connection."""
@@ -103,7 +106,7 @@ class Loop(ABC):
             self._epoll.modify(fd, READ | WRITE)
         except OSError:
             self._close(connection)
-            self._fail("connect")
+            self._failed(connection, "connect")
         else:
             self._write(connection, READ | WRITE)
 
@@ -142,8 +145,7 @@ class Loop(ABC):
         counts.answers += 1
         counts.latency[max(1, int((now - connection.since) * 1e6))] += 1
         counts.statuses[answer.status] += 1
-        third = int((now - self._begins) * 3 / job.seconds)
-        if third < 3:
+        if (third := int((now - self._begins) * 3 / job.seconds)) < 3:
             counts.thirds[third] += 1
         if self._sizes.setdefault(connection.page, answer.size) != answer.size:
             counts.resized += 1
@@ -157,20 +159,22 @@ class Loop(ABC):
         for connection in list(self._by_fd.values()):
             if connection.busy and now - connection.since > self._job.timeout_s:
                 self._close(connection)
-                self._fail("timeout")
+                self._failed(connection, "timeout")
 
     def _report(self, now: float) -> None:
         """A line a second: seconds since the start, answers so far, which process. Exits when the parent is gone."""
         if os.getppid() != self._parent:
             sys.exit("the load tool's parent has ended")
-        second = int((now - self._begins) / PROGRESS_S)
-        if second > self._reported:
+        if (second := int((now - self._begins) / PROGRESS_S)) > self._reported:
             self._reported = second
-            line = f"progress {now - self._begins:.1f} {self.counts.answers} {self._number}"
-            print(line, file=sys.stderr, flush=True)
+            _print_progress(now - self._begins, self.counts.answers, self._number)
 
     def _finish(self, seconds: float) -> Counts:
         self.counts.seconds = round(seconds, 6)
         for connection in list(self._by_fd.values()):
             self._close(connection)
         return self.counts
+
+
+def _print_progress(seconds: float, answers: int, number: int) -> None:
+    print(f"progress {seconds:.1f} {answers} {number}", file=sys.stderr, flush=True)

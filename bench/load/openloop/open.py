@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import signal
 import time
 from collections import deque
 
@@ -10,6 +11,7 @@ from bench.load.openloop.connection import Connection
 from bench.load.openloop.counts import Counts
 from bench.load.openloop.job import EngineJob
 from bench.load.openloop.loop import CHECK_INTERVAL_S, Failure, Loop
+from bench.load.openloop.visits import VisitLog
 
 
 class OpenLoop(Loop):
@@ -17,6 +19,7 @@ class OpenLoop(Loop):
 
     A request leaves when it is due, on an idle connection or a new one. Where the limit of connections is reached it
     waits for one, and counts as dropped when it finds none within the timeout. Its latency begins when it was due.
+    Where the job asks for a log, SIGINT ends the load early: no request leaves any more, and the answers are awaited.
     """
 
     def __init__(self, job: EngineJob, number: int, begins: float) -> None:
@@ -26,30 +29,40 @@ class OpenLoop(Loop):
         self._idle: deque[Connection] = deque()
         # Page and due time of requests that found no connection.
         self._waiting: deque[tuple[int, float]] = deque()
-        self._done = 0
+        self._done = self._sent = 0
         self._last = begins
-        self.counts.due = self._total
+        self._log = VisitLog(job.mark) if job.mark else None
+        if self._log:
+            signal.signal(signal.SIGINT, lambda *_: self._end_early())
 
     def run(self) -> Counts:
         """Send each request when it is due and wait for the answers."""
-        sent, next_check = 0, self._begins + CHECK_INTERVAL_S
+        next_check = self._begins + CHECK_INTERVAL_S
         while self._done < self._total:
             now = time.monotonic()
-            while sent < self._total and (due := self._due(sent)) <= now:
-                self._leave((self._number + sent * self._job.processes) % len(self._job.paths), due)
-                sent += 1
+            while self._sent < self._total and (due := self._due(self._sent)) <= now:
+                page = (self._number + self._sent * self._job.processes) % len(self._job.paths)
+                self._sent += 1
+                self._leave(page, due)
             if now >= next_check:
                 self._give_up(now)
                 self._report(now)
                 next_check = now + CHECK_INTERVAL_S
                 if now > self._ends + self._job.timeout_s + 1:
                     break
-            wake = min(next_check, self._due(sent)) if sent < self._total else next_check
+            wake = min(next_check, self._due(self._sent)) if self._sent < self._total else next_check
             # epoll itself counts in whole milliseconds; select, on the epoll descriptor, in microseconds.
             if select.select((self._epoll,), (), (), max(0.0, wake - time.monotonic()))[0]:
                 self._handle(0)
-        self.counts.dropped += len(self._waiting)
-        return self._finish(max(self._job.seconds, self._last - self._begins))
+        while self._waiting:
+            self._drop(time.monotonic())
+        self.counts.due = self._total
+        if self._log:
+            self.counts.visits = self._log.visits
+        return self._finish(max(min(self._job.seconds, self._total / self._rate), self._last - self._begins))
+
+    def _end_early(self) -> None:
+        self._total, self._ends = self._sent, time.monotonic()
 
     def _due(self, sent: int) -> float:
         return self._begins + (self._number + sent * self._job.processes) / self._rate
@@ -93,16 +106,35 @@ class OpenLoop(Loop):
             super()._broken(connection)
         else:
             self._close(connection)
-            self._open(connection.page, connection.since)
+            self._open(connection.page, connection.since, connection.again + 1)
 
-    def _fail(self, kind: Failure) -> None:
-        super()._fail(kind)
+    def _failed(self, connection: Connection, kind: Failure) -> None:
+        super()._failed(connection, kind)
         self._done += 1
+        if self._log:
+            self._log.ended(connection, time.monotonic(), kind)
+
+    def _refused(self, page: int, since: float, again: int) -> None:
+        super()._refused(page, since, again)
+        self._done += 1
+        if self._log:
+            self._log.unsent(page, since, time.monotonic(), "connect", again)
+
+    def _drop(self, now: float) -> None:
+        """Give up the request that has waited longest for a connection."""
+        page, due = self._waiting.popleft()
+        self.counts.dropped += 1
+        self._done += 1
+        if self._log:
+            self._log.unsent(page, due, now, "dropped")
+
+    def _answered(self, connection: Connection, now: float) -> None:
+        if self._log:
+            self._log.ended(connection, now)
+        super()._answered(connection, now)
 
     def _give_up(self, now: float) -> None:
         super()._give_up(now)
         while self._waiting and now - self._waiting[0][1] > self._job.timeout_s:
-            self._waiting.popleft()
-            self.counts.dropped += 1
-            self._done += 1
+            self._drop(now)
         self._open_waiting()
