@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from probes import advisories, entries, fill, inside, memory, pages, response_variants, rows, slow
+from probes import advisories, entries, fill, inside, memory, pages, response_variants, rows, slow, visits
 
 urlpatterns = [
     path("inside", inside.inside),
@@ -26,5 +26,6 @@ urlpatterns = [
     path("fill/", fill.fill),
     path("memory/<int:megabytes>/", memory.allocate),
     path("slow/<int:milliseconds>/<slug:name>/", slow.slow),
+    path("visit/<slug:name>/", visits.visit),
     path("advisory/<slug:kind>/<slug:name>/", advisories.advisory),
 ]

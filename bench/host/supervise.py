@@ -133,18 +133,22 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
         _still_waiting(processes[-1], deadline, f"answered {status or 'nothing'} to GET {path}", timeout_s)
 
 
-def wait_settled(processes: Iterable[Process], quiet_s: float, timeout_s: float) -> None:
-    """Return once no child of these processes came or went for `quiet_s`, or when the time is up."""
+def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quiet_s: float, timeout_s: float) -> None:
+    """Return once no child of these processes came or went for `quiet_s`, or when the time is up.
+
+    While one of those `before` is still there it takes four times as long: the others may be replaced one by one.
+    """
     processes = list(processes)
     deadline = time.monotonic() + timeout_s
-    seen, since = _children(processes), time.monotonic()
-    while time.monotonic() < min(since + quiet_s, deadline):
+    seen, since = children(processes), time.monotonic()
+    while time.monotonic() < min(since + (4 * quiet_s if seen & before else quiet_s), deadline):
         time.sleep(POLL_S)
-        if (now := _children(processes)) != seen:
+        if (now := children(processes)) != seen:
             seen, since = now, time.monotonic()
 
 
-def _children(processes: Iterable[Process]) -> set[psutil.Process]:
+def children(processes: Iterable[Process]) -> set[psutil.Process]:
+    """All processes below these."""
     found: set[psutil.Process] = set()
     for process in processes:
         with contextlib.suppress(psutil.Error):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import paths
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Action, Server
 from bench.host import http, supervise
@@ -22,7 +21,7 @@ from bench.serve.render import Wiring
 READY_TIMEOUT_S = 30
 # A reload is over when no process came or went for so long. Old ones may finish requests for longer than the second.
 RELOADED_S = 1.0
-RELOAD_TIMEOUT_S = 20
+RELOAD_TIMEOUT_S = 30
 HEALTH = "/healthz"
 
 
@@ -100,20 +99,21 @@ class Chain:
 
     def _reload_server(self, server: Server, ways: tuple[Action, ...]) -> str:
         """Reload a server in these ways, and wait until no process of it comes or goes any more; returns how."""
-        context = render.context_of(server, self._composition, self.places, self.wiring)
         instances = self._instances(server)
-        how = []
-        for way in ways:
-            if isinstance(way, str):
-                how.append(f"SIG{way}")
-                for process in instances:
-                    process.popen.send_signal(getattr(signal, how[-1]))
-            else:
-                argv = render.argv(way, context, f"{server.name} reload")
-                how.append(Path(argv[0]).name)
-                self.launcher.run(f"{server.name}-reload", argv)
-        supervise.wait_settled(instances, RELOADED_S, RELOAD_TIMEOUT_S)
-        return f"reloaded by {' and '.join(how)}"
+        before = supervise.children(instances)
+        how = self._ask(server, ways)
+        supervise.wait_settled(instances, before, RELOADED_S, RELOAD_TIMEOUT_S)
+        return f"reloaded by {how}"
+
+    def ask_application(self) -> bool:
+        """Have the application server take over the site's code, without waiting; False when it cannot."""
+        server = self._composition.servers[0]
+        way = server.reload.application
+        return bool(way and self._ask(server, (way,)))
+
+    def _ask(self, server: Server, ways: tuple[Action, ...]) -> str:
+        context = render.context_of(server, self._composition, self.places, self.wiring)
+        return " and ".join(_ask(server, way, context, self._instances(server), self.launcher) for way in ways)
 
     def restart(self, name: str) -> None:
         """Restart one server; raises DeploymentError when it or the site does not come back."""
@@ -150,7 +150,7 @@ class Chain:
 
     def _start_sidecar(self, name: str) -> Process:
         argv = render.sidecars(self._composition, self.places)[name]
-        return self.launcher.start(name, argv, self.env, cwd=paths.PROJECT)
+        return self.launcher.start(name, argv, self.env, cwd=Path(self.places.project))
 
     def _start_server(self, index: int) -> None:
         """Start every instance of a server, and wait until each accepts connections."""
@@ -174,7 +174,18 @@ class Chain:
         env = self.env if server == self._composition.servers[0] else self.launcher.clean_env
         env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
         argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
-        return self.launcher.start(name, argv, env, cwd=paths.PROJECT)
+        return self.launcher.start(name, argv, env, cwd=Path(self.places.project))
+
+
+def _ask(server: Server, way: Action, context: dict[str, Any], instances: Iterable[Process], launcher: Launcher) -> str:
+    """Ask all instances of a server to reload in one way; returns how."""
+    if isinstance(way, str):
+        for process in instances:
+            process.popen.send_signal(getattr(signal, f"SIG{way}"))
+        return f"SIG{way}"
+    argv = render.argv(way, context, f"{server.name} reload")
+    launcher.run(f"{server.name}-reload", argv)
+    return Path(argv[0]).name
 
 
 def _entries_of(server: Server, context: dict[str, Any]) -> int:

@@ -25,6 +25,7 @@ from bench.serve.chain import Chain, front_url
 from bench.serve.database import Database
 from bench.serve.launch import Launcher
 from bench.serve.layout import Layout, Places, directories
+from bench.serve.release import Releases
 from bench.serve.services import Services
 from bench.serve.tls import make_certificate
 
@@ -36,6 +37,7 @@ class Running:
     ready_s  seconds from the first server started to the first healthy answer
     notes    what a reader of its results must know
     group    the control group of its size, None without one
+    releases what it serves, where it was asked to serve releases rather than the checkout
     memory_idle_bytes  PSS of every process tree when all had just become ready; None where it cannot be read
     """
 
@@ -46,6 +48,7 @@ class Running:
     group: Group | None
     ready_s: float
     notes: list[str]
+    releases: Releases | None = None
     memory_idle_bytes: dict[str, int | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -181,6 +184,7 @@ def deployed(
     port: int | None = None,
     run_dir: Path | None = None,
     progress: Callable[[str], None] = _show_nothing,
+    releases: bool = False,
 ) -> Iterator[Running]:
     """Bring the composition up, yield it once it serves, and stop all of it at the end.
 
@@ -189,6 +193,7 @@ def deployed(
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
     progress  called with each step of bringing it up, in words; with nothing before something else shows its progress
+    releases  serve a copy of the project, which a new release can replace, rather than the checkout
 
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
@@ -207,8 +212,9 @@ def deployed(
             group.create(limits.limits)
         identity = worker(layout.run_dir)
         places = layout.places(identity, port or ports.free_port())
+        copies = Releases(layout, identity) if releases else None
         launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
-        yield _brought_up(composition, layout, places, launcher, database, cleanup, progress)
+        yield _brought_up(composition, layout, places, launcher, database, cleanup, progress, copies)
 
 
 def _brought_up(
@@ -219,6 +225,7 @@ def _brought_up(
     asked: str | None,
     cleanup: ExitStack,
     progress: Callable[[str], None],
+    releases: Releases | None,
 ) -> Running:
     """Start services and servers, the inner before the outer, and wait until the site answers."""
     chosen = database.parse(asked)
@@ -228,13 +235,14 @@ def _brought_up(
     given = dict(composition.given_env)
     database.check(chosen, {**composition.values.env, **given} if given else {}, launcher.identity)
     commands.collect_static(launcher.identity)
+    places = releases.begin(places) if releases else places
     services = Services(composition, layout, places, launcher)
     cleanup.callback(services.stop)
     url = _start_services(services, composition, chosen)
     with _global_fault():
         database.prepare(chosen, url, launcher.identity, progress)
     begun = time.monotonic()
-    env = {**commands.site_environment(url, layout.sockets), **services.env}
+    env = {**commands.site_environment(url, layout.sockets), "BENCHAPP_STATIC_ROOT": places.static_root, **services.env}
     env = {**env, **render.site_env(composition, places), **given}
     wiring = render.wire(composition, places, ports.free_port)
     render.write_files(composition, places, wiring, layout.conf)
@@ -244,7 +252,7 @@ def _brought_up(
     chain.start()
     notice = launcher.identity.notice
     notes = [*composition.notes, *([notice] if notice else [])]
-    return Running(composition, layout, services, chain, launcher.group, time.monotonic() - begun, notes)
+    return Running(composition, layout, services, chain, launcher.group, time.monotonic() - begun, notes, releases)
 
 
 def _prepare_front(composition: Composition, layout: Layout, places: Places, launcher: Launcher) -> None:

@@ -1,0 +1,20 @@
+"""Empty what every active caching layer has of pages: a new version of the site renders them otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from benchapp.caching.invalidation import invalidate
+from benchapp.invalidation import all_pages
+
+
+class Command(BaseCommand):
+    """A deploy runs it after the reload."""
+
+    help = "Invalidate every cached page, in every active caching layer."
+    requires_system_checks = []
+
+    def handle(self, **options: Any) -> None:
+        invalidate(all_pages())

@@ -1,0 +1,5 @@
+"""The version of the site's code. A new release has another word here, in visit.html and in release.css."""
+
+from __future__ import annotations
+
+VERSION = "release-1"
