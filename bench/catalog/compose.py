@@ -65,6 +65,16 @@ class Composition:
         return {**names, **values.derived(names), "https_only": int(env.get("BENCHAPP_HTTPS") == "1")}
 
     @property
+    def breaks(self) -> dict[str, str]:
+        """Faults of which visitors notice more than is expected, each with the reason; the stack's own reason wins."""
+        names = {layer.name for layer in self.layers}
+        of_layers = [item for layer in self.layers for item in layer.breaks]
+        of_servers = [item for server in self.servers for item in server.breaks]
+        declared = [*of_layers, *of_servers, *self.stack.breaks]
+        declared = [item for item in declared if not item.layers or names & set(item.layers)]
+        return {item.fault: item.reason for item in declared}
+
+    @property
     def threads(self) -> int:
         """How many requests the application server handles at a time: its processes times the threads of each."""
         return int(self.settings["processes"]) * int(self.settings["threads"])

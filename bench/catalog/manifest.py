@@ -46,6 +46,17 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
                 _must_be_signal(action, f"reload.{key}")
 
 
+class Break(Struct, frozen=True, forbid_unknown_fields=True):
+    """A fault of `bench faults` of which visitors notice more than is expected, and why; printed wherever results are.
+
+    layers  of a stack or a server: only with one of these layers; empty means with any
+    """
+
+    fault: str
+    reason: str
+    layers: tuple[str, ...] = ()
+
+
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One supervised program of a stack.
 
@@ -74,6 +85,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     graceful   the signal on which it finishes the requests under way and ends; production's units send it
     entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
     reload     how it takes over a changed configuration or a new version of the site without a restart
+    breaks     faults that a chain with it does not stand as expected
     proxied    the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
     about      one line for people
     """
@@ -103,6 +115,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     graceful: str = "TERM"
     entries: tuple[str, ...] = ()
     reload: Reload = Reload()
+    breaks: tuple[Break, ...] = ()
     proxied: str = ""
     about: str = ""
 
@@ -156,6 +169,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
     production: str = ""
     declares: tuple[Declaration, ...] = ()
+    breaks: tuple[Break, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.servers:
@@ -200,6 +214,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     coalesces: str = ""
     same_user: str = ""
     declares: tuple[Declaration, ...] = ()
+    breaks: tuple[Break, ...] = ()
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES:
@@ -247,7 +262,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 # The type of each table inside a manifest, by its key.
-PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration, "reload": Reload}
+PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration, "reload": Reload, "breaks": Break}
 # The types of TOML by their names in msgspec's messages.
 NAMES = {
     "array": "a list",

@@ -22,6 +22,7 @@ COMMANDS = {
     "up": "serve the site by a stack until Ctrl-C",
     "reload": "reload what `up` serves: configuration files and code",
     "verify": "prove that stacks and layers give right answers",
+    "faults": "break or replace something while visitors ask: what they notice",
     "run": "measure stacks under layers into a folder of results",
     "report": "write a run's report: HTML (with its throughput chart as SVG), Markdown or CSV",
     "compare": "compare two runs: ratios, and which differences are real",

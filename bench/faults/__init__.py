@@ -1,0 +1,1 @@
+"""Faults: what visitors notice when something is replaced or breaks while they ask."""

@@ -247,21 +247,25 @@ class Folder:
 
     def append_trial(self, trial: Trial) -> None:
         """Add one line to trials.jsonl and wait until it is on the disk."""
-        _append_lines(self.directory / TRIALS_FILE, [trial])
+        append_lines(self.directory / TRIALS_FILE, [trial])
 
     def append_checks(self, checks: Iterable[Outcome]) -> None:
         """Add lines to verify.jsonl and wait until they are on the disk."""
-        _append_lines(self.directory / CHECKS_FILE, checks)
+        append_lines(self.directory / CHECKS_FILE, checks)
 
     def repair(self) -> None:
         """Cut off the torn last line that a kill can leave, so that the next line stands alone."""
         for name in (TRIALS_FILE, CHECKS_FILE):
-            path = self.directory / name
-            lines = _lines(path)
-            if lines and not _is_json(lines[-1]):
-                lines.pop()
-            if path.exists():
-                _replace(path, b"".join(line + b"\n" for line in lines))
+            repair_lines(self.directory / name)
+
+
+def repair_lines(path: Path) -> None:
+    """Cut off the torn last line of a file of JSON lines, if there is one."""
+    lines = _lines(path)
+    if lines and not _is_json(lines[-1]):
+        lines.pop()
+    if path.exists():
+        _replace(path, b"".join(line + b"\n" for line in lines))
 
 
 def write_json(path: Path, content: object) -> None:
@@ -287,7 +291,7 @@ def _replace(path: Path, content: bytes) -> None:
     beside.replace(path)
 
 
-def _append_lines(path: Path, records: Iterable[Trial | Outcome]) -> None:
+def append_lines(path: Path, records: Iterable[object]) -> None:
     """Add all of the lines, or none when there is no room for them."""
     before = path.stat().st_size if path.exists() else 0
     try:

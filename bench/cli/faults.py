@@ -1,0 +1,113 @@
+"""Break or replace something while visitors ask, one fault at a time, and say what they noticed: requests failed, the
+longest gap, seconds to recovery, wrong and stale answers. Results are a folder; --resume continues one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+import msgspec
+
+from bench.catalog import catalog
+from bench.cli import options
+from bench.cli.run import without_password
+from bench.errors import DISK_FULL, BenchError, GlobalFault, is_disk_full
+from bench.faults import begin, table
+from bench.faults.begin import Request
+from bench.faults.kinds import FAULTS
+from bench.figures.columns import columns
+from bench.interrupt import Interrupts, Stopped
+from bench.measure.progress import Printer, say
+from bench.results.faults import GROUPS, read_faults
+
+# Arguments that the folder stores and --resume may not change.
+PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "to")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `faults`."""
+    options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help="stacks of `list` (default: all)")
+    layer = parser.add_argument(
+        "--layer", action="append", metavar="L", help="a layer, or several joined with + (repeatable; default: none)"
+    )
+    options.completed(layer, lambda: catalog.read().layers)
+    fault = parser.add_argument(
+        "--fault", action="append", metavar="F", help="a fault, or a group of them (repeatable; default: all)"
+    )
+    options.completed(fault, lambda: (*FAULTS, *GROUPS))
+    parser.add_argument("--list-faults", action="store_true", help="print the faults with what happens, and stop")
+    parser.add_argument("--rounds", type=options.count, metavar="R", help="how often each fault is made (default: 1)")
+    options.add_size(parser)
+    options.add_database(parser)
+    options.add_env(parser)
+    options.add_set(parser)
+    options.add_folder(parser, "faults")
+    parser.add_argument("--no-guards", action="store_true", help="let no busy machine void an outcome")
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make the faults; returns 1 when one was not as expected, 130 or 143 when stopped by a signal."""
+    if args.list_faults:
+        return _print_faults(args.json)
+    printer = Printer(sys.stderr if args.json else None)
+    if args.resume:
+        _check_resumable(args)
+        session, batches = begin.resume(args.resume, args.database, printer)
+    else:
+        session, batches = begin.begin(_request(args), printer)
+    directory = session.folder.directory
+    resume = f"resume with: python -m bench faults --resume {directory}"
+    with printer, session.folder.locked(), Interrupts() as interrupts:
+        try:
+            session.go(batches, interrupts)
+        except Stopped as stopped:
+            print(f"bench faults: {stopped.name}; {resume}", file=sys.stderr)
+            return stopped.exit_status
+        except GlobalFault as fault:
+            raise BenchError(f"stopped: {fault}; fix it and {resume}") from None
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            raise BenchError(f"stopped: {directory}: {DISK_FULL}; make room and {resume}") from None
+    outcomes = list(read_faults(directory).latest.values())
+    if args.json:
+        print(json.dumps([msgspec.to_builtins(outcome) | {"word": outcome.word} for outcome in outcomes], indent=2))
+    else:
+        say(table.as_text(outcomes))
+        say(f"results in {directory}")
+    return 1 if any(outcome.status in ("failed", "voided") for outcome in outcomes) else 0
+
+
+def _print_faults(as_json: bool) -> int:
+    faults = [{"fault": item.name, "group": item.group, "happens": item.title} for item in FAULTS.values()]
+    if as_json:
+        print(json.dumps(faults, indent=2))
+    else:
+        printer = Printer()
+        printer.say("\n".join(columns([tuple(item.values()) for item in faults], width=printer.width)))
+    return 0
+
+
+def _check_resumable(args: argparse.Namespace) -> None:
+    for name in PLAN_ARGUMENTS:
+        value = getattr(args, name)
+        if value not in (None, []) and not (name == "size" and value == "unlimited"):
+            raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name}")
+
+
+def _request(args: argparse.Namespace) -> Request:
+    return Request(
+        stacks=tuple(dict.fromkeys(args.stacks)),
+        layers=tuple(dict.fromkeys(args.layer or ())),
+        faults=tuple(dict.fromkeys(args.fault or ())),
+        rounds=args.rounds or 1,
+        size=args.size,
+        database=args.database,
+        env=tuple(args.env),
+        changes=tuple(args.set),
+        guarded=not args.no_guards,
+        to=args.to,
+        command=tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:])),
+    )

@@ -1,0 +1,107 @@
+"""What is made and in what order: each deployment is brought up once a round, and its faults are made one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.catalog.compose import CannotRun, Composition
+from bench.faults.fault import Fault
+from bench.results.faults import FaultOutcome, FaultsPlan
+
+# How often a voided fault is made again.
+MAX_REPEATS = 2
+
+Compose = Callable[[str, str, Mapping[str, Any]], Composition | CannotRun]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One fault to be made on one deployment in one round.
+
+    skip      why it cannot be made, or empty
+    declared  why it is declared to be otherwise than expected, or None
+    """
+
+    fault: Fault
+    fault_id: str
+    skip: str = ""
+    declared: str | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A deployment of one round, and its faults; it has a composition unless all of them are skipped."""
+
+    stack: str
+    layer: str
+    composition: Composition | None
+    round: int
+    items: tuple[Item, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of its directory."""
+        listener = self.composition.settings["listener"] if self.composition else ""
+        # Not every server can work in a directory with the comma of a variant of two values.
+        return f"{self.stack}~{self.layer}~{listener}~r{self.round}".replace(",", "+")
+
+
+def batches(plan: FaultsPlan, faults: Sequence[Fault], compose: Compose) -> list[Batch]:
+    """All of the plan. Faults that need other values than the rest have a deployment of their own."""
+    found = []
+    for number in range(1, plan.rounds + 1):
+        for stack in plan.stacks:
+            for layer in plan.layers:
+                for changes in dict.fromkeys(tuple(sorted(item.changes.items())) for item in faults):
+                    its = [item for item in faults if tuple(sorted(item.changes.items())) == changes]
+                    found.append(_batch(plan, stack, layer, number, its, compose))
+    return found
+
+
+def _batch(plan: FaultsPlan, stack: str, layer: str, number: int, faults: Sequence[Fault], compose: Compose) -> Batch:
+    composed = compose(stack, layer, {})
+    declared = {} if isinstance(composed, CannotRun) else composed.breaks
+    items = []
+    for item in faults:
+        reason = composed.reason if isinstance(composed, CannotRun) else item.misfit(composed)
+        fault_id = "~".join((stack, layer, plan.size, plan.database, item.name, f"r{number}"))
+        items.append(Item(item, fault_id, reason, declared.get(item.name)))
+    if all(item.skip for item in items):
+        return Batch(stack, layer, None, number, tuple(items))
+    changed = compose(stack, layer, faults[0].changes)
+    assert isinstance(changed, Composition)
+    return Batch(stack, layer, changed, number, tuple(items))
+
+
+class Ledger:
+    """Keeps count of the outcomes, to know what is left.
+
+    failures, voided  outcomes that are not made again
+    """
+
+    def __init__(self, outcomes: Iterable[FaultOutcome] = ()):
+        self._attempts: Counter[str] = Counter()
+        self._latest: dict[str, FaultOutcome] = {}
+        for outcome in outcomes:
+            self.add(outcome)
+
+    def add(self, outcome: FaultOutcome) -> None:
+        """Count an outcome."""
+        self._attempts[outcome.fault_id] += 1
+        self._latest[outcome.fault_id] = outcome
+
+    def attempts(self, fault_id: str) -> int:
+        """How often the fault was made."""
+        return self._attempts[fault_id]
+
+    def is_left(self, fault_id: str) -> bool:
+        """Whether the fault is still to be made, or to be made again because its outcome is void."""
+        latest = self._latest.get(fault_id)
+        return latest is None or (latest.status == "voided" and self._attempts[fault_id] <= MAX_REPEATS)
+
+    def count(self, status: str) -> int:
+        """How many faults have this status at last."""
+        return sum(outcome.status == status for outcome in self._latest.values())

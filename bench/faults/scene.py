@@ -1,0 +1,133 @@
+"""What a fault works with: the deployment, its supervisor, its releases, and what to note."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.host.identity import worker
+from bench.project import commands
+from bench.serve.deployment import Running
+from bench.serve.release import Releases
+from bench.serve.supervisor import Death, Supervisor
+
+# The word for the version in the files of a release; probes/release.py.
+FIRST = "release-1"
+FILES = ("probes/release.py", "probes/templates/probes/visit.html", "probes/static/probes/release.css")
+BROKEN = 'raise ImportError("this release is broken on purpose")\n'
+
+
+class CannotFault(Exception):
+    """The fault cannot be made here, and why."""
+
+
+class Versions:
+    """The releases of a deployment, numbered.
+
+    word    of the one that is served, which its pages say
+    served  its folder
+    """
+
+    def __init__(self, releases: Releases):
+        self._releases = releases
+        self._made = 1
+        self.word = FIRST
+        self.served = releases.current.resolve()
+
+    def new(self, broken: bool = False) -> Path:
+        """A new release, its static files collected, beside the one that is served; a `broken` one cannot be imported.
+
+        Raises BenchError when it cannot be made.
+        """
+        self._made += 1
+        word = f"release-{self._made}"
+
+        def change(folder: Path) -> None:
+            for name in FILES:
+                text = (folder / name).read_text("utf-8")
+                (folder / name).write_text(text.replace(FIRST, word), "utf-8")
+
+        folder = self._releases.add(str(self._made), change)
+        self._releases.collect_static(folder)
+        if broken:
+            (folder / "probes" / "__init__.py").write_text(BROKEN, "utf-8")
+        return folder
+
+    def switch(self, folder: Path) -> None:
+        """Have that release served from the next reload on."""
+        self._releases.switch(folder)
+        self.served, self.word = folder, f"release-{folder.name}"
+
+
+class Scene:
+    """One fault under way.
+
+    struck, over  when the fault began, and when its cause was over, by time.monotonic(); see `strike`
+    deployed      when a deploy was complete; None without one
+    operator      what the operator had to do
+    servers       what was done to each server, or what became of it
+    figures       of this fault alone; the unit is in the name
+    wrong         sentences about what was wrong besides the visitors' answers
+    """
+
+    def __init__(self, running: Running, supervisor: Supervisor, versions: Versions):
+        self.running, self.supervisor, self.versions = running, supervisor, versions
+        self.struck = self.over = 0.0
+        self.deployed: float | None = None
+        self.operator = "nothing"
+        self.servers: dict[str, str] = {}
+        self.figures: dict[str, float | None] = {}
+        self.wrong: list[str] = []
+        self._deaths_before = len(supervisor.deaths)
+
+    @property
+    def deaths(self) -> list[Death]:
+        """What has ended by itself since this fault was prepared."""
+        return self.supervisor.deaths[self._deaths_before :]
+
+    def strike(self) -> None:
+        """The fault begins; its cause is over at once, unless `end` says when."""
+        self.struck = self.over = time.monotonic()
+
+    def end(self) -> None:
+        """The cause of the fault is over: from now on the site recovers."""
+        self.over = time.monotonic()
+
+    def wait(self, seconds: float, until: Callable[[], object] = lambda: False) -> bool:
+        """Let the supervisor work for so long, or until it holds; returns whether it does."""
+        return self.supervisor.wait(until, seconds)
+
+    def kill(self, name: str) -> None:
+        """Kill the main process of a server or service with SIGKILL; the supervisor starts it again."""
+        os.kill(self.running.pids[name], signal.SIGKILL)
+
+    def reload(self, changed: Collection[str]) -> None:
+        """Have the servers take over changed files and the site's code, and note what the operator had to do.
+
+        Raises DeploymentError when the site does not come back.
+        """
+        self.servers |= self.running.chain.reload(changed)
+        restarted = "restarted" in self.servers.values()
+        self.operator = "restart" if restarted else "reload"
+
+    def invalidate(self) -> None:
+        """Empty what the layers cache, as a deploy does. Raises BenchError when the site's command fails."""
+        env = self.running.env
+        if any(layer.caches == "pages" for layer in self.running.composition.layers):
+            commands.manage(["invalidatepages"], env["DATABASE_URL"], worker(), env=env)
+
+    def deploy(self, folder: Path) -> None:
+        """Have a release served: switch, reload, invalidate. Raises BenchError when that fails."""
+        self.versions.switch(folder)
+        try:
+            self.reload(())
+            self.invalidate()
+        except BenchError:
+            self.operator = "repair"
+            raise
+        self.deployed = time.monotonic()
+        self.end()

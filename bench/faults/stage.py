@@ -1,0 +1,128 @@
+"""A deployment made ready for faults: releases, a supervisor, two accounts that are signed in, and its capacity."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench import paths
+from bench.catalog.compose import Composition
+from bench.errors import BenchError
+from bench.faults import trial, visitors
+from bench.faults.fault import Fault
+from bench.faults.scene import Scene, Versions
+from bench.faults.trial import Asked
+from bench.host import http
+from bench.host.identity import worker
+from bench.interrupt import Interrupts
+from bench.measure.load_process import TrialError
+from bench.project import commands
+from bench.results.faults import FaultOutcome
+from bench.serve import deployment
+from bench.serve.deployment import Running
+from bench.serve.supervisor import Supervisor
+from bench.verify.browser import log_in
+from bench.verify.site import Site
+from bench.verify.wire import BadAnswer, Target
+
+ACCOUNTS = 2
+
+
+@dataclass
+class Stage:
+    """The deployment while its faults are made.
+
+    cookies   the Cookie header of each account, by its name
+    guarded   whether a busy machine voids an outcome
+    capacity  requests a second that it answers
+    """
+
+    running: Running
+    supervisor: Supervisor
+    versions: Versions
+    cookies: list[tuple[str, str]]
+    directory: Path
+    guarded: bool = True
+    capacity: float = 0.0
+
+    def measure(self) -> None:
+        """Measure its capacity. Raises TrialError when it gives no right answer."""
+        self.capacity = visitors.capacity(self.running.url, self._pages(), self.directory / "visits")
+
+    def make(self, fault: Fault, outcome: FaultOutcome, name: str) -> FaultOutcome:
+        """Make a fault; the completed outcome. `name` is that of the visitors' log."""
+        scene = Scene(self.running, self.supervisor, self.versions)
+        rate = visitors.rate_of(self.capacity)
+        asked = Asked(self.running.url, self._pages(), rate, self.directory / "visits" / name)
+        outcome = replace(outcome, capacity_per_second=round(self.capacity, 1))
+        return trial.make(fault, scene, asked, outcome, self.guarded)
+
+    def is_whole(self) -> bool:
+        """Whether everything runs and the site answers, so that another fault can be made."""
+        return self.running.died() is None and self.running.answers()
+
+    def _pages(self) -> list[visitors.Page]:
+        """Pages of new names: no layer has them yet."""
+        token = secrets.token_hex(4)
+        body = http.get(self.running.url, visitors.PAGE.format(token)).decode()
+        said = visitors.said(body)
+        if said is None:
+            raise BenchError(f"GET {visitors.PAGE.format(token)}: not the page that visitors ask for")
+        return visitors.pages(token, self.cookies, said[-1])
+
+
+@contextmanager
+def staged(
+    composition: Composition,
+    *,
+    database: str | None,
+    size: str,
+    directory: Path,
+    progress: Callable[[str], None],
+    guarded: bool,
+    interrupts: Interrupts,
+) -> Iterator[Stage]:
+    """Bring the deployment up, and take it down at the end; signals wait meanwhile.
+
+    Raises BenchError when it does not come up or gives no right answers.
+    """
+    up = deployment.deployed(
+        composition, database=database, size=size, run_dir=directory, progress=progress, releases=True
+    )
+    with interrupts.released_at_end(), up as running:
+        try:
+            with _accounts(running) as cookies:
+                assert running.releases is not None
+                supervisor = Supervisor(running, progress)
+                stage = Stage(running, supervisor, Versions(running.releases), cookies, directory, guarded)
+                progress(f"{composition.stack.name}: measuring its capacity")
+                stage.measure()
+                yield stage
+        except (TrialError, BadAnswer) as error:
+            raise BenchError(str(error)) from None
+        finally:
+            interrupts.hold()
+            progress(f"stopping {composition.stack.name}")
+
+
+@contextmanager
+def _accounts(running: Running) -> Iterator[list[tuple[str, str]]]:
+    """Accounts that are signed in, with their Cookie headers; they are removed at the end."""
+    url = running.env["DATABASE_URL"]
+    env = commands.site_environment(url, paths.VAR)
+    urls = json.loads(commands.manage(["siteurls", "--json"], url, worker()))
+    site = Site(urls, {}, paths.PROJECT / "static", paths.PYTHON, paths.MANAGE, env, worker().prefix)
+    accounts = site.create_accounts(ACCOUNTS)
+    try:
+        target = Target.parse(running.url)
+        browsers = [log_in(target, site.url("login"), account) for account in accounts]
+        yield [
+            (account.username, browser.cookie_header()["Cookie"])
+            for account, browser in zip(accounts, browsers, strict=True)
+        ]
+    finally:
+        site.remove_accounts(accounts, [])

@@ -1,0 +1,128 @@
+"""One fault on one deployment: quiet seconds, the fault, some seconds more, and what visitors noticed of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.faults import judge
+from bench.faults.fault import Fault
+from bench.faults.interference import OwnShare
+from bench.faults.observe import Moments, Noticed, noticed
+from bench.faults.scene import CannotFault, Scene
+from bench.faults.visitors import Page, Visitors
+from bench.host import http
+from bench.measure.load_process import TrialError
+from bench.measure.trial import now
+from bench.results.faults import FaultOutcome
+
+# The visitors ask for so long before the fault, and after the site has come back from it.
+QUIET_S = 2.0
+AFTER_S = 3.0
+# How long the site may take to come back.
+BACK_S = 20.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Visitors to be: where, what they ask for, how often a second, and the directory of their log."""
+
+    url: str
+    pages: Sequence[Page]
+    rate: int
+    directory: Path
+
+
+def make(fault: Fault, scene: Scene, asked: Asked, outcome: FaultOutcome, guarded: bool = True) -> FaultOutcome:
+    """Make the fault, and complete its outcome: what visitors noticed, and whether it was expected.
+
+    guarded  whether a busy machine voids it
+    """
+    outcome = replace(outcome, started_at=now(), rate_per_second=float(asked.rate))
+    steps = fault.run(scene)
+    try:
+        return _made(fault, steps, scene, asked, outcome, guarded)
+    except CannotFault as error:
+        return replace(outcome, status="skipped", reason=str(error))
+    except (BenchError, TrialError) as error:
+        return replace(outcome, status="failed", reason=str(error), operator=scene.operator, servers=scene.servers)
+    finally:
+        steps.close()
+
+
+def _made(
+    fault: Fault, steps: Generator[None], scene: Scene, asked: Asked, outcome: FaultOutcome, guarded: bool
+) -> FaultOutcome:
+    next(steps, None)
+    old = scene.versions.word
+    own, began = OwnShare(), time.monotonic()
+    visitors = Visitors(asked.url, asked.pages, asked.rate, asked.directory)
+    visitors.start()
+    problem = ""
+    try:
+        scene.wait(QUIET_S)
+        problem = _struck(steps, scene)
+        scene.wait(BACK_S, scene.running.answers)
+        scene.wait(AFTER_S)
+    finally:
+        seen = visitors.finish()
+    others = own.of_others()
+    next(steps, None)
+    settings = scene.running.composition.settings
+    cached = any(layer.caches == "pages" for layer in scene.running.composition.layers)
+    moments = Moments(
+        began=began,
+        struck=scene.struck,
+        over=scene.over,
+        deployed=scene.deployed,
+        wall_s=time.time() - time.monotonic(),
+        ttl_s=float(settings["cache_seconds"]) if cached else 0.0,
+        old=old,
+        new=scene.versions.word,
+    )
+    return judged(
+        fault, scene, noticed(seen, visitors.pages, moments), replace(outcome, other_cpu_share=others), guarded, problem
+    )
+
+
+def _struck(steps: Generator[None], scene: Scene) -> str:
+    """Make the fault itself; what went wrong with it, while the visitors go on."""
+    try:
+        next(steps, None)
+    except BenchError as error:
+        return str(error)
+    return ""
+
+
+def judged(
+    fault: Fault, scene: Scene, found: Noticed, outcome: FaultOutcome, guarded: bool, problem: str = ""
+) -> FaultOutcome:
+    """The outcome with its figures and its status; `problem` is what went wrong with the fault itself."""
+    names = {item.name for item in fields(FaultOutcome)}
+    missing = _missing(scene.running.url, found.named)
+    restarted = "restarted" in scene.servers.values()
+    # What cannot reload is restarted, and refuses requests meanwhile: that is its nature, and said.
+    expected = replace(fault.expected, lost=None) if restarted else fault.expected
+    outcome = replace(
+        outcome,
+        **{name: value for name, value in vars(found).items() if name in names},
+        missing_static=missing,
+        operator=f"restart, {found.failed} requests refused" if restarted else scene.operator,
+        servers=scene.servers or None,
+        figures=scene.figures or None,
+    )
+    why = judge.void(found, outcome.other_cpu_share or 0.0) if guarded else ""
+    if why:
+        return replace(outcome, status="voided", reason=why)
+    wrong = [*filter(None, [problem]), *scene.wrong, *judge.unexpected(found, expected, missing)]
+    if wrong and not outcome.declared:
+        return replace(outcome, status="failed", reason="; ".join(wrong))
+    return replace(outcome, status="ok", reason=None, declared=outcome.declared if wrong else None)
+
+
+def _missing(url: str, named: frozenset[str]) -> int:
+    """How many of these static files are not answered with 200 now."""
+    return sum(http.status(url, path) != 200 for path in named)

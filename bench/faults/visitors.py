@@ -1,0 +1,144 @@
+"""The visitors of a deployment: an open loop of pages and files, new and keep-alive connections by turns."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import programs
+from bench.errors import BenchError
+from bench.load.base import Job
+from bench.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.load.visits import Visit, visits
+from bench.measure import load_process
+from bench.measure.load_process import TrialError
+
+# What a page of the visitors ends with; probes/templates/probes/visit.html.
+MARK = r"<!-- visit code=(\S+) template=(\S+) account=(\S+) rendered=(\S+) static=(\S+) -->\s*\Z"
+NOBODY = "nobody"
+PAGE = "/probe/visit/{}/"
+CLOSE = "Connection: close\r\n"
+# Different pages that are asked for without an account, so that a layer has several.
+ANONYMOUS = 3
+CAPACITY_S = 2
+CAPACITY_CONNECTIONS = 8
+# The visitors ask at a third of what the deployment can do, but no faster than the load tool does beside it.
+SHARE = 1 / 3
+MIN_RATE, MAX_RATE = 5, 200
+# A visitor waits no longer for an answer.
+PATIENCE_S = 10
+MAX_CONNECTIONS = 500
+MAX_S = 120
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a visitor asks for.
+
+    account  whose page it must be: NOBODY without an account; None for a static file
+    cookie   the Cookie header, or empty
+    """
+
+    path: str
+    account: str | None = NOBODY
+    cookie: str = ""
+
+
+def pages(token: str, accounts: Sequence[tuple[str, str]], static: str) -> list[Page]:
+    """What visitors ask for in turn: pages of new names, of no account and of those (name and cookie), and a file."""
+    anonymous = [Page(PAGE.format(f"{token}-{number}")) for number in range(ANONYMOUS)]
+    signed_in = [Page(anonymous[0].path, name, cookie) for name, cookie in accounts]
+    mixed = [anonymous[0], *signed_in[:1], Page(static, None), *anonymous[1:2], *signed_in[1:], *anonymous[2:]]
+    # An odd number, so that in the second turn the other half of them end their connection.
+    return mixed if len(mixed) % 2 else [*mixed, Page(static, None)]
+
+
+def said(body: str) -> tuple[str, ...] | None:
+    """Code, template, account, time of rendering and static file that a page says; None where it says nothing."""
+    found = re.search(MARK, body)
+    return found.groups() if found else None
+
+
+def job(url: str, asked: Sequence[Page], seconds: int, rate: int | None) -> Job:
+    """The load: every second request ends its connection, so that half of all open one."""
+    turns = [*asked, *asked]
+    headers = tuple(
+        (f"Cookie: {page.cookie}\r\n" if page.cookie else "") + (CLOSE if number % 2 else "")
+        for number, page in enumerate(turns)
+    )
+    return Job(
+        url,
+        tuple(page.path for page in turns),
+        connections=MAX_CONNECTIONS if rate else CAPACITY_CONNECTIONS,
+        seconds=seconds,
+        timeout_s=PATIENCE_S,
+        rate=rate,
+        headers=headers,
+        mark=MARK if rate else "",
+    )
+
+
+def capacity(url: str, asked: Sequence[Page], directory: Path) -> float:
+    """Requests a second that are answered in a closed loop. Raises TrialError when none is."""
+    tool = ClosedLoopTool()
+    command = tool.command(_program(tool.programs), job(url, asked, CAPACITY_S, None))
+    directory.mkdir(parents=True, exist_ok=True)
+    texts = load_process.run(command, CAPACITY_CONNECTIONS, directory, "capacity", CAPACITY_S + PATIENCE_S + 5)
+    figures = tool.parse(*texts)
+    good = (figures.statuses or {}).get("200", 0)
+    if not good:
+        raise TrialError(f"no right answer in {CAPACITY_S} s of load: {figures.failure()}", directory / "capacity.err")
+    return good / figures.duration_s
+
+
+def rate_of(capacity_per_second: float) -> int:
+    """Requests a second of the visitors of a deployment."""
+    return max(MIN_RATE, min(MAX_RATE, round(capacity_per_second * SHARE)))
+
+
+def _program(names: Sequence[str]) -> str:
+    found = programs.find(names)
+    if found is None:
+        raise BenchError("no Python is found to run this project's own load tool; `make bench` brings one")
+    return str(found)
+
+
+class Visitors(threading.Thread):
+    """Visitors who ask from `start` to `finish`.
+
+    pages  what they ask for; Visit.page is an index of it
+    """
+
+    def __init__(self, url: str, asked: Sequence[Page], rate: int, directory: Path):
+        super().__init__(name="visitors", daemon=True)
+        self.pages = [*asked, *asked]
+        self._job = job(url, asked, MAX_S, rate)
+        self._directory = directory
+        self._enough = threading.Event()
+        self._printed = ""
+        self._problem: BaseException | None = None
+
+    def run(self) -> None:
+        """Have the load tool ask until `finish`."""
+        tool = OpenLoopTool()
+        try:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory.mkdir(parents=True)
+            command = tool.command(_program(tool.programs), self._job)
+            limit_s = MAX_S + PATIENCE_S + 10
+            texts = load_process.run(command, MAX_CONNECTIONS, self._directory, "visits", limit_s, enough=self._enough)
+            self._printed = texts[0]
+        except BaseException as error:
+            self._problem = error
+
+    def finish(self) -> list[Visit]:
+        """Have them ask no more, and wait for the last answers; what they saw. Raises what kept them from asking."""
+        self._enough.set()
+        self.join()
+        if self._problem:
+            raise self._problem
+        return visits(self._printed)

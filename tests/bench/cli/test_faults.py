@@ -1,0 +1,47 @@
+"""`python -m bench faults`: what it lists, and what it refuses in one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.cli.main import main
+from bench.faults.kinds import FAULTS
+from bench.results.faults import GROUPS
+
+
+def test_the_faults_are_listed_with_what_happens(capsys):
+    assert main(["faults", "--list-faults", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [item["fault"] for item in listed] == list(FAULTS)
+    assert all(item["happens"].endswith(".") and item["group"] in GROUPS for item in listed)
+    assert main(["faults", "--list-faults"]) == 0
+    assert all(len(line) <= 80 for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["no-such"], "no stack called 'no-such'; there are:"),
+        (["gunicorn", "--fault", "aplication"], "no fault is called 'aplication'; did you mean application?"),
+        (["gunicorn", "--layer", "none+varnish"], "layer none+varnish: none cannot be joined with another layer"),
+        (["gunicorn", "--size", "copper"], "--size copper: no such size; there are:"),
+        (
+            ["gunicorn", "--fault", "front-server"],
+            "nothing can be made here: gunicorn with layer none: the application",
+        ),
+        (["--resume", "{tmp}"], "{tmp}: it has no faults.json; give a folder that `python -m bench faults` made"),
+        (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out stacks"),
+        (["gunicorn", "--to", "{full}"], "{full}: not empty; give --to a new folder, or continue with --resume"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, tmp_path, words, says):
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "file").touch()
+    places = {"tmp": str(tmp_path), "full": str(full)}
+    assert main(["faults", *(word.format(**places) for word in words)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"bench faults: {says.format(**places)}")
