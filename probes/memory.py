@@ -9,7 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 # A worker beyond the memory of its size is killed; without a size, no client may take more of the machine than this.
-MAX_MB = 1_000
+MAX_MB = 2_000
 HOLD_S = 0.5
 
 

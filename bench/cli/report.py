@@ -15,7 +15,9 @@ from bench.report.write import FORMATS, write_report
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("directory", metavar="DIR", type=results_folder, help="folder of a run or a reproduction")
+    parser.add_argument(
+        "directory", metavar="DIR", type=results_folder, help="folder of a run, faults or a reproduction"
+    )
     parser.add_argument("--format", choices=FORMATS, default="html", help="html (default), md or csv")
 
 

@@ -8,14 +8,15 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from bench.faults.malformed import Malformed
 from bench.verify import wire
 from bench.verify.wire import BadAnswer, Connection, Target
 
-THREADS = 8
+THREADS = 32
+POLL_S = 0.1
 # A quarter of a second is long for a refusal; whoever waits longer than that is not counted as refused.
 PATIENCE_S = 0.5
 # Refusals in words of their own: the method or the coding, and the version, are not known.
@@ -50,8 +51,17 @@ class Answers:
             self.server_errors[what.kind] += 1
 
 
-def send_all(target: Target, requests: Iterator[Malformed], per_second: float, limit_s: float) -> Answers:
-    """Send the requests, each on a connection of its own and no faster than `per_second`, for `limit_s` at most."""
+def send_all(
+    target: Target,
+    requests: Iterator[Malformed],
+    per_second: float,
+    limit_s: float,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Answers:
+    """Send the requests, each on a connection of its own and no faster than `per_second`, for `limit_s` at most.
+
+    meanwhile  called again and again until all are sent, in the thread of the caller
+    """
     answers, lock = Answers(), threading.Lock()
     begun = time.monotonic()
     turns = zip(itertools.count(), requests, strict=False)
@@ -69,8 +79,10 @@ def send_all(target: Target, requests: Iterator[Malformed], per_second: float, l
     threads = [threading.Thread(target=work, daemon=True) for _ in range(THREADS)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    while any(thread.is_alive() for thread in threads):
+        meanwhile()
+        threads[0].join(POLL_S)
+        time.sleep(0 if threads[0].is_alive() else POLL_S)
     return answers
 
 

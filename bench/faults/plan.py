@@ -63,7 +63,7 @@ def batches(plan: FaultsPlan, faults: Sequence[Fault], compose: Compose) -> list
 
 def _batch(plan: FaultsPlan, stack: str, layer: str, number: int, faults: Sequence[Fault], compose: Compose) -> Batch:
     composed = compose(stack, layer, {})
-    declared = {} if isinstance(composed, CannotRun) else composed.breaks
+    declared = {} if isinstance(composed, CannotRun) else _declared(composed)
     items = []
     for item in faults:
         reason = composed.reason if isinstance(composed, CannotRun) else item.misfit(composed)
@@ -74,6 +74,11 @@ def _batch(plan: FaultsPlan, stack: str, layer: str, number: int, faults: Sequen
     changed = compose(stack, layer, faults[0].changes)
     assert isinstance(changed, Composition)
     return Batch(stack, layer, changed, number, tuple(items))
+
+
+def _declared(composition: Composition) -> dict[str, str]:
+    """Fault -> why it is declared to be otherwise than expected. A check of the same name shows the same."""
+    return {item.check: item.reason for item in composition.declares} | composition.breaks
 
 
 class Ledger:

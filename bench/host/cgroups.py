@@ -86,6 +86,12 @@ class Group:
         name = "memory.events" if self.version == 2 else "memory.oom_control"
         return _entry(self.folders[0] / name, "oom_kill")
 
+    def memory_limit(self) -> int | None:
+        """How many bytes its programs may use together; None when the kernel does not say."""
+        name = "memory.max" if self.version == 2 else "memory.limit_in_bytes"
+        words = _words(self.folders[0] / name)
+        return next((int(word) for word in words if word.isdecimal()), None)
+
     def pids(self) -> set[int]:
         """The processes in it now."""
         return {pid for folder in self.folders for pid in _pids(folder)}

@@ -9,6 +9,7 @@ from bench.report.findings import deployment_name, quoted, some
 from bench.report.model import FAILED, MEASURED, NOT_RUN, OPEN, SKIPPED, VOIDED, Report
 from bench.report.numbers import TIMES, duration, joined, moment, number, one_line, plural, size, when
 from bench.report.redact import redacted
+from bench.results.records import Environment
 
 FEW_ROUNDS = 5  # below it a bootstrap interval of a median is too narrow
 FEW_CORES = 4  # up to this the load tool and the servers compete for cores
@@ -33,11 +34,15 @@ def measured(report: Report) -> str:
 
 def timespan(report: Report) -> str:
     """When the run took place and how long it took."""
-    info = report.run.info
-    start, end = moment(info.started_at), moment(info.finished_at)
+    return timespan_of(report.run.info.started_at, report.run.info.finished_at)
+
+
+def timespan_of(started_at: str, finished_at: str | None) -> str:
+    """A time and how long it took from there, or that it is not finished."""
+    start, end = moment(started_at), moment(finished_at)
     if not (start and end):
-        return f"started {when(info.started_at)}" + ("" if end else ", not finished")
-    return f"{when(info.started_at)}, {duration(max((end - start).total_seconds(), 0))}"
+        return f"started {when(started_at)}" + ("" if end else ", not finished")
+    return f"{when(started_at)}, {duration(max((end - start).total_seconds(), 0))}"
 
 
 # ------------------------------------------------------------------------------------------- caveats
@@ -171,11 +176,9 @@ def machine(report: Report) -> list[tuple[str, str]]:
     tool = environment.load_tool
     levels = joined([f"{level:,}" for level in plan.levels])
     unit = "requests/s, open loop" if plan.mode == OPEN else "connections"
-    cpu = environment.cpu_model or "CPU not known"
     rows = f", {plan.rows_total:,} rows" if plan.rows_total is not None else ""
     found = [
-        ("Machine", f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)} of memory"),
-        ("System", f"{environment.os or 'not known'}, {environment.kernel}"),
+        *machine_of(environment),
         ("Load tool", f"{tool.name} {tool.version or ''}".strip() + (" (fallback)" if tool.fallback else "")),
         ("Load", f"{levels} {unit}, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
         ("Database", f"{plan.database}{rows}"),
@@ -183,9 +186,23 @@ def machine(report: Report) -> list[tuple[str, str]]:
     for name, changes in (("Changed values", plan.changes), ("Project environment", plan.env)):
         if changes:
             found.append((name, ", ".join(one_line(redacted(text)) for text in changes)))
+    return [*found, *programs_of(environment)]
+
+
+def machine_of(environment: Environment) -> list[tuple[str, str]]:
+    """The machine and its system."""
+    cpu = environment.cpu_model or "CPU not known"
+    return [
+        ("Machine", f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)} of memory"),
+        ("System", f"{environment.os or 'not known'}, {environment.kernel}"),
+    ]
+
+
+def programs_of(environment: Environment) -> list[tuple[str, str]]:
+    """The commit and the versions of the programs."""
+    found = []
     if environment.commit:
         dirty = ", with uncommitted changes" if environment.dirty else ""
         found.append(("Commit", environment.commit[:12] + dirty))
     programs = [environment.python, *(f"{name} {version}" for name, version in environment.programs.items())]
-    found.append(("Programs", ", ".join(programs)))
-    return found
+    return [*found, ("Programs", ", ".join(programs))]

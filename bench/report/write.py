@@ -1,4 +1,4 @@
-"""Write the report of a run or a reproduction beside its files.
+"""Write the report of a run, of faults or of a reproduction beside its files.
 
 The HTML report is one file that needs no network. Beside it lies throughput.svg: the throughput chart alone, for a
 README.
@@ -13,8 +13,11 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.report import csv, html, markdown, redact, rendered_configs
 from bench.report.arrange import arrange
+from bench.report.faults.forms import FORMS as forms_of_faults
+from bench.report.faults.model import arrange as arrange_faults
 from bench.report.reproduction import forms, side_by_side
 from bench.results import reproduction
+from bench.results.faults import is_faults, read_faults
 from bench.results.folder import Run, read_run
 
 FORMATS = ("html", "md", "csv")
@@ -22,12 +25,14 @@ PICTURE = "throughput.svg"
 
 
 def write_report(directory: Path, form: str = "html") -> Path:
-    """Write the report of the run or reproduction in `directory` and return its path. Raises BenchError.
+    """Write the report of the run, faults or reproduction in `directory` and return its path. Raises BenchError.
 
     Each run of a reproduction gets a report of its own in its folder, too.
     """
     if reproduction.is_reproduction(directory):
         return _write_reproduction(directory, form)
+    if is_faults(directory):
+        return _write_faults(directory, form)
     report = arrange(read_measured(directory))
     path = directory / f"report.{form}"
     files = rendered_configs.read_configs(directory)
@@ -48,6 +53,15 @@ def _write_reproduction(directory: Path, form: str) -> Path:
             write_report(directory / part.name, form)
     path = directory / f"report.{form}"
     _write(path, forms.FORMS[form](found), redact.places(directory))
+    return path
+
+
+def _write_faults(directory: Path, form: str) -> Path:
+    run = read_faults(directory)
+    if not run.outcomes:
+        raise BenchError(f"{directory}: no fault was made; go on with `python -m bench faults --resume {directory}`")
+    path = directory / f"report.{form}"
+    _write(path, forms_of_faults[form](arrange_faults(run)), redact.places(directory))
     return path
 
 

@@ -55,7 +55,7 @@ class SlowClients:
 
     def __init__(self, target: Target, how: Slowness):
         self.count = 0
-        self._target, self._how = target, how
+        self.target, self._how = target, how
         self._open = ExitStack()
 
     def __enter__(self) -> SlowClients:
@@ -68,7 +68,7 @@ class SlowClients:
         """Open connections until there are so many, and wait until they have reached the servers."""
         buffer = None if self._how.reads else BUFFER_BYTES
         while self.count < count:
-            connection = self._open.enter_context(Connection(self._target, receive_buffer=buffer))
+            connection = self._open.enter_context(Connection(self.target, receive_buffer=buffer))
             connection.send(self._how.request)
             self.count += 1
         time.sleep(SETTLED_S)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bench.errors import BenchError, hint
 from bench.faults.fault import Fault
-from bench.faults.kinds import killed, replaced
+from bench.faults.kinds import abused, hung, killed, replaced, starved
 
-MODULES = (replaced, killed)
+MODULES = (replaced, killed, hung, starved, abused)
 FAULTS = {item.name: item for module in MODULES for item in vars(module).values() if isinstance(item, Fault)}
 
 

@@ -1,0 +1,76 @@
+"""Memory or room on a disk runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.faults.fault import Expected, fault
+from bench.faults.scene import CannotFault, Scene
+from bench.host import http
+from bench.host.small_disk import CannotMount, SmallDisk
+
+FULL_S = 5.0
+# A page that uses so many megabytes; a worker that does is killed at the limit.
+MEMORY = "/probe/memory/{}/"
+TIMES = 2
+MEMORY_TIMEOUT_S = 10.0
+
+
+@fault("memory", group="starved", expected=Expected(lost=None))
+def memory(scene: Scene) -> Generator[None]:
+    """Two requests need as much memory as the size has: the kernel kills processes at the limit."""
+    limit = scene.running.group.memory_limit() if scene.running.group else None
+    if limit is None:
+        raise CannotFault("it needs a limit of memory: give --size bronze")
+    before = scene.running.oom_kills() or 0
+    yield
+    scene.strike()
+    for _ in range(TIMES):
+        http.status(scene.running.url, MEMORY.format(limit // 1_000_000), MEMORY_TIMEOUT_S)
+        scene.wait(1.0)
+    scene.end()
+    yield
+    kills = (scene.running.oom_kills() or 0) - before
+    scene.figures["oom_kills"] = kills
+    if not kills:
+        scene.wrong.append("no process was killed at the limit of memory")
+
+
+@fault("full-store", group="starved")
+def full_store(scene: Scene) -> Generator[None]:
+    """The disk of stored pages is full for 5 s; then there is room again."""
+    with _small_disk(scene, scene.running.store) as disk:
+        http.status(scene.running.url, "/")
+        http.status(scene.running.url, "/")
+        if not any(path.is_file() for path in scene.running.store.rglob("*")):
+            raise CannotFault("no server here stores pages in files")
+        yield from _filled(scene, disk)
+
+
+@fault("full-logs", group="starved")
+def full_logs(scene: Scene) -> Generator[None]:
+    """The disk of the logs is full for 5 s; then there is room again."""
+    with _small_disk(scene, scene.running.logs) as disk:
+        yield from _filled(scene, disk)
+
+
+@contextmanager
+def _small_disk(scene: Scene, folder: Path) -> Iterator[SmallDisk]:
+    """A directory of the servers on a small disk of its own. Raises CannotFault where none can be mounted."""
+    try:
+        with scene.running.on_small_disk(folder) as disk:
+            yield disk
+    except CannotMount as error:
+        raise CannotFault(str(error)) from None
+
+
+def _filled(scene: Scene, disk: SmallDisk) -> Generator[None]:
+    yield
+    scene.strike()
+    disk.fill()
+    scene.wait(FULL_S)
+    disk.free()
+    scene.end()
+    yield

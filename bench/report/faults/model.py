@@ -1,0 +1,257 @@
+"""What visitors noticed, arranged for those who choose a deployment: one row each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from bench.report.model import BASELINE
+from bench.report.numbers import DASH, plural
+from bench.results.faults import GROUPS, FaultOutcome, FaultsRun
+
+# How a line is shown: as expected, declared or unknown; otherwise than expected; not made or not to be trusted.
+PLAIN, BAD, NONE = "", "bad", "none"
+NOT_ASKED = "not asked for"
+# How many slow clients a fault tries at most.
+MOST_SLOW = 200
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A stack with a layer, at a size and on a database."""
+
+    stack: str
+    layer: str
+    size: str
+    database: str
+
+    @property
+    def details(self) -> str:
+        """The layer, size and database, without those that are the default."""
+        parts = [f"layer {self.layer}"] if self.layer != BASELINE else []
+        parts += [self.size] if self.size != "unlimited" else []
+        parts += [self.database] if self.database != "sqlite" else []
+        return ", ".join(parts)
+
+    @property
+    def title(self) -> str:
+        return f"{self.stack}, {self.details}" if self.details else self.stack
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a cell.
+
+    label  what it is about, or empty
+    kind   PLAIN, BAD or NONE
+    """
+
+    text: str
+    label: str = ""
+    kind: str = PLAIN
+
+
+@dataclass(frozen=True)
+class Made:
+    """One fault on one deployment: its outcomes, one for each round, the last of each."""
+
+    outcomes: tuple[FaultOutcome, ...]
+
+    @property
+    def first(self) -> FaultOutcome:
+        """The outcome that says most: one that failed before those that are as expected."""
+        order = ("failed", "ok", "voided", "skipped")
+        return min(self.outcomes, key=lambda outcome: order.index(outcome.status))
+
+    @property
+    def usable(self) -> list[FaultOutcome]:
+        """Those with figures that can be trusted."""
+        return [item for item in self.outcomes if item.status in ("ok", "failed") and item.failed is not None]
+
+    @property
+    def word(self) -> str:
+        return self.first.word
+
+    @property
+    def kind(self) -> str:
+        """How it is shown."""
+        return {"failed": BAD, "voided": NONE, "skipped": NONE}.get(self.first.status, PLAIN)
+
+    def values(self, field: str) -> list[float]:
+        """A field of the outcomes, without those that are not measured."""
+        return [value for item in self.usable if (value := getattr(item, field)) is not None]
+
+    def figures(self, name: str) -> list[float]:
+        """A figure of this fault alone."""
+        found = [(item.figures or {}).get(name) for item in self.usable]
+        return [value for value in found if value is not None]
+
+    @property
+    def requests(self) -> list[float]:
+        """Requests since the fault."""
+        return [float((item.requests_new or 0) + (item.requests_kept or 0)) for item in self.usable]
+
+    @property
+    def operator(self) -> str:
+        return (self.first.operator or DASH).partition(",")[0]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """A folder of faults, arranged.
+
+    made  deployment -> name of a fault -> what was made of it
+    """
+
+    run: FaultsRun
+    made: dict[Deployment, dict[str, Made]]
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        return list(self.made)
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Group -> the names of its faults that were asked for."""
+        found: dict[str, dict[str, None]] = {group: {} for group in GROUPS}
+        for outcome in self.run.latest.values():
+            found[outcome.group][outcome.fault] = None
+        return {group: list(names) for group, names in found.items() if names}
+
+    def rows(self, fault: str) -> list[tuple[Deployment, Made]]:
+        """The deployments on which a fault was made, or tried."""
+        of_fault = ((deployment, made.get(fault)) for deployment, made in self.made.items())
+        return [(deployment, made) for deployment, made in of_fault if made and made.first.status != "skipped"]
+
+    def reasons(self, word: str) -> list[tuple[str, str, str]]:
+        """Each reason of the outcomes with this word once: the reason, the faults and the deployments."""
+        found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+        for outcome in self.run.latest.values():
+            if outcome.word == word:
+                faults, names = found.setdefault(outcome.declared or outcome.reason or "", ({}, {}))
+                faults[outcome.fault] = names[deployment_of(outcome).title] = None
+        return [(reason, ", ".join(faults), "; ".join(names)) for reason, (faults, names) in found.items()]
+
+    def count(self, word: str) -> int:
+        """How many outcomes have this word."""
+        return sum(outcome.word == word for outcome in self.run.latest.values())
+
+
+def arrange(run: FaultsRun) -> Faults:
+    """The last outcome of each fault and round, by deployment."""
+    found: dict[Deployment, dict[str, list[FaultOutcome]]] = {}
+    for outcome in run.latest.values():
+        found.setdefault(deployment_of(outcome), {}).setdefault(outcome.fault, []).append(outcome)
+    made = {
+        deployment: {fault: Made(tuple(outcomes)) for fault, outcomes in faults.items()}
+        for deployment, faults in found.items()
+    }
+    return Faults(run, made)
+
+
+def deployment_of(outcome: FaultOutcome) -> Deployment:
+    """Where a fault was made."""
+    return Deployment(outcome.stack, outcome.layer, outcome.size, outcome.database)
+
+
+# ------------------------------------------------------------------------------------- the table to choose by
+
+
+def spread(values: Sequence[float], unit: str = "") -> str:
+    """The median, with the range of several rounds that differ."""
+    if not values:
+        return "not measured"
+    middle = short(median(values))
+    low, high = short(min(values)), short(max(values))
+    return f"{middle}{unit}" + (f" ({low} to {high})" if low != high else "")
+
+
+def short(value: float) -> str:
+    """A count, or seconds to a hundredth."""
+    digits = f"{value:,.{2 if value < 10 else 1}f}"
+    return digits.rstrip("0").rstrip(".")
+
+
+def lost(made: Made) -> str:
+    """How many requests failed."""
+    return f"{spread(made.values('failed'))} lost"
+
+
+def back(made: Made) -> str:
+    """How long until all was right again, and by whom."""
+    if any(item.recovery_s is None for item in made.usable):
+        return "not back while visitors asked"
+    if not any(made.values("failed")):
+        return ""
+    by = "by itself" if made.operator == "nothing" else made.operator
+    return f"{spread(made.values('recovery_s'))} s, {by}"
+
+
+def _died(made: Made) -> str:
+    return ", ".join(filter(None, (lost(made), back(made))))
+
+
+def _deployed(made: Made) -> str:
+    mixed = made.values("mixed_s")
+    return f"{lost(made)}, " + (f"mixes {spread(mixed)} s" if mixed else "the new version never came")
+
+
+def _stops(made: Made) -> str:
+    stops = made.figures("stops_at")
+    return f"stops at {short(min(stops))}" if stops else f"none up to {MOST_SLOW}"
+
+
+def _garbage(made: Made) -> str:
+    errors, ended = spread(made.figures("server_errors")), spread(made.figures("workers_ended"))
+    return f"{errors} 5xx, {ended} crashes, {spread(made.figures('log_bytes_per_request'))} B of log each"
+
+
+def _memory(made: Made) -> str:
+    kills = made.figures("oom_kills")
+    return f"{plural(int(max(kills, default=0)), 'process', 'processes')} killed, {lost(made)}"
+
+
+def _stale(made: Made) -> str:
+    texts = [f"old pages for {spread(made.values('stale_s'))} s"] if made.values("stale_s") else []
+    missing = made.values("missing_static")
+    texts += [f"{short(max(missing))} files missing"] if any(missing) else []
+    return ", ".join(texts) or "nothing"
+
+
+Text = Callable[[Made], str]
+# Heading -> the lines of its cells: name of a fault, label, and how its figures are said.
+CHOICE: dict[str, tuple[tuple[str, str, Text], ...]] = {
+    "a deploy": (("application", "deploy", _deployed), ("configuration", "reload", lost)),
+    "a process dies": (("worker", "worker", _died), ("application-server", "server", _died)),
+    "front, service, database die": (
+        ("front-server", "front", _died),
+        ("caching-service", "service", _died),
+        ("database", "database", _died),
+    ),
+    "slow clients that stop it": (
+        ("slow-headers", "headers", _stops),
+        ("slow-bodies", "bodies", _stops),
+        ("slow-readers", "readers", _stops),
+    ),
+    "garbage": (("malformed", "", _garbage),),
+    "memory": (("memory", "", _memory),),
+    "stale after a deploy": (("application", "", _stale), ("cache-after-deploy", "cache", _stale)),
+}
+
+
+def choice(made: dict[str, Made]) -> Iterable[tuple[str, list[Line]]]:
+    """The row of a deployment: heading and lines of each cell."""
+    for heading, parts in CHOICE.items():
+        lines = [_line(made[fault], label, text) for fault, label, text in parts if fault in made]
+        # What a deployment cannot have is said once, in the list of what was skipped.
+        shown = [line for line in lines if line.text != DASH] or lines[:1]
+        yield heading, shown or [Line(NOT_ASKED, kind=NONE)]
+
+
+def _line(made: Made, label: str, text: Text) -> Line:
+    if made.first.status == "skipped":
+        return Line(DASH, label, NONE)
+    if not made.usable:
+        return Line(made.word if made.first.status == "voided" else f"{made.word}, no figures", label, made.kind)
+    return Line(text(made), label, made.kind)

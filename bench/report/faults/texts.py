@@ -1,0 +1,129 @@
+"""The sentences of a report on faults. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from bench.report import conditions, redact
+from bench.report.faults.model import Deployment, Faults, Made, short
+from bench.report.numbers import joined, one_line, plural
+from bench.report.redact import redacted
+
+# Faults of a deploy and of deaths, by which deployments are praised.
+REPLACED = ("configuration", "application")
+SLOW = ("slow-headers", "slow-bodies", "slow-readers")
+FEW_ROUNDS = 3
+
+
+def title(found: Faults) -> str:
+    """What the report is about."""
+    return (
+        f"What visitors notice on {plural(len(found.deployments), 'deployment')} when something is replaced or breaks"
+    )
+
+
+def summary(found: Faults) -> str:
+    """How many outcomes are of which kind."""
+    words = ("as expected", "pass"), ("declared", "declared"), ("not as expected", "FAIL"), ("voided", "VOIDED")
+    parts = [f"{found.count(word):,} {name}" for name, word in words if found.count(word)]
+    skipped = found.count("skipped")
+    return f"{plural(len(found.run.latest), 'fault')}: " + ", ".join(
+        [*parts, *([f"{skipped:,} not possible there"] if skipped else [])]
+    )
+
+
+def findings(found: Faults) -> Iterator[tuple[str, str]]:
+    """Topic and sentence of what a chooser asks first."""
+    yield from _praised(found, "Deploy and reload", "No request is lost on", REPLACED, lambda made: _lost(made) == 0)
+    killed = found.groups.get("killed", [])
+    yield from _praised(found, "Deaths", "Every kill is over within 3 s by itself on", killed, _is_back)
+    yield from _praised(found, "Slow clients", "200 slow clients of any kind stop nothing on", SLOW, _stands)
+    yield from _praised(found, "Garbage", "10,000 malformed requests do no harm to", ("malformed",), _is_clean)
+
+
+def _praised(
+    found: Faults, topic: str, words: str, faults: Collection[str], good: Callable[[Made], bool]
+) -> Iterator[tuple[str, str]]:
+    """Which deployments are good in all of these faults, of those on which they were made."""
+    made = {
+        deployment: [item for name in faults if (item := its.get(name)) and item.usable]
+        for deployment, its in found.made.items()
+    }
+    made = {deployment: items for deployment, items in made.items() if items}
+    if not made:
+        return
+    names = [_name(deployment) for deployment, items in made.items() if all(map(good, items))]
+    if len(names) == len(made) > 1:
+        yield topic, f"{words} all {len(made)} deployments."
+    else:
+        yield topic, f"{words} {joined(names)}." if names else f"{words} none of {plural(len(made), 'deployment')}."
+
+
+def _name(deployment: Deployment) -> str:
+    return f"`{deployment.stack}`" + (f" ({deployment.details})" if deployment.details else "")
+
+
+def _lost(made: Made) -> float:
+    return max(made.values("failed"))
+
+
+def _is_back(made: Made) -> bool:
+    # The database is its host's to start again; it counts from then.
+    return made.operator == "nothing" and all(
+        item.recovery_s is not None and item.recovery_s <= 3 for item in made.usable
+    )
+
+
+def _stands(made: Made) -> bool:
+    return not made.figures("stops_at")
+
+
+def _is_clean(made: Made) -> bool:
+    return made.first.status == "ok" and not made.first.declared
+
+
+def caveats(found: Faults) -> list[str]:
+    """What a reader must know before trusting a figure."""
+    run, plan = found.run, found.run.info.plan
+    notes = []
+    if run.info.finished_at is None:
+        notes.append("These faults were not finished. The report shows those made so far.")
+    if plan.rounds < FEW_ROUNDS:
+        notes.append(f"{plural(plan.rounds, 'round')} only: a count of lost requests may be another next time.")
+    if not plan.guards:
+        notes.append("Guards were off: a busy machine may have lost requests that the fault did not.")
+    cores = run.info.environment.cores
+    if cores <= conditions.FEW_CORES:
+        shared = f"Visitors, servers and services share {plural(cores, 'core')}"
+        notes.append(f"{shared}: compare times within this report, not with other machines.")
+    return notes
+
+
+def machine(found: Faults) -> list[tuple[str, str]]:
+    """Facts about the machine and what was asked: name and value."""
+    environment, plan = found.run.info.environment, found.run.info.plan
+    facts = conditions.machine_of(environment)
+    rates = [outcome.rate_per_second for outcome in found.run.latest.values() if outcome.rate_per_second]
+    if rates:
+        low, high = short(min(rates)), short(max(rates))
+        facts.append(("Visitors", f"{low if low == high else f'{low} to {high}'} requests/s, open loop"))
+    facts += [("Rounds", f"{plan.rounds}"), ("Database", plan.database), ("Size", plan.size)]
+    for name, changes in (("Changed values", plan.changes), ("Project environment", plan.env)):
+        if changes:
+            facts.append((name, ", ".join(one_line(redacted(text)) for text in changes)))
+    return [*facts, *conditions.programs_of(environment)]
+
+
+def command(found: Faults) -> str:
+    """The command line that made the faults."""
+    return redact.command(found.run.info.command)
+
+
+def figures(made: Made) -> str:
+    """The figures of a fault alone, in words."""
+    names = dict.fromkeys(name for item in made.usable for name in item.figures or {})
+    parts = []
+    for name in names:
+        values = made.figures(name)
+        parts.append(f"{name.replace('_', ' ')}: {', '.join(map(short, values)) if values else 'none'}")
+    return "; ".join(parts)
