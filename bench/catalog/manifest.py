@@ -57,17 +57,6 @@ class Break(Struct, frozen=True, forbid_unknown_fields=True):
     layers: tuple[str, ...] = ()
 
 
-class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings that bound what a worker may take.
-
-    settings  each with what happens without it
-    link      where they are documented
-    """
-
-    settings: dict[str, str] = {}
-    link: str = ""
-
-
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One supervised program of a stack.
 
@@ -80,6 +69,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
     hint       how to install what is missing, where `make servers` is not the whole answer
     packages   the Debian packages it comes in, the one whose service has its name first; for production's install note
+    build_packages  the Debian packages that only `host` needs; an image does not keep them
     certificate  the file below {{ tls }} in which it reads certificate and key together; empty: it reads two
     host       commands to run once on a production host (templates)
     host_modules  where those commands put a module on the host, by the module's short name (templates)
@@ -97,7 +87,6 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
     reload     how it takes over a changed configuration or a new version of the site without a restart
     breaks     faults that a chain with it does not stand as expected
-    limits     what a project's own `config` should set
     proxied    the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
     about      one line for people
     """
@@ -110,6 +99,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     modules: dict[str, list[str]] = {}
     hint: str = ""
     packages: tuple[str, ...] = ()
+    build_packages: tuple[str, ...] = ()
     certificate: str = ""
     host: tuple[str, ...] = ()
     host_modules: dict[str, str] = {}
@@ -128,7 +118,6 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     entries: tuple[str, ...] = ()
     reload: Reload = Reload()
     breaks: tuple[Break, ...] = ()
-    limits: Limits = Limits()
     proxied: str = ""
     about: str = ""
 

@@ -4,6 +4,8 @@ note that says how to install them. Nothing is started."""
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,14 +33,22 @@ HOST = paths.DEPLOY / "common" / "production"
 
 def write(composition: Composition, target: Path) -> list[Path]:
     """Write the files into `target`; returns them, sorted. When one cannot be written, none is left behind."""
-    target = target.absolute()
-    composition, terminated = _with_listener(composition)
+    with whole(target.absolute()) as folder:
+        if composition.values.places:
+            return sorted(_write_for_host(composition, folder))
+        return sorted(_write_for_this_machine(composition, folder))
+
+
+@contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """`target`, made or empty; when the block fails, nothing is left in it.
+
+    Raises BenchError when it holds something, cannot be made, or is full.
+    """
     was_there = target.is_dir()
     fresh_directory(target)
     try:
-        if composition.values.places:
-            return sorted(_write_for_host(composition, target, terminated))
-        return sorted(_write_for_this_machine(composition, target))
+        yield target
     except BaseException as error:
         for path in target.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -78,20 +88,30 @@ def _with_listener(composition: Composition) -> tuple[Composition, bool]:
 
 
 def _write_for_this_machine(composition: Composition, target: Path) -> list[Path]:
+    composition, _ = _with_listener(composition)
     layout = Layout(target, target / "run")
     places = layout.places(identity.worker(), ports.free_port())
     return render.write_files(composition, places, _wire(composition, places), layout.conf)
 
 
-def _write_for_host(composition: Composition, target: Path, terminated: bool) -> list[Path]:
+def _write_for_host(composition: Composition, target: Path) -> list[Path]:
+    composition, places, wiring = in_production(composition, LOOPBACK)
+    written = render.write_files(composition, places, wiring, target)
+    return written + _write_host_files(composition, places, wiring, target)
+
+
+def in_production(composition: Composition, bind: str) -> tuple[Composition, Places, Wiring]:
+    """The composition as production runs it, its places and the addresses of its servers.
+
+    bind  the address of a stack whose TLS another server ends
+    """
+    composition, terminated = _with_listener(composition)
     places = production_places(composition.values)
     composition = _with_host_programs(composition, places)
     if terminated:
         composition = replace(composition, env={**composition.env, "BENCHAPP_BEHIND_PROXY": "1"})
-        places = replace(places, bind=LOOPBACK, port=PLAIN_PORT)
-    wiring = _wire(composition, places)
-    written = render.write_files(composition, places, wiring, target)
-    return written + _write_host_files(composition, places, wiring, target)
+        places = replace(places, bind=bind, port=PLAIN_PORT)
+    return composition, places, _wire(composition, places)
 
 
 def _wire(composition: Composition, places: Places) -> Wiring:
@@ -120,7 +140,7 @@ def _host_modules(server: Server, composition: Composition, places: Places) -> d
 def _write_host_files(composition: Composition, places: Places, wiring: Wiring, target: Path) -> list[Path]:
     """Write units, environment and install note for the host."""
     found = units.units(composition, places, wiring)
-    context = _host_context(composition, places, wiring, found)
+    context = host_context(composition, places, wiring, found)
     sources = {target / source.name: source for source in sorted(HOST.iterdir())}
     sources[target / "systemd" / "benchapp.target"] = SYSTEMD / "benchapp.target"
     (target / "systemd").mkdir(exist_ok=True)
@@ -133,7 +153,7 @@ def _write_host_files(composition: Composition, places: Places, wiring: Wiring, 
     return [*sources, *services]
 
 
-def _host_context(composition: Composition, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
+def host_context(composition: Composition, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
     """The names that the host's files can use."""
     front, values = composition.servers[-1], composition.values
     return {
@@ -152,6 +172,7 @@ def _host_context(composition: Composition, places: Places, wiring: Wiring, foun
         "services": [f"benchapp-{service.name}" for service in composition.services],
         "chosen_cache": any(compose.CHOSEN_CACHE in layer.services for layer in composition.layers),
         "packages": _packages(composition),
+        "build_packages": [package for server in composition.servers for package in server.build_packages],
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
         "tls_units": [unit for unit in found if unit.name == f"benchapp-{front.name}"],
         "joined_certificates": [server.certificate for server in composition.servers if server.certificate],
