@@ -11,9 +11,9 @@ STACKS ?= gunicorn uwsgi nginx-gunicorn nginx-uwsgi
 LAYERS ?= none fragments site-middleware staticgenerator
 QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --workload home --level 16 --rounds 2 --duration 2
 
-# Every system server, service, load tool and browser that the stacks, layers, benchmarks and tests can use.
+# Every system server, service, load tool, browser and checker of files that stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \
-	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege hey sqlite3 openssl chromium
+	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege hey sqlite3 openssl chromium docker-compose
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 MODWSGI := mod_wsgi>=5,<7

@@ -1,5 +1,5 @@
-"""Render a stack's files into a directory: for this machine, or with production's values to take to a host, with
-systemd units and a note that says how to install them. Nothing is started."""
+"""Render a stack's files into a directory: for this machine, or with production's values for systemd on a host, for
+Compose or for Kubernetes, with a note that says how to install them. Nothing is started."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 from bench.catalog import catalog, compose, values
 from bench.cli import options
 from bench.errors import BenchError
-from bench.serve.export import write
+from bench.serve import containers, export
+
+SYSTEMD = "systemd"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
     options.add_layer(parser)
     parser.add_argument("--values", default="bench", help="a file of deploy/values (default: bench)")
+    parser.add_argument(
+        "--as",
+        dest="form",
+        choices=(SYSTEMD, *containers.FORMS),
+        help="what runs it in production: systemd on a host, or containers (default: systemd)",
+    )
+    options.add_size(parser)
     parser.add_argument("--force", action="store_true", help="render for production a stack that nobody should deploy")
     parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="a new or empty directory")
     options.add_set(parser)
@@ -28,6 +37,18 @@ def main(args: argparse.Namespace) -> int:
     composition = compose.compose_for_files(args.stack, args.layer, chosen)
     if (refusal := composition.stack.production) and chosen.places and not args.force:
         raise BenchError(f"{args.stack} for production: {refusal}; --force renders it all the same")
-    for path in write(composition, args.to):
+    for path in _write(composition, args):
         print(path)
     return 0
+
+
+def _write(composition: compose.Composition, args: argparse.Namespace) -> list[Path]:
+    """The files, written in the form that was asked for; raises BenchError for an option that would do nothing."""
+    size = catalog.read().size(args.size)
+    if args.form in containers.FORMS:
+        return containers.write(composition, args.to, args.form, size)
+    if size:
+        raise BenchError(f"--size {args.size}: only --as {' and --as '.join(containers.FORMS)} write limits")
+    if args.form and not composition.values.places:
+        raise BenchError(f"--as {args.form} needs the places of a host: use --values production")
+    return export.write(composition, args.to)
