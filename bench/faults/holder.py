@@ -11,14 +11,16 @@ import select
 import sqlite3
 import sys
 import time
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 # Enough for any limit of connections; far fewer than a process may have open files.
 MAX_CONNECTIONS = 500
 POLL_S = 0.05
-TAKE_OVER = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"
+NAME = "holder"
+END_OTHERS = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE application_name <> %s AND datname = current_database() AND backend_type = 'client backend'"
 )
 
 
@@ -31,24 +33,28 @@ def lock(url: str) -> None:
 
 
 def connections(url: str) -> None:
-    """Hold every connection that PostgreSQL allows: those of others end, and so does each new one that becomes free."""
+    """Hold every connection that PostgreSQL allows; those of others end, and each that becomes free is taken."""
     import psycopg2  # type: ignore[import-untyped]
 
-    def opened() -> list[object]:
+    def opened() -> list[Any]:
         """One connection more, none when there is none to have."""
         try:
-            return [psycopg2.connect(url, connect_timeout=2)]
+            return [psycopg2.connect(url, connect_timeout=2, application_name=NAME)]
         except psycopg2.OperationalError:
             return []
 
-    held = [psycopg2.connect(url, connect_timeout=2)]
+    held = [psycopg2.connect(url, connect_timeout=2, application_name=NAME)]
     held[0].autocommit = True
-    held[0].cursor().execute(TAKE_OVER)
     said = False
     while not select.select([sys.stdin], [], [], 0)[0]:
         if len(held) < MAX_CONNECTIONS and (more := opened()):
             held += more
             continue
+        with held[0].cursor() as cursor:
+            # Others may have been faster for one that had just ended.
+            cursor.execute(END_OTHERS, [NAME])
+            if cursor.fetchone() != (0,):
+                continue
         if not said:
             _say(f"{len(held)} connections are held")
             said = True

@@ -1,0 +1,16 @@
+"""docs/faults.md has every fault, with its group and what may be lost."""
+
+from __future__ import annotations
+
+import re
+
+from bench import paths
+from bench.faults.kinds import FAULTS
+
+
+def test_every_fault_is_documented_with_what_is_expected():
+    text = (paths.PROJECT / "docs" / "faults.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| (\w+) \| .* \| (\w+) \|$", text, re.M)
+    lost = {name: fault.expected.lost for name, fault in FAULTS.items()}
+    expected = [(name, fault.group, "any" if lost[name] is None else str(lost[name])) for name, fault in FAULTS.items()]
+    assert rows == expected
