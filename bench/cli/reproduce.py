@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench import paths
 from bench.catalog import catalog, compose
-from bench.cli import options, run
+from bench.cli import faults, options, run
 from bench.errors import BenchError
 from bench.measure import begin, guards
 from bench.measure.instrument import Instrument
@@ -20,6 +20,7 @@ from bench.measure.progress import say
 from bench.measure.trial import now
 from bench.report.write import write_report
 from bench.results import reproduction
+from bench.results.faults import INFO_FILE, is_faults, read_faults
 from bench.results.folder import RUN_FILE, read_info, read_run
 from bench.results.reproduction import Part, Reproduction
 from bench.serve import database
@@ -35,7 +36,8 @@ OPTIONS = {
     "duration_s": "--duration",
 }
 FALLBACK = "sqlite"
-NOTHING = "nothing to measure here: "  # beginning of the message when no case of a run can run
+# Beginnings of the messages when no case of a run, and no fault, can be made.
+NOTHING, NOTHING_FAULTED = "nothing to measure here: ", "nothing can be made here: "
 STOPPED = 128  # exit statuses above this one: a signal
 
 
@@ -86,7 +88,7 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     paths.must_be_plain(directory)
     guards.bounds(args.guard or [])
     database.parse(args.database)
-    parts = reproduction.benchmarks()[args.benchmark]["parts"]
+    parts = reproduction.parts_of(args.benchmark)
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -139,7 +141,7 @@ def _is_url(database: str | None) -> bool:
 
 def _check_something_ran(directory: Path, record: Reproduction) -> None:
     """Raise BenchError when no part could run, and leave no folder without a figure behind."""
-    if any((directory / part.name / RUN_FILE).exists() for part in record.parts):
+    if any((directory / part.name / name).exists() for part in record.parts for name in (RUN_FILE, INFO_FILE)):
         return
     (directory / reproduction.FILE).unlink()
     with contextlib.suppress(OSError):
@@ -167,6 +169,8 @@ def _make(
     A part that cannot run here at all is left out with its reason, which is not a failure.
     """
     folder = directory / part.name
+    if part.name in [item["name"] for item in reproduction.benchmarks()[record.benchmark].get("faults", [])]:
+        return _make_faults(folder, record, part, database)
     if (folder / RUN_FILE).exists():
         if read_info(folder).finished_at:
             return part, int(any(trial.status == "failed" for trial in read_run(folder).trials))
@@ -185,6 +189,37 @@ def _make(
         say(f"left out: {error}")
         return replace(part, reason=str(error).removeprefix(NOTHING), notes=notes), 0
     return replace(part, reason=None, notes=notes), status
+
+
+def _make_faults(folder: Path, record: Reproduction, part: Part, database: str | None) -> tuple[Part, int]:
+    """Make or resume the part's faults, like `_make`; one that is not as expected is no failure of the reproduction."""
+    begun = is_faults(folder)
+    if begun and read_faults(folder).info.finished_at:
+        return part, 0
+    if begun:
+        words = ["--resume", str(folder), *(["--database", database] if database else [])]
+    else:
+        words = [*fault_words_of(record.benchmark, part.name, record.quick), "--to", str(folder)]
+        words += ["--database", database or FALLBACK]
+        words += ["--no-guards"] if any(guard.endswith("=off") for guard in record.guards) else []
+    parser = argparse.ArgumentParser(prog="python -m bench faults")
+    faults.add_arguments(parser)
+    try:
+        status = faults.main(parser.parse_args(words))
+    except BenchError as error:
+        if is_faults(folder):
+            raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {folder.parent}") from None
+        say(f"left out: {error}")
+        return replace(part, reason=str(error).removeprefix(NOTHING_FAULTED)), 0
+    return replace(part, reason=None), status if status > STOPPED else 0
+
+
+def fault_words_of(benchmark: str, name: str, quick: bool) -> list[str]:
+    """The arguments of `faults` that make a part of a published benchmark, database and folder apart."""
+    part = next(part for part in reproduction.benchmarks()[benchmark]["faults"] if part["name"] == name)
+    part = {**part, **(part["quick"] if quick else {})}
+    options = [word for fault in part["faults"] for word in ("--fault", fault)]
+    return [*part["stacks"], *options, "--rounds", str(part["rounds"])]
 
 
 def words_of(benchmark: str, name: str, quick: bool) -> list[str]:

@@ -49,7 +49,7 @@ def write_report(directory: Path, form: str = "html") -> Path:
 def _write_reproduction(directory: Path, form: str) -> Path:
     found = side_by_side.read(directory)
     for part in found.parts:
-        if part.report:
+        if part.report or part.faults:
             write_report(directory / part.name, form)
     path = directory / f"report.{form}"
     _write(path, forms.FORMS[form](found), redact.places(directory))

@@ -21,7 +21,7 @@ PUBLISHED = Path(__file__).resolve().parent / "published.toml"
 
 @dataclass(frozen=True)
 class Part:
-    """One run of a reproduction, in the folder of its name."""
+    """One run of a reproduction, or its faults, in the folder of its name."""
 
     name: Annotated[str, means("Name of the part, and of its folder.")]
     reason: Annotated[str | None, means("Why it could not run here; null when it ran or is still to run.")] = None
@@ -49,6 +49,12 @@ class Reproduction:
 def benchmarks() -> dict[str, dict[str, Any]]:
     """Everything in published.toml, by benchmark."""
     return tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
+
+
+def parts_of(benchmark: str) -> list[dict[str, Any]]:
+    """The parts of a benchmark in their order: its runs, then its faults."""
+    data = benchmarks()[benchmark]
+    return [*data["parts"], *data.get("faults", [])]
 
 
 def is_reproduction(directory: Path) -> bool:

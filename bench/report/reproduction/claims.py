@@ -91,7 +91,25 @@ def _verdict(claim: Claim, here: Place, measured: MeasuredFigures) -> ClaimVerdi
         return _rating(claim, here, measured)
     if "fails" in claim:
         return _fails(claim, here, measured)
+    if "loses" in claim:
+        return _loses(claim, measured)
     return _ratio(claim, here, measured)
+
+
+def _loses(claim: Claim, measured: MeasuredFigures) -> ClaimVerdict:
+    """Whether a fault loses no request, in every round."""
+    name = name_of(claim["left"])
+    outcomes, why = measured.faults(claim["left"], claim["loses"])
+    if not outcomes:
+        return ClaimVerdict(claim["claim"], NOT_MEASURED, f"Not measured: {name}: {why}.")
+    lost = [outcome.failed or 0 for outcome in outcomes]
+    asked = sum((outcome.requests_new or 0) + (outcome.requests_kept or 0) for outcome in outcomes)
+    times = plural(len(outcomes), "time")
+    what = f"{name} took over its configuration {times} under load and lost {sum(lost):,} of {plural(asked, 'request')}"
+    restarted = any("restarted" in (outcome.servers or {}).values() for outcome in outcomes)
+    how = "; a server of it cannot reload as it is started here, so it was restarted" if restarted else ""
+    verdict = NOT if any(lost) else HOLDS if len(outcomes) > 1 else INCONCLUSIVE
+    return ClaimVerdict(claim["claim"], verdict, f"{_upper(what)}{how}.")
 
 
 def _ratio(claim: Claim, here: Place, measured: MeasuredFigures) -> ClaimVerdict:

@@ -15,6 +15,7 @@ from bench.figures.ratios import paired, unpaired
 from bench.figures.stats import Spread, spread
 from bench.report.model import MEASURED, CaseRow, Report, per_thousand, total
 from bench.results import stability
+from bench.results.faults import FaultOutcome
 from bench.results.trials import Trial
 
 DEFAULTS = {"layer": "none", "size": "unlimited"}
@@ -41,9 +42,15 @@ class FigureByRound:
 class MeasuredFigures:
     """The figures of a reproduction's runs, found by place."""
 
-    def __init__(self, reports: Sequence[Report], left_out: Sequence[tuple[Mapping[str, Any], str]] = ()):
+    def __init__(
+        self,
+        reports: Sequence[Report],
+        left_out: Sequence[tuple[Mapping[str, Any], str]] = (),
+        outcomes: Sequence[FaultOutcome] = (),
+    ):
         self.reports = reports
         self.left_out = left_out  # parts of published.toml that could not run, with the reason
+        self.outcomes = outcomes  # of their faults, the last ones
 
     def rows(self, place: Place) -> tuple[int | None, list[CaseRow]]:
         """The run that has this case, and its rows by level, highest first."""
@@ -99,6 +106,16 @@ class MeasuredFigures:
             if _is_in(part, place):
                 return reason
         return "not part of these runs"
+
+    def faults(self, place: Place, name: str) -> tuple[list[FaultOutcome], str]:
+        """The outcomes of a fault on a place that can be trusted, and why there are none."""
+        found = [item for item in self.outcomes if (item.stack, item.fault) == (place["stack"], name)]
+        usable = [item for item in found if item.failed is not None and item.status in ("ok", "failed")]
+        reasons = [item.reason for item in found if item.reason]
+        if not found:
+            parts = [why for part, why in self.left_out if name in part.get("faults", [])]
+            return [], next(iter(parts), "not part of these runs")
+        return usable, "" if usable else next(iter(reasons), "no outcome")
 
     def stability(self, place: Place) -> tuple[stability.Rating | None, str]:
         """The rating of a place over all its levels, and why there is none."""

@@ -19,6 +19,7 @@ from bench.report.reproduction import claims
 from bench.report.reproduction.claims import ClaimVerdict
 from bench.report.reproduction.measured import MeasuredFigures, Place, quotient
 from bench.results import reproduction
+from bench.results.faults import FaultsRun, is_faults, read_faults
 from bench.results.folder import RUN_FILE, read_run
 from bench.results.reproduction import Part, Reproduction
 
@@ -80,9 +81,10 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class RunPart(Part):
-    """One run of the reproduction; `report` is None when it could not run."""
+    """One run of the reproduction, or its faults; both are None when it could not run."""
 
     report: Report | None = None
+    faults: FaultsRun | None = None
 
 
 @dataclass(frozen=True)
@@ -117,15 +119,18 @@ def read(directory: Path) -> Reproduced:
 def _part(directory: Path, part: Part) -> RunPart:
     folder = directory / part.name
     run = read_run(folder) if (folder / RUN_FILE).exists() else None
-    return RunPart(part.name, part.reason, part.notes, arrange(run) if run and run.trials else None)
+    made = read_faults(folder) if is_faults(folder) else None
+    report = arrange(run) if run and run.trials else None
+    return RunPart(part.name, part.reason, part.notes, report, made if made and made.outcomes else None)
 
 
 def _arranged(record: Reproduction, parts: tuple[RunPart, ...]) -> Reproduced:
     """The table and the verdicts of a reproduction. Pure."""
     data = reproduction.benchmarks()[record.benchmark]
-    planned = {part["name"]: part for part in data["parts"]}
+    planned = {part["name"]: part for part in reproduction.parts_of(record.benchmark)}
     left_out = [(planned[part.name], part.reason) for part in parts if part.reason and part.name in planned]
-    measured = MeasuredFigures([part.report for part in parts if part.report], left_out)
+    made = [outcome for part in parts if part.faults for outcome in part.faults.latest.values()]
+    measured = MeasuredFigures([part.report for part in parts if part.report], left_out, made)
     columns = tuple(_column(column, data) for column in data["columns"])
     rows = tuple(_row(row, data, columns, measured) for row in data["rows"])
     return Reproduced(record, data, parts, columns, rows, tuple(claims.verdicts(data, measured)))

@@ -9,12 +9,15 @@ from dataclasses import replace
 import pytest
 
 from bench.catalog import catalog, compose
-from bench.cli import main, reproduce, run
+from bench.cli import faults, main, reproduce, run
 from bench.errors import BenchError
+from bench.faults import kinds
 from bench.measure import guards
 from bench.results import reproduction
 from bench.results.folder import read_run
 from tests.bench.measure.fake_instrument import FakeInstrument
+from tests.bench.report.faults import fault_folder
+from tests.bench.report.faults.fault_folder import outcome
 from tests.bench.report.reproduction.tiny import record
 
 NAMES = list(reproduction.benchmarks())
@@ -41,6 +44,65 @@ def test_every_part_is_a_run_of_what_exists(benchmark, part, quick):
         assert catalog.read().workload(name)
     for size in asked.size or []:
         assert size == "unlimited" or catalog.read().size(size)
+
+
+FAULTS = [(name, part["name"]) for name in NAMES for part in reproduction.benchmarks()[name].get("faults", [])]
+
+
+@pytest.mark.parametrize(("benchmark", "part"), FAULTS)
+def test_every_part_of_faults_is_of_what_exists(benchmark, part):
+    quick, whole = (
+        main.parser().parse_args(["faults", *reproduce.fault_words_of(benchmark, part, short)])
+        for short in (True, False)
+    )
+    for stack in whole.stacks:
+        assert catalog.read().stack(stack)
+    assert kinds.named(tuple(whole.fault))
+    assert 1 < quick.rounds < whole.rounds
+
+
+class FakeFaults:
+    """`bench faults`, which writes its folder and makes nothing."""
+
+    def __init__(self, *statuses: int):
+        self.statuses, self.asked = list(statuses), []
+
+    def main(self, args: argparse.Namespace) -> int:
+        self.asked.append(args)
+        status = self.statuses.pop(0)
+        folder = args.resume or args.to
+        if not args.resume:
+            made = [outcome("one", "configuration", number) for number in (1, 2)]
+            fault_folder.make(folder, made, finished=None if status > 128 else "2026-11-22T08:20:00+00:00")
+        return status
+
+
+@pytest.mark.servers
+def test_faults_are_made_once_and_gone_on_with(tmp_path, tiny_faults, monkeypatch, capsys):
+    fake, instrument = FakeFaults(130, 1), FakeInstrument()
+    monkeypatch.setattr(faults, "main", fake.main)
+    instrument.misfits["two", "none"] = "gone"
+    assert reproduce.main(asked(tmp_path), instrument) == 130
+    folder = tmp_path / "again"
+    # A fault that is not as expected is a finding, not a failure.
+    assert reproduce.main(arguments("--resume", str(folder)), instrument) == 0
+    first, second = fake.asked
+    assert (first.stacks, first.fault, first.rounds, first.no_guards) == (["one"], ["configuration"], 2, True)
+    assert second.resume == folder / "restart"
+    assert "It restarts without losing requests." in (folder / "report.html").read_text("utf-8")
+    assert (folder / "restart" / "report.html").exists()
+
+
+@pytest.mark.servers
+def test_faults_that_cannot_be_made_are_left_out(tmp_path, tiny_faults, monkeypatch):
+    def refused(args):
+        raise BenchError("nothing can be made here: one with layer none: program not installed: one")
+
+    monkeypatch.setattr(faults, "main", refused)
+    instrument = FakeInstrument()
+    instrument.misfits["two", "none"] = "gone"
+    assert reproduce.main(asked(tmp_path), instrument) == 0
+    assert reproduction.read(tmp_path / "again").parts[-1].reason == "one with layer none: program not installed: one"
 
 
 def test_quick_is_shorter():

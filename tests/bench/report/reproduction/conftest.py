@@ -18,6 +18,16 @@ def tiny(monkeypatch):
 
 
 @pytest.fixture
+def tiny_faults(tiny, monkeypatch):
+    """The same with a part that makes faults."""
+    part = {"name": "restart", "stacks": ["one"], "faults": ["configuration"], "rounds": 5, "quick": {"rounds": 2}}
+    claim = {"claim": "It restarts without losing requests.", "loses": "configuration", "left": {"stack": "one"}}
+    benchmark = {**TINY, "faults": [part], "claims": [*TINY["claims"], claim]}
+    known = {**reproduction.benchmarks(), "tiny": benchmark}
+    monkeypatch.setattr(reproduction, "benchmarks", lambda: known)
+
+
+@pytest.fixture
 def folder(tmp_path, tiny) -> Path:
     made = tmp_path / "again"
     report_folder.make(made / "first", workloads=("home",), levels=(10, 50), rounds=5)

@@ -9,6 +9,7 @@ from bench.report.reproduction import claims, measured
 from bench.report.reproduction.measured import MeasuredFigures
 from bench.results import reproduction, stability
 from bench.results.trials import Trial
+from tests.bench.report.faults.fault_folder import outcome
 
 NAMES = list(reproduction.benchmarks())
 
@@ -24,7 +25,7 @@ def test_claims_and_columns_are_of_figures_that_exist(benchmark):
     for claim in data["claims"]:
         assert claim["claim"].endswith((".", ")."))
         assert claim.get("metric", "requests_per_second") in claims.METRIC_WORDS
-        kinds = {"order", "rating", "fails", "untested"} & claim.keys() or {"right"} & claim.keys()
+        kinds = {"order", "rating", "fails", "loses", "untested"} & claim.keys() or {"right"} & claim.keys()
         assert len(kinds) == 1, claim["claim"]
         if "right" in claim:
             assert {"at_least", "at_most"} & claim.keys(), claim["claim"]
@@ -39,7 +40,7 @@ def bounds(claim: dict) -> tuple[float | None, float | None]:
 
 @pytest.mark.parametrize("benchmark", NAMES)
 def test_without_a_figure_every_claim_is_not_measured(benchmark):
-    parts = reproduction.benchmarks()[benchmark]["parts"]
+    parts = reproduction.parts_of(benchmark)
     found = claims.verdicts(
         reproduction.benchmarks()[benchmark], MeasuredFigures([], [(part, "it is gone") for part in parts])
     )
@@ -128,6 +129,8 @@ def places(benchmark: str):
     here = data.get("here", {})
     yield from ({**here, **{key: row[key] for key in ("stack", "layer", "size") if key in row}} for row in data["rows"])
     for claim in data["claims"]:
+        if "loses" in claim:
+            continue
         for place in (*(claim[side] for side in ("left", "right") if side in claim), *claim.get("order", [])):
             for stack in place.get("stacks", [place.get("stack")]):
                 yield {**here, **place, **({"stack": stack} if stack else {})}
@@ -148,3 +151,40 @@ def test_every_place_is_measured_by_some_part(benchmark):
     for place in places(benchmark):
         wanted = {"size": "unlimited", "layer": "none", **place}
         assert tuple(wanted[key] for key in ("stack", "layer", "workload", "size")) in measured
+
+
+def test_every_fault_of_a_claim_is_made_by_some_part():
+    for data in reproduction.benchmarks().values():
+        made = {
+            (stack, fault) for part in data.get("faults", []) for stack in part["stacks"] for fault in part["faults"]
+        }
+        assert made == {(claim["left"]["stack"], claim["loses"]) for claim in data["claims"] if "loses" in claim}
+
+
+CLAIM = {"claim": "It loses nothing.", "loses": "configuration", "left": {"stack": "one"}}
+REFUSED = {"servers": {"one": "restarted"}, "operator": "restart, 9 requests refused"}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "verdict", "sentence"),
+    [
+        ([{}, {}], claims.HOLDS, "`one` took over its configuration 2 times under load and lost 0 of 242 requests."),
+        ([{}], claims.INCONCLUSIVE, "`one` took over its configuration 1 time under load and lost 0 of 121 requests."),
+        (
+            [{}, {"failed_new": 9, **REFUSED}],
+            claims.NOT,
+            "`one` took over its configuration 2 times under load and lost 9 of 242 requests; a server of it cannot "
+            "reload as it is started here, so it was restarted.",
+        ),
+        (
+            [{"status": "voided", "reason": "others: other processes took 36 %"}],
+            claims.NOT_MEASURED,
+            "Not measured: `one`: others: other processes took 36 %.",
+        ),
+        ([], claims.NOT_MEASURED, "Not measured: `one`: not part of these runs."),
+    ],
+)
+def test_a_claim_about_lost_requests(rounds, verdict, sentence):
+    outcomes = [outcome("one", "configuration", number, **more) for number, more in enumerate(rounds, 1)]
+    (found,) = claims.verdicts({"claims": [CLAIM]}, MeasuredFigures([], [], outcomes))
+    assert (found.verdict, found.sentence) == (verdict, sentence)
