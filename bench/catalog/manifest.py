@@ -57,6 +57,17 @@ class Break(Struct, frozen=True, forbid_unknown_fields=True):
     layers: tuple[str, ...] = ()
 
 
+class Limits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings that bound what a worker may take.
+
+    settings  each with what happens without it
+    link      where they are documented
+    """
+
+    settings: dict[str, str] = {}
+    link: str = ""
+
+
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One supervised program of a stack.
 
@@ -87,6 +98,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
     reload     how it takes over a changed configuration or a new version of the site without a restart
     breaks     faults that a chain with it does not stand as expected
+    limits     what a project's own `config` should set
     proxied    the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
     about      one line for people
     """
@@ -118,6 +130,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     entries: tuple[str, ...] = ()
     reload: Reload = Reload()
     breaks: tuple[Break, ...] = ()
+    limits: Limits = Limits()
     proxied: str = ""
     about: str = ""
 

@@ -17,6 +17,7 @@ from bench.errors import DISK_FULL, BenchError, is_disk_full
 # the module of the command that runs is imported, so that `--help` needs none of them.
 COMMANDS = {
     "list": "stacks and layers, what fits what, what can run here and why not",
+    "doctor": "what a Django project needs before it is served and measured",
     "check": "manifests, templates and each server's own configuration test",
     "render": "write a stack's configuration files, for production with systemd units",
     "up": "serve the site by a stack until Ctrl-C",

@@ -2,8 +2,8 @@
 
 `python -m bench.results.schema` prints it, as it stands in docs/results.schema.json. Each file of a folder has its
 definition: run.json is `run`, environment.json `environment`, a line of trials.jsonl `trial`, a line of verify.jsonl
-`check`, and reproduction.json of a reproduction `reproduction`. A newer program may add properties; no listed property
-goes away within one version.
+`check`, reproduction.json of a reproduction `reproduction`; of `bench faults`, faults.json is `faults` and a line of
+faults.jsonl `fault`. A newer program may add properties; no listed property goes away within one version.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from bench.results import records
+from bench.results.faults import FaultOutcome, FaultsInfo
 from bench.results.reproduction import Reproduction
 from bench.results.trials import Trial
 
@@ -21,9 +22,9 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 NAME = "results.schema.json"
 
 # Files of a folder, or lines of files.
-RECORDS = (records.RunInfo, records.Environment, Trial, records.Outcome, Reproduction)
+RECORDS = (records.RunInfo, records.Environment, Trial, records.Outcome, Reproduction, FaultsInfo, FaultOutcome)
 # Definitions that are not called like their record in small letters.
-NAMES = {"RunInfo": "run", "Outcome": "check"}
+NAMES = {"RunInfo": "run", "Outcome": "check", "FaultsInfo": "faults", "FaultOutcome": "fault"}
 
 
 def schema() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.core.management import call_command
 from django.db import transaction
 
 from benchapp.caching.invalidation import StalePages, invalidate, pages_invalidated
@@ -186,3 +187,10 @@ def test_pages_of_a_row(rows: Rows):
 def test_stale_pages_are_paths(path: str):
     with pytest.raises(ValueError, match="begin and end with a slash"):
         StalePages(paths=frozenset({path}))
+
+
+@pytest.mark.django_db
+def test_a_command_invalidates_every_page(invalidated, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        call_command("invalidatepages")
+    assert invalidated == [every_page()]

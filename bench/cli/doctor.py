@@ -1,0 +1,68 @@
+"""Look at a Django project and say what will hurt when it is served and measured. Nothing of it changes."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from pathlib import Path
+
+import msgspec
+
+from bench import paths
+from bench.catalog import catalog
+from bench.measure.progress import Printer, say
+from bench.project import description, doctor, inspection
+from bench.project.description import Project
+from bench.project.doctor import Advice
+from bench.project.inspection import Facts
+
+WIDTH = 80
+INDENT = " " * 7
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `doctor`."""
+    parser.add_argument(
+        "--project",
+        type=Path,
+        default=paths.PROJECT,
+        metavar="PATH",
+        help="the folder of its manage.py (default: the project of this checkout)",
+    )
+    parser.add_argument("--json", action="store_true", help="facts and advice as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print what was found; returns 1 when something blocks serving or measuring."""
+    project = description.read(args.project)
+    with Printer() as printer:
+        printer.show(f"looking at {project.folder}")
+        facts = inspection.inspect(project)
+    known = catalog.read()
+    names = known.value_set("bench").names
+    servers = {server.config: server for stack in known.stacks.values() for server in stack.servers}
+    advice = doctor.examine(project, facts, names["processes"], names["threads"], servers.values())
+    if args.json:
+        say(msgspec.json.encode({"project": _identity(project), "facts": facts, "advice": advice}).decode())
+    else:
+        _print(project, facts, advice)
+    return 1 if any(item.level == "blocks" for item in advice) else 0
+
+
+def _identity(project: Project) -> dict[str, str]:
+    return {"folder": str(project.folder), "settings": project.settings, "python": str(project.python)}
+
+
+def _print(project: Project, facts: Facts, advice: list[Advice]) -> None:
+    served = ", ".join(f"{kind} {name}" for kind, name in facts.application.items()) or "no application"
+    say(f"{project.folder}: settings {project.settings}, Django {facts.django} on Python {facts.python}, {served}")
+    say(f"database: {', '.join(engine.rpartition('.')[2] for engine in facts.databases.values())}")
+    for page in facts.pages:
+        say(f"GET {page.path}: status {page.status}, {page.queries} database queries, Vary: {page.vary or 'nothing'}")
+    for item in advice:
+        say("")
+        for line in (f"{item.level:6} {item.name}: {item.what}", f"{INDENT}{item.remedy}"):
+            say(textwrap.fill(line, WIDTH, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False))
+        say(f"{INDENT}{item.link}")
+    blocking = sum(item.level == "blocks" for item in advice)
+    say(f"\n{blocking} block, {len(advice) - blocking} hurt" if advice else "\nnothing to change was found")

@@ -1,0 +1,135 @@
+"""What a Django project says of itself: `[tool.benchapp]` in its pyproject.toml, every key optional.
+
+What is not said there is detected: settings by manage.py, Python by its virtual environment, the rest by
+`bench.project.inspection`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench import paths
+from bench.errors import BenchError, hint
+
+FILE = "pyproject.toml"
+# Where a project's virtual environment usually is.
+ENVIRONMENTS = (".venv", "venv", "env")
+_SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE["']\s*,\s*["']([\w.]+)["']""")
+_VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
+
+
+class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp]`: what detection does not find, or gets wrong.
+
+    settings  the settings module; what manage.py sets when None
+    wsgi      `module:application`; WSGI_APPLICATION of the settings when None
+    asgi      `module:application`; ASGI_APPLICATION of the settings when None
+    python    the interpreter, relative to the project; that of its virtual environment, else the kit's, when None
+    health    a path that answers 200 while the site serves
+    env_file  a file of NAME=value lines for the environment, relative to the project; none when None
+    public    paths of pages that anonymous visitors share
+    """
+
+    settings: str | None = None
+    wsgi: str | None = None
+    asgi: str | None = None
+    python: str | None = None
+    health: str = "/"
+    env_file: str | None = None
+    public: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for path in (self.health, *self.public):
+            if not path.startswith("/"):
+                raise ValueError(f"{path!r} is no path: it begins with /")
+
+
+class Project(msgspec.Struct, frozen=True):
+    """A Django project on this machine.
+
+    folder    where its manage.py is
+    settings  its settings module
+    python    the interpreter that has its packages
+    env       the variables of its `env_file`
+    """
+
+    folder: Path
+    description: Description
+    settings: str
+    python: Path
+    env: dict[str, str]
+
+
+def read(folder: Path) -> Project:
+    """The project in a folder; raises BenchError, in one line, when there is none or its description is wrong."""
+    folder = folder.absolute()
+    manage = folder / "manage.py"
+    if not manage.is_file():
+        raise BenchError(f"{folder}: no manage.py there; name the folder of a Django project, which has one")
+    said = _description(folder / FILE)
+    return Project(folder, said, said.settings or _settings(manage), _python(folder, said), _variables(folder, said))
+
+
+def _description(path: Path) -> Description:
+    try:
+        tables = msgspec.toml.decode(path.read_bytes()) if path.is_file() else {}
+        table: dict[str, Any] = tables.get("tool", {}).get("benchapp", {})
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
+        raise BenchError(f"{path}: cannot be read: {error}; correct it") from None
+    if unknown := table.keys() - set(Description.__struct_fields__):
+        name = min(unknown)
+        raise BenchError(f"{path}: [tool.benchapp] has no {name}; {hint(name, Description.__struct_fields__)}")
+    try:
+        return msgspec.convert(table, Description)
+    except msgspec.ValidationError as error:
+        raise BenchError(f"{path}: [tool.benchapp] {error}; correct it") from None
+
+
+def _settings(manage: Path) -> str:
+    found = _SETTINGS.search(manage.read_text("utf-8", errors="replace"))
+    if not found:
+        raise BenchError(
+            f'{manage}: it sets no DJANGO_SETTINGS_MODULE; write settings = "..." into [tool.benchapp] of {FILE}'
+        )
+    return found[1]
+
+
+def _python(folder: Path, said: Description) -> Path:
+    if said.python:
+        # Not resolved: a virtual environment is known by the path of its interpreter.
+        python = folder / said.python
+        if not python.is_file():
+            raise BenchError(f"{python}: no such interpreter; correct python in [tool.benchapp] of {folder / FILE}")
+        return python
+    if folder == paths.PROJECT:
+        return paths.PYTHON
+    found = (folder / name / "bin" / "python" for name in ENVIRONMENTS)
+    return next((python for python in found if python.is_file()), Path(sys.executable))
+
+
+def _variables(folder: Path, said: Description) -> dict[str, str]:
+    """The variables of the environment file: NAME=value lines, quotes around a value left out."""
+    if not said.env_file:
+        return {}
+    path = folder / said.env_file
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BenchError(f"{path}: {reason}; correct env_file in [tool.benchapp] of {folder / FILE}") from None
+    found = {}
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line or line.startswith("#"):
+            continue
+        match = _VARIABLE.fullmatch(line)
+        if not match:
+            raise BenchError(f"{path}:{number}: not NAME=value; correct the line")
+        name, value = match[1], match[2]
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        found[name] = value[1:-1] if quoted else value
+    return found

@@ -1,0 +1,240 @@
+"""What will hurt when a project is served and measured, each with a remedy and a link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from bench.catalog.manifest import Server
+from bench.project.description import FILE, Project
+from bench.project.inspection import Facts, Page
+
+DOCS = "https://docs.djangoproject.com/en/stable"
+HASHED = ("ManifestStaticFilesStorage", "CompressedManifestStaticFilesStorage")
+LOCAL = {"localhost", "127.0.0.1", "[::1]", "*"}
+PER_PROCESS_CACHE = "LocMemCache"
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """Something to change in a project.
+
+    level   `blocks`: it cannot be served or measured so; `hurts`: its figures or its visitors suffer
+    name    what it is about, one word or two
+    what    what was found; remedy: what to do; link: where that is documented
+    """
+
+    level: Literal["blocks", "hurts"]
+    name: str
+    what: str
+    remedy: str
+    link: str
+
+
+def examine(
+    project: Project, facts: Facts, processes: int, threads: int, servers: Iterable[Server] = ()
+) -> list[Advice]:
+    """All advice for a project that so many processes of so many threads serve, what blocks first.
+
+    servers  whose configuration files the project may have, each once
+    """
+    found = [
+        *_application(facts),
+        *_database(facts, processes * threads),
+        *_pages(project, facts),
+        *_settings(facts, processes),
+        *_security(facts),
+        *_limits(project, servers),
+    ]
+    return sorted(found, key=lambda advice: advice.level)
+
+
+def _application(facts: Facts) -> Iterator[Advice]:
+    if not facts.application:
+        yield Advice(
+            "blocks",
+            "application",
+            "the settings name neither WSGI_APPLICATION nor ASGI_APPLICATION",
+            f'name one: wsgi = "mysite.wsgi:application" in [tool.benchapp] of {FILE}',
+            f"{DOCS}/howto/deployment/wsgi/",
+        )
+    if facts.debug:
+        yield Advice(
+            "blocks",
+            "DEBUG",
+            "DEBUG is on: every query is kept in memory, templates are read again, errors show the settings",
+            "set DEBUG = False for serving, by a variable of the environment",
+            f"{DOCS}/ref/settings/#debug",
+        )
+    if not facts.debug and not LOCAL.intersection(facts.allowed_hosts):
+        yield Advice(
+            "blocks",
+            "ALLOWED_HOSTS",
+            f"a request to 127.0.0.1 is refused: ALLOWED_HOSTS is {', '.join(facts.allowed_hosts) or 'empty'}",
+            'add "127.0.0.1" where the project is measured, by a variable of the environment',
+            f"{DOCS}/ref/settings/#allowed-hosts",
+        )
+    elif "*" in facts.allowed_hosts:
+        yield Advice(
+            "hurts",
+            "ALLOWED_HOSTS",
+            "ALLOWED_HOSTS has *: any Host header is believed, and a cache may store a page with a foreign name in it",
+            "name your own hosts",
+            f"{DOCS}/ref/settings/#allowed-hosts",
+        )
+
+
+def _database(facts: Facts, workers: int) -> Iterator[Advice]:
+    link = f"{DOCS}/ref/databases/"
+    if facts.database_error:
+        yield Advice("blocks", "database", f"the database cannot be used: {facts.database_error}", "start it", link)
+    elif facts.migrations_left:
+        yield Advice(
+            "blocks",
+            "migrations",
+            f"{facts.migrations_left} migrations are not applied to the database",
+            "run ./manage.py migrate",
+            f"{DOCS}/topics/migrations/",
+        )
+    if "asgi" in facts.application and any(age != 0 for age in facts.conn_max_age.values()):
+        yield Advice(
+            "hurts",
+            "CONN_MAX_AGE",
+            "connections to the database persist: an ASGI server opens more and more of them",
+            "set CONN_MAX_AGE = 0 where an ASGI server serves it, or use the driver's pool",
+            f"{DOCS}/ref/databases/#persistent-database-connections",
+        )
+    if facts.max_connections is not None and workers > facts.max_connections:
+        yield Advice(
+            "hurts",
+            "connections",
+            f"{workers} threads may each hold a database connection, and it takes {facts.max_connections}",
+            "serve with fewer threads, or put a pooler in front of the database",
+            f"{DOCS}/ref/databases/#connection-management",
+        )
+
+
+def _pages(project: Project, facts: Facts) -> Iterator[Advice]:
+    health = next((page for page in facts.pages if page.path == project.description.health), None)
+    if health and health.status != 200:
+        to = f" to {health.location}" if health.location else ""
+        yield Advice(
+            "blocks",
+            "health",
+            f"GET {health.path} is answered with status {health.status}{to}, not 200",
+            f'name a path that answers 200: health = "/..." in [tool.benchapp] of {FILE}',
+            "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
+        )
+    elif health and health.queries:
+        yield Advice(
+            "hurts",
+            "health",
+            f"GET {health.path}, which says whether the site serves, takes {health.queries} database queries",
+            "give health checks a URL of their own that asks no database",
+            f"{DOCS}/topics/http/urls/",
+        )
+    for page in facts.pages:
+        if page.path in project.description.public and page.status != 200:
+            yield Advice(
+                "blocks",
+                "public",
+                f"GET {page.path}, named as public, is answered with status {page.status}, not 200",
+                f"correct public in [tool.benchapp] of {FILE}",
+                f"{DOCS}/topics/http/urls/",
+            )
+    yield from _cacheability(facts.pages)
+
+
+def _cacheability(pages: Iterable[Page]) -> Iterator[Advice]:
+    """Why a cache cannot share pages among anonymous visitors, once for all pages of one cause."""
+    pages = [page for page in pages if page.status == 200]
+    setting: dict[tuple[str, ...], list[str]] = {}
+    for page in pages:
+        if page.cookies:
+            setting.setdefault(page.cookies, []).append(page.path)
+    for cookies, paths in setting.items():
+        yield Advice(
+            "hurts",
+            "cacheability",
+            f"cookie {' and '.join(cookies)}, set by {', '.join(paths)}: no cache may store such a page",
+            "leave forms with a CSRF token, messages and writes to the session out of pages for everybody",
+            f"{DOCS}/topics/cache/#using-vary-headers",
+        )
+    if reading := [page.path for page in pages if page.session_read and not page.cookies]:
+        yield Advice(
+            "hurts",
+            "cacheability",
+            f"Vary: Cookie on {', '.join(reading)}, which read the session (request.user does, too): a cache that goes "
+            "by it stores a page for each set of cookies, those of analytics included",
+            "leave the session out of pages for everybody, or take a layer that looks at the session cookie alone",
+            f"{DOCS}/topics/cache/#using-vary-headers",
+        )
+
+
+def _settings(facts: Facts, processes: int) -> Iterator[Advice]:
+    if processes > 1 and any(PER_PROCESS_CACHE in backend for backend in facts.caches.values()):
+        yield Advice(
+            "hurts",
+            "CACHES",
+            f"a cache in the memory of one process, and {processes} processes: each has other values",
+            "use memcached, Redis or the database",
+            f"{DOCS}/topics/cache/#local-memory-caching",
+        )
+    if facts.session_save_every_request:
+        yield Advice(
+            "hurts",
+            "sessions",
+            "SESSION_SAVE_EVERY_REQUEST: every request of a visitor with a session writes to the database",
+            "leave it off, or move sessions to a cache",
+            f"{DOCS}/ref/settings/#session-save-every-request",
+        )
+    if facts.static_url and not (facts.static_storage or "").endswith(HASHED):
+        yield Advice(
+            "hurts",
+            "static files",
+            "their names have no hash, so that no browser may keep them for long",
+            "use ManifestStaticFilesStorage, or WhiteNoise's",
+            f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage",
+        )
+    if facts.static_url and not facts.static_root:
+        yield Advice(
+            "hurts",
+            "STATIC_ROOT",
+            "STATIC_ROOT is not set: collectstatic has no folder that a web server could serve",
+            "set it to a folder outside version control",
+            f"{DOCS}/ref/settings/#static-root",
+        )
+
+
+def _security(facts: Facts) -> Iterator[Advice]:
+    """Django's own deployment checks of security: cookies, HTTPS, HSTS, the secret key."""
+    for check in facts.checks:
+        if check.id == "security.W018" or not (check.error or check.id.startswith("security.")):
+            continue
+        yield Advice(
+            "blocks" if check.error else "hurts",
+            check.id,
+            check.text.splitlines()[0].split(". ")[0].rstrip("."),
+            check.hint.splitlines()[0] if check.hint else "see ./manage.py check --deploy",
+            f"{DOCS}/ref/checks/#security",
+        )
+
+
+def _limits(project: Project, servers: Iterable[Server]) -> Iterator[Advice]:
+    """Limits that a server's configuration in the project's folder does not set."""
+    for server in servers:
+        path = project.folder / server.config
+        if not server.limits.settings or not path.is_file():
+            continue
+        text = path.read_text("utf-8", errors="replace")
+        for name, without in server.limits.settings.items():
+            if not re.search(rf"^\s*{re.escape(name)}\s*=", text, re.M):
+                yield Advice(
+                    "hurts",
+                    server.config,
+                    f"{server.name} has no {name}: {without}",
+                    f"set {name} in {path.name}",
+                    server.limits.link,
+                )

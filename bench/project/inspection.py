@@ -1,0 +1,158 @@
+"""What a Django project is made of, as its own interpreter finds it (probes/inspect_project.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from bench import paths
+from bench.errors import BenchError
+from bench.project.description import FILE, Project
+
+SCRIPT = paths.PROJECT / "probes" / "inspect_project.py"
+TIMEOUT_S = 120
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What an anonymous visitor gets at a path, in process.
+
+    location         where a redirect leads, or None
+    vary             the header, or None; cache_control likewise
+    cookies          names of those that it sets
+    session_read     whether rendering looked into the session, which makes Django send Vary: Cookie
+    session_written  whether it changed the session
+    queries          of the database
+    """
+
+    path: str
+    status: int
+    location: str | None
+    vary: str | None
+    cache_control: str | None
+    cookies: tuple[str, ...]
+    session_read: bool
+    session_written: bool
+    queries: int
+
+
+class DeploymentCheck(msgspec.Struct, frozen=True):
+    """A message of Django's own `check --deploy`."""
+
+    id: str
+    text: str
+    hint: str
+    error: bool
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """A project as its interpreter sees it: the settings that matter to those who serve it, and its pages.
+
+    application      `wsgi` or `asgi` -> `module:name` of each application that can be imported
+    databases        alias -> engine; conn_max_age: alias -> seconds; caches: alias -> backend
+    urls             its URL patterns
+    migrations_left  how many migrations the default database lacks; None when it cannot be asked
+    database_error   why it cannot, or None
+    max_connections  how many connections the database takes; None when it does not say
+    pages            the paths that were asked for; none when the database cannot be used
+    """
+
+    python: str
+    django: str
+    debug: bool
+    allowed_hosts: tuple[str, ...]
+    wsgi_application: str | None
+    asgi_application: str | None
+    static_url: str | None
+    static_root: str | None
+    static_storage: str | None
+    middleware: tuple[str, ...]
+    databases: dict[str, str]
+    conn_max_age: dict[str, int | None]
+    caches: dict[str, str]
+    session_engine: str
+    session_save_every_request: bool
+    application: dict[str, str]
+    urls: tuple[str, ...]
+    checks: tuple[DeploymentCheck, ...]
+    migrations_left: int | None
+    database_error: str | None
+    max_connections: int | None
+    pages: tuple[Page, ...]
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    stage: str
+    error: str
+    where: str | None
+
+
+class _Failed(msgspec.Struct, frozen=True):
+    problem: _Problem
+
+
+def inspect(project: Project) -> Facts:
+    """Look at the project; nothing in its folder or its databases changes.
+
+    Raises BenchError, in one line, when its settings, its application or its URLs cannot be imported.
+    """
+    said = project.description
+    question = {
+        "paths": list(dict.fromkeys((said.health, *said.public))),
+        "wsgi": said.wsgi,
+        "asgi": said.asgi,
+    }
+    with tempfile.TemporaryDirectory(prefix="benchapp-inspect-") as folder:
+        answer = Path(folder) / "facts.json"
+        argv = [str(project.python), str(SCRIPT), str(answer), json.dumps(question)]
+        try:
+            done = subprocess.run(
+                argv,
+                cwd=project.folder,
+                env=_environment(project),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"{project.folder}: it does not start within {TIMEOUT_S} s; start it by hand") from None
+        if not answer.is_file():
+            last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+            raise BenchError(f"{project.folder}: {project.python} cannot look at it: {last}")
+        found: Facts | _Failed = _decode(answer.read_bytes())
+    if isinstance(found, _Failed):
+        raise BenchError(_words(project, found.problem))
+    return found
+
+
+def _decode(text: bytes) -> Facts | _Failed:
+    if b'{"problem"' in text[:11]:
+        return msgspec.json.decode(text, type=_Failed)
+    return msgspec.json.decode(text, type=Facts)
+
+
+def _environment(project: Project) -> dict[str, str]:
+    """The caller's environment, for a project may read any of it, with what its description adds."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DJANGO_"))},
+        **project.env,
+        "DJANGO_SETTINGS_MODULE": project.settings,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def _words(project: Project, problem: _Problem) -> str:
+    what = f"settings {project.settings}" if problem.stage == "settings" else problem.stage
+    at = f" ({problem.where})" if problem.where else ""
+    if problem.error == "ModuleNotFoundError: No module named 'django'":
+        remedy = f'name its interpreter: python = "..." in [tool.benchapp] of {FILE}; {project.python} was tried'
+    elif problem.error.startswith(("KeyError", "ImproperlyConfigured")):
+        remedy = f'set the variable it needs, or name env_file = "..." in [tool.benchapp] of {FILE}'
+    else:
+        remedy = f"correct it, or {what.split()[0]} in [tool.benchapp] of {FILE}"
+    return f"{project.folder}: {what} cannot be imported: {problem.error}{at}; {remedy}"

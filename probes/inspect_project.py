@@ -1,0 +1,226 @@
+"""What a Django project is made of, as JSON: python inspect_project.py OUTPUT QUESTION
+
+The project's own interpreter runs it in the project's folder, with DJANGO_SETTINGS_MODULE set. It needs Django 4.2 or
+newer and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, and the application to
+import, `module:name`, or null for that of the settings. OUTPUT is a file: a project may print what it likes.
+
+It changes nothing of the project: it works on copies of SQLite files, and rolls back what a page writes elsewhere.
+"""
+
+import contextlib
+import importlib
+import json
+import platform
+import shutil
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+MAX_PATTERNS = 500
+
+
+class Problem(Exception):
+    """A stage that failed: `settings`, `application` or `urls`."""
+
+    def __init__(self, stage, error):
+        super().__init__(stage)
+        self.record = {
+            "stage": stage,
+            "error": f"{type(error).__name__}: {error}".splitlines()[0],
+            "where": where(error),
+        }
+
+
+def where(error):
+    """The line of the project in which an error was raised, relative to the project; None when none is."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if Path.cwd() in Path(frame.filename).parents]
+    inside = [frame for frame in inside if "site-packages" not in frame.filename]
+    return f"{Path(inside[-1].filename).relative_to(Path.cwd())}:{inside[-1].lineno}" if inside else None
+
+
+def inspect(question, folder):
+    """Everything that is asked, by name; raises Problem."""
+    try:
+        import django
+        from django.conf import settings
+
+        django.setup()
+    except Exception as error:
+        raise Problem("settings", error) from None
+    copy_sqlite(folder)
+    facts = from_settings(settings, django.get_version())
+    facts["application"] = application(settings, question)
+    facts["urls"] = urls()
+    facts["checks"] = deployment_checks()
+    facts["migrations_left"], facts["database_error"] = migrations_left()
+    facts["max_connections"] = max_connections()
+    facts["pages"] = [page(path, settings) for path in question["paths"]] if not facts["database_error"] else []
+    return facts
+
+
+def from_settings(settings, version):
+    """What the settings say."""
+    storages = getattr(settings, "STORAGES", {})
+    engines = {alias: database["ENGINE"] for alias, database in settings.DATABASES.items()}
+    return {
+        "python": platform.python_version(),
+        "django": version,
+        "debug": bool(settings.DEBUG),
+        "allowed_hosts": list(map(str, settings.ALLOWED_HOSTS)),
+        "wsgi_application": getattr(settings, "WSGI_APPLICATION", None),
+        "asgi_application": getattr(settings, "ASGI_APPLICATION", None),
+        "static_url": settings.STATIC_URL,
+        "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
+        "static_storage": storages.get("staticfiles", {}).get("BACKEND"),
+        "middleware": list(settings.MIDDLEWARE),
+        "databases": engines,
+        "conn_max_age": {alias: it.get("CONN_MAX_AGE", 0) for alias, it in settings.DATABASES.items()},
+        "caches": {alias: cache["BACKEND"] for alias, cache in settings.CACHES.items()},
+        "session_engine": settings.SESSION_ENGINE,
+        "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
+    }
+
+
+def copy_sqlite(folder):
+    """Have the project work on copies of its SQLite files: a reader, too, writes beside one with a write-ahead log."""
+    from django.db import connections
+
+    for alias in connections:
+        database = connections[alias].settings_dict
+        name = str(database["NAME"] or "")
+        if "sqlite" not in database["ENGINE"] or "memory" in name:
+            continue
+        copy = f"{folder}/{alias}.sqlite3"
+        for ending in ("", "-wal"):
+            # A file that is not there would be made by the first reader.
+            if Path(name + ending).is_file():
+                shutil.copyfile(name + ending, copy + ending)
+        database["NAME"] = copy
+
+
+def application(settings, question):
+    """`wsgi` or `asgi` -> `module:name` of each application that can be imported."""
+    found = {}
+    for kind in ("wsgi", "asgi"):
+        named = question[kind] or getattr(settings, kind.upper() + "_APPLICATION", None)
+        if not named:
+            continue
+        module, name = named.split(":") if ":" in named else named.rsplit(".", 1)
+        try:
+            getattr(importlib.import_module(module), name)
+        except Exception as error:
+            raise Problem("application " + named, error) from None
+        found[kind] = f"{module}:{name}"
+    return found
+
+
+def urls():
+    """The URL patterns, as their routes read."""
+    from django.urls import get_resolver
+
+    found = []
+
+    def walk(resolver, prefix):
+        for pattern in resolver.url_patterns:
+            route = prefix + str(pattern.pattern)
+            if hasattr(pattern, "url_patterns"):
+                walk(pattern, route)
+            elif len(found) < MAX_PATTERNS:
+                found.append(route)
+
+    try:
+        walk(get_resolver(), "/")
+    except Exception as error:
+        raise Problem("urls", error) from None
+    return found
+
+
+def deployment_checks():
+    """What `manage.py check --deploy` says of security, without what the settings silence."""
+    from django.core import checks
+
+    said = checks.run_checks(include_deployment_checks=True)
+    return [
+        {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "error": it.level >= checks.ERROR}
+        for it in said
+        if not it.is_silenced()
+    ]
+
+
+def migrations_left():
+    """How many migrations the default database lacks, and the error when it cannot be asked."""
+    from django.db import DEFAULT_DB_ALIAS, connections
+    from django.db.migrations.executor import MigrationExecutor
+
+    try:
+        executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+        return len(executor.migration_plan(executor.loader.graph.leaf_nodes())), None
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def max_connections():
+    """How many connections the default database takes; None when it does not say."""
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return None
+    with contextlib.suppress(Exception), connection.cursor() as cursor:
+        cursor.execute("SHOW max_connections")
+        return int(cursor.fetchone()[0])
+    return None
+
+
+def page(path, settings):
+    """What an anonymous visitor gets at a path, and what the page did to the session, all of it rolled back."""
+    from django.db import connections, transaction
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+
+    host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost")
+    client = Client(raise_request_exception=False, HTTP_HOST=host)
+    with contextlib.ExitStack() as stack:
+        for alias in connections:
+            stack.enter_context(rolled_back(transaction, alias))
+        queries = stack.enter_context(CaptureQueriesContext(connections["default"]))
+        answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
+        if getattr(answer, "streaming", False):
+            b"".join(answer)
+    session = getattr(getattr(answer, "wsgi_request", None), "session", None)
+    return {
+        "path": path,
+        "status": answer.status_code,
+        "location": answer.headers.get("Location"),
+        "vary": answer.headers.get("Vary"),
+        "cache_control": answer.headers.get("Cache-Control"),
+        "cookies": sorted(answer.cookies),
+        "session_read": bool(getattr(session, "accessed", False)),
+        "session_written": bool(getattr(session, "modified", False)),
+        "queries": len(queries.captured_queries),
+    }
+
+
+@contextlib.contextmanager
+def rolled_back(transaction, alias):
+    """A transaction that ends without a trace."""
+    with transaction.atomic(using=alias):
+        yield
+        transaction.set_rollback(True, using=alias)
+
+
+def main():
+    """Write the facts, or the problem, to the file."""
+    output, question = sys.argv[1], json.loads(sys.argv[2])
+    sys.path.insert(0, str(Path.cwd()))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            facts = inspect(question, folder)
+        except Problem as problem:
+            facts = {"problem": problem.record}
+    Path(output).write_text(json.dumps(facts), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

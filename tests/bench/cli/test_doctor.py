@@ -1,0 +1,32 @@
+"""`python -m bench doctor`: what it prints, and its exit status."""
+
+import json
+
+from tests.bench.project.conftest import new_project  # noqa: F401  # a fixture
+
+
+def test_it_says_what_blocks_and_what_hurts(bench, new_project):  # noqa: F811
+    folder = new_project("DEBUG = True")
+    done = bench("doctor", "--project", folder)
+    assert done.returncode == 1, done.stderr
+    assert "settings shop.settings, Django " in done.stdout
+    assert "\nblocks DEBUG: DEBUG is on" in done.stdout
+    assert "\nhurts  CACHES: " in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()[1:] if "https://" not in line) <= 80
+
+
+def test_what_only_hurts_is_no_failure_and_json_says_the_same(bench, new_project):  # noqa: F811
+    folder = new_project("INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []")
+    done = bench("doctor", "--project", folder, "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["project"]["settings"]) == (0, "shop.settings"), found
+    assert {item["level"] for item in found["advice"]} == {"hurts"}
+    assert [(page["path"], page["status"]) for page in found["facts"]["pages"]] == [("/", 200)]
+
+
+def test_a_folder_that_is_no_project_is_one_line(bench, tmp_path):
+    done = bench("doctor", "--project", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"bench doctor: {tmp_path}: no manage.py there; name the folder of a Django project, which has one\n"
+    )

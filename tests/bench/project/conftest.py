@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+NewProject = Callable[..., Path]
+
+
+@pytest.fixture
+def new_project(tmp_path: Path) -> NewProject:
+    """A project as `django-admin startproject` makes it, with lines added to its settings."""
+
+    def make(settings: str = "", said: str = "") -> Path:
+        folder = tmp_path / "shop"
+        folder.mkdir()
+        subprocess.run([sys.executable, "-m", "django", "startproject", "shop", folder], check=True)
+        with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
+            file.write(f"\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\n{settings}\n")
+        (folder / "shop" / "urls.py").write_text(URLS)
+        if said:
+            (folder / "pyproject.toml").write_text(said)
+        return folder
+
+    return make
+
+
+URLS = """
+from django.http import HttpResponse
+from django.middleware.csrf import get_token
+from django.urls import path
+
+
+def form(request):
+    return HttpResponse(get_token(request))
+
+
+def visits(request):
+    request.session["visits"] = request.session.get("visits", 0) + 1
+    return HttpResponse("hello")
+
+
+urlpatterns = [
+    path("", lambda request: HttpResponse("home")),
+    path("form/", form),
+    path("visits/", visits),
+    path("who/", lambda request: HttpResponse(str(request.user.is_authenticated))),
+]
+"""
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file of a project with its content."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

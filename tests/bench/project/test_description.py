@@ -1,0 +1,91 @@
+"""What a project says of itself in its pyproject.toml, and what is found without."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import paths
+from bench.errors import BenchError
+from bench.project import description
+
+MANAGE = 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "manage.py").write_text(MANAGE)
+    return tmp_path
+
+
+def write(folder, *lines):
+    (folder / "pyproject.toml").write_text("\n".join(["[tool.benchapp]", *lines, ""]))
+
+
+def test_the_settings_are_those_that_manage_py_sets(folder):
+    project = description.read(folder)
+    assert (project.settings, project.description.health, project.env) == ("shop.settings", "/", {})
+    assert project.python == Path(sys.executable)
+
+
+def test_what_the_project_says_wins(folder):
+    write(folder, 'settings = "shop.live"', 'health = "/up/"', 'public = ["/", "/blog/"]')
+    project = description.read(folder)
+    assert (project.settings, project.description.public) == ("shop.live", ("/", "/blog/"))
+
+
+@pytest.mark.parametrize("name", [".venv", "venv"])
+def test_the_interpreter_is_that_of_the_projects_environment(folder, name):
+    python = folder / name / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    assert description.read(folder).python == python
+
+
+def test_the_environment_file_is_read(folder):
+    write(folder, 'env_file = ".env"')
+    (folder / ".env").write_text("# secrets\nexport SECRET_KEY='a b'\n\nURL=postgres://u:p@h/n?a=b\n")
+    assert description.read(folder).env == {"SECRET_KEY": "a b", "URL": "postgres://u:p@h/n?a=b"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["[broken"], "pyproject.toml: cannot be read: "),
+        (['helth = "/"'], "pyproject.toml: [tool.benchapp] has no helth; did you mean health?"),
+        (["public = 3"], "[tool.benchapp] Expected `array`, got `int` - at `$.public`; correct it"),
+        (['health = "up"'], "[tool.benchapp] 'up' is no path: it begins with /; correct it"),
+        (['python = "no/python"'], "no/python: no such interpreter; correct python in [tool.benchapp] of"),
+        (['env_file = ".env"'], ".env: No such file or directory; correct env_file in [tool.benchapp] of"),
+    ],
+)
+def test_a_wrong_description_is_one_line(folder, lines, said):
+    write(folder, *lines)
+    with pytest.raises(BenchError) as caught:
+        description.read(folder)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_line_of_the_environment_file_that_sets_nothing_is_named(folder):
+    write(folder, 'env_file = ".env"')
+    (folder / ".env").write_text("A=1\nnonsense\n")
+    with pytest.raises(BenchError, match=r"\.env:2: not NAME=value; correct the line"):
+        description.read(folder)
+
+
+def test_a_folder_without_manage_py_is_no_project(tmp_path):
+    with pytest.raises(BenchError, match=r"no manage\.py there; name the folder of a Django project, which has one"):
+        description.read(tmp_path)
+
+
+def test_a_manage_py_that_sets_nothing_needs_a_word(folder):
+    (folder / "manage.py").write_text("")
+    with pytest.raises(BenchError, match=r"it sets no DJANGO_SETTINGS_MODULE; write settings = "):
+        description.read(folder)
+
+
+def test_this_repository_describes_its_own_project():
+    project = description.read(paths.PROJECT)
+    assert (project.settings, project.python) == ("config.settings", paths.PYTHON)
+    assert project.description.health == "/healthz"

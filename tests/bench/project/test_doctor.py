@@ -1,0 +1,98 @@
+"""Advice: each finding for the fact that causes it, and none for a project that has nothing to change."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.catalog.manifest import Limits, Server
+from bench.project.description import Description, Project
+from bench.project.doctor import examine
+from bench.project.inspection import DeploymentCheck, Facts, Page
+
+HOME = Page("/", 200, None, None, None, (), False, False, 0)
+GOOD = Facts(
+    python="3.12.1",
+    django="5.2",
+    debug=False,
+    allowed_hosts=("example.org", "127.0.0.1"),
+    wsgi_application="shop.wsgi.application",
+    asgi_application=None,
+    static_url="/static/",
+    static_root="/srv/static",
+    static_storage="django.contrib.staticfiles.storage.ManifestStaticFilesStorage",
+    middleware=(),
+    databases={"default": "django.db.backends.postgresql"},
+    conn_max_age={"default": 0},
+    caches={"default": "django.core.cache.backends.redis.RedisCache"},
+    session_engine="django.contrib.sessions.backends.db",
+    session_save_every_request=False,
+    application={"wsgi": "shop.wsgi:application"},
+    urls=("/",),
+    checks=(),
+    migrations_left=0,
+    database_error=None,
+    max_connections=100,
+    pages=(HOME,),
+)
+
+
+def project(folder=Path("/srv/shop"), **said):
+    return Project(folder, Description(**said), "shop.settings", Path("python"), {})
+
+
+def names(facts, **said):
+    return [(item.level, item.name) for item in examine(project(**said), facts, processes=4, threads=2)]
+
+
+def test_a_project_with_nothing_to_change():
+    assert names(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "finding"),
+    [
+        ({"application": {}}, ("blocks", "application")),
+        ({"debug": True}, ("blocks", "DEBUG")),
+        ({"allowed_hosts": ("example.org",)}, ("blocks", "ALLOWED_HOSTS")),
+        ({"allowed_hosts": ("*",)}, ("hurts", "ALLOWED_HOSTS")),
+        ({"database_error": "OperationalError: refused", "migrations_left": None}, ("blocks", "database")),
+        ({"migrations_left": 3}, ("blocks", "migrations")),
+        (
+            {"conn_max_age": {"default": 600}, "application": {"asgi": "shop.asgi:application"}},
+            ("hurts", "CONN_MAX_AGE"),
+        ),
+        ({"max_connections": 7}, ("hurts", "connections")),
+        ({"caches": {"default": "django.core.cache.backends.locmem.LocMemCache"}}, ("hurts", "CACHES")),
+        ({"session_save_every_request": True}, ("hurts", "sessions")),
+        ({"static_storage": "django.contrib.staticfiles.storage.StaticFilesStorage"}, ("hurts", "static files")),
+        ({"static_root": None}, ("hurts", "STATIC_ROOT")),
+        ({"checks": (DeploymentCheck("security.W012", "Cookie. More.", "", False),)}, ("hurts", "security.W012")),
+        ({"checks": (DeploymentCheck("models.E1", "Broken", "", True),)}, ("blocks", "models.E1")),
+        ({"pages": (msgspec.structs.replace(HOME, status=302, location="/en/"),)}, ("blocks", "health")),
+        ({"pages": (msgspec.structs.replace(HOME, queries=2),)}, ("hurts", "health")),
+        ({"pages": (msgspec.structs.replace(HOME, cookies=("csrftoken",)),)}, ("hurts", "cacheability")),
+        ({"pages": (msgspec.structs.replace(HOME, session_read=True),)}, ("hurts", "cacheability")),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else next(iter(value)),
+)
+def test_each_fact_has_its_advice(fact, finding):
+    assert names(msgspec.structs.replace(GOOD, **fact)) == [finding]
+
+
+def test_persistent_connections_under_wsgi_are_right():
+    assert names(msgspec.structs.replace(GOOD, conn_max_age={"default": 600})) == []
+
+
+def test_a_public_page_that_is_none_blocks():
+    missing = msgspec.structs.replace(HOME, path="/blog/", status=404)
+    assert names(msgspec.structs.replace(GOOD, pages=(HOME, missing)), public=("/blog/",)) == [("blocks", "public")]
+
+
+def test_limits_that_a_servers_own_file_does_not_set(tmp_path):
+    server = Server("pre", ("pre",), "http", ("pre",), config="pre.conf", limits=Limits({"max": "leaks stay"}, "link"))
+    (tmp_path / "pre.conf").write_text("# max = 5\n")
+    (advice,) = examine(project(tmp_path), GOOD, 4, 1, [server])
+    assert (advice.what, advice.remedy) == ("pre has no max: leaks stay", "set max in pre.conf")
+    (tmp_path / "pre.conf").write_text("max = 5\n")
+    assert examine(project(tmp_path), GOOD, 4, 1, [server]) == []

@@ -1,0 +1,67 @@
+"""A project as its own interpreter sees it; nothing of it changes."""
+
+import sqlite3
+import sys
+
+import pytest
+
+from bench.errors import BenchError
+from bench.project import description, inspection
+from tests.bench.project.conftest import tree
+
+PUBLIC = '[tool.benchapp]\npublic = ["/form/", "/visits/", "/who/", "/nowhere/"]\n'
+
+
+def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_changes(new_project):
+    folder = new_project("SESSION_ENGINE = 'django.contrib.sessions.backends.signed_cookies'", PUBLIC)
+    before = tree(folder)
+    facts = inspection.inspect(description.read(folder))
+    home, form, visits, who, nowhere = facts.pages
+    assert (home.status, home.vary, home.cookies, home.session_read) == (200, None, (), False)
+    assert form.cookies == ("csrftoken",)
+    assert (visits.session_written, visits.cookies) == (True, ("sessionid",))
+    assert (who.session_read, who.vary, who.cookies) == (True, "Cookie", ())
+    assert nowhere.status == 404
+    assert (facts.debug, facts.application) == (False, {"wsgi": "shop.wsgi:application"})
+    assert facts.migrations_left
+    assert "/visits/" in facts.urls
+    assert tree(folder) == before, "a file of the project changed"
+
+
+def test_a_page_that_writes_leaves_no_row(new_project):
+    folder = new_project(said='[tool.benchapp]\npublic = ["/visits/"]\n')
+    # The very tables that the page writes to.
+    with sqlite3.connect(folder / "db.sqlite3") as database:
+        database.execute("create table django_session (session_key text, session_data text, expire_date text)")
+        database.execute("pragma journal_mode=wal")
+    database.close()
+    before = tree(folder)
+    facts = inspection.inspect(description.read(folder))
+    assert facts.pages[1].session_written
+    assert tree(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("import os\nos.environ['SHOP_KEY']", "settings shop.settings cannot be imported: KeyError: 'SHOP_KEY' (shop/"),
+        ("import nonsense", "ModuleNotFoundError: No module named 'nonsense' (shop/settings.py:"),
+        ("WSGI_APPLICATION = 'shop.wsgi.app'", "application shop.wsgi.app cannot be imported: AttributeError"),
+        ("ROOT_URLCONF = 'shop.nowhere'", "urls cannot be imported: ModuleNotFoundError"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_line(new_project, settings, said):
+    folder = new_project(settings)
+    with pytest.raises(BenchError) as caught:
+        inspection.inspect(description.read(folder))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_interpreter_without_django_is_named(new_project, tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.base_prefix}/bin/python3 -S "$@"\n')
+    python.chmod(0o755)
+    folder = new_project(said=f'[tool.benchapp]\npython = "{python}"\n')
+    with pytest.raises(BenchError, match="No module named 'django'; name its interpreter: python = "):
+        inspection.inspect(description.read(folder))

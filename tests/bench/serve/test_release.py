@@ -1,0 +1,67 @@
+"""Releases of the project side by side."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from bench import paths
+from bench.errors import BenchError
+from bench.host.identity import worker
+from bench.project import commands
+from bench.serve.layout import Layout
+from bench.serve.release import Releases
+
+
+@pytest.fixture
+def releases(tmp_path, monkeypatch):
+    """Releases of a small project; its static files are those of a folder of two."""
+    project = tmp_path / "project"
+    for name in ("app/code.py", "tests/test.py", ".git/config", "var/data"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("VERSION = 1\n")
+    static = tmp_path / "collected"
+    static.mkdir()
+    (static / "x.css").write_text("x")
+    monkeypatch.setattr(paths, "PROJECT", project)
+    monkeypatch.setattr(commands, "static_root", lambda: static)
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    layout = Layout(run_dir, run_dir / "run")
+    made = Releases(layout, worker())
+    monkeypatch.setattr(made, "collect_static", lambda folder: None)
+    places = layout.places(worker(), 8000)
+    return made, made.begin(places)
+
+
+def test_the_first_release_is_a_copy_that_current_leads_to(releases):
+    made, places = releases
+    assert (places.project, places.static_root) == (str(made.current), str(made.static_root))
+    assert made.current.is_symlink()
+    assert sorted(path.name for path in made.current.iterdir()) == ["app", "var"]
+    assert list((made.current / "var").iterdir()) == []
+    assert (made.static_root / "x.css").read_text() == "x"
+
+
+def test_a_new_release_is_served_only_when_it_is_switched_to(releases):
+    made, _ = releases
+    folder = made.add("2", lambda folder: (folder / "app" / "code.py").write_text("VERSION = 2\n"))
+    assert (made.current / "app" / "code.py").read_text() == "VERSION = 1\n"
+    made.switch(folder)
+    assert (made.current / "app" / "code.py").read_text() == "VERSION = 2\n"
+    assert (paths.PROJECT / "app" / "code.py").read_text() == "VERSION = 1\n"
+    # Compiled, as an installer would.
+    assert list((folder / "app" / "__pycache__").glob("code.*.pyc"))
+
+
+def test_a_release_whose_static_files_cannot_be_collected_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "2"
+    folder.mkdir()
+    (folder / "manage.py").write_text("raise SystemExit('no settings')\n")
+    releases = Releases(Layout(tmp_path, tmp_path), worker(tmp_path))
+    monkeypatch.setattr(
+        subprocess, "run", lambda argv, **how: subprocess.CompletedProcess(argv, 1, "", "no settings\n")
+    )
+    with pytest.raises(BenchError, match="collectstatic of 2 failed: no settings"):
+        releases.collect_static(folder)
