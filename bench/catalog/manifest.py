@@ -95,6 +95,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     instances  name of the value that is how many of it to start, each with its own address; empty for one
     env        environment of this server alone
     graceful   the signal on which it finishes the requests under way and ends; production's units send it
+    inherits   true if it takes its socket from systemd, or the words added to `start` so that it does
+    notify     it tells systemd when it serves
     entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
     reload     how it takes over a changed configuration or a new version of the site without a restart
     breaks     faults that a chain with it does not stand as expected
@@ -127,6 +129,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     instances: str = ""
     env: dict[str, str] = {}
     graceful: str = "TERM"
+    inherits: bool | tuple[str, ...] = False
+    notify: bool = False
     entries: tuple[str, ...] = ()
     reload: Reload = Reload()
     breaks: tuple[Break, ...] = ()

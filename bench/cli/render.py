@@ -47,8 +47,8 @@ def _write(composition: compose.Composition, args: argparse.Namespace) -> list[P
     size = catalog.read().size(args.size)
     if args.form in containers.FORMS:
         return containers.write(composition, args.to, args.form, size)
-    if size:
-        raise BenchError(f"--size {args.size}: only --as {' and --as '.join(containers.FORMS)} write limits")
+    if size and not composition.values.places:
+        raise BenchError(f"--size {args.size}: limits what production runs; use --values production")
     if args.form and not composition.values.places:
         raise BenchError(f"--as {args.form} needs the places of a host: use --values production")
-    return export.write(composition, args.to)
+    return export.write(composition, args.to, size)

@@ -14,6 +14,7 @@ from bench import paths
 from bench.catalog import compose
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server
+from bench.catalog.sizes import Size
 from bench.catalog.values import Values
 from bench.errors import BenchError
 from bench.host import identity, ports
@@ -31,11 +32,14 @@ SYSTEMD = paths.DEPLOY / "common" / "systemd"
 HOST = paths.DEPLOY / "common" / "production"
 
 
-def write(composition: Composition, target: Path) -> list[Path]:
-    """Write the files into `target`; returns them, sorted. When one cannot be written, none is left behind."""
+def write(composition: Composition, target: Path, size: Size | None = None) -> list[Path]:
+    """Write the files into `target`; returns them, sorted. When one cannot be written, none is left behind.
+
+    The units of a production host are limited to `size`, if there is one.
+    """
     with whole(target.absolute()) as folder:
         if composition.values.places:
-            return sorted(_write_for_host(composition, folder))
+            return sorted(_write_for_host(composition, folder, size))
         return sorted(_write_for_this_machine(composition, folder))
 
 
@@ -94,10 +98,10 @@ def _write_for_this_machine(composition: Composition, target: Path) -> list[Path
     return render.write_files(composition, places, _wire(composition, places), layout.conf)
 
 
-def _write_for_host(composition: Composition, target: Path) -> list[Path]:
+def _write_for_host(composition: Composition, target: Path, size: Size | None) -> list[Path]:
     composition, places, wiring = in_production(composition, LOOPBACK)
     written = render.write_files(composition, places, wiring, target)
-    return written + _write_host_files(composition, places, wiring, target)
+    return written + _write_host_files(composition, places, wiring, target, size)
 
 
 def in_production(composition: Composition, bind: str) -> tuple[Composition, Places, Wiring]:
@@ -137,20 +141,32 @@ def _host_modules(server: Server, composition: Composition, places: Places) -> d
     return {**found, **built}
 
 
-def _write_host_files(composition: Composition, places: Places, wiring: Wiring, target: Path) -> list[Path]:
+def _write_host_files(
+    composition: Composition, places: Places, wiring: Wiring, target: Path, size: Size | None
+) -> list[Path]:
     """Write units, environment and install note for the host."""
     found = units.units(composition, places, wiring)
-    context = host_context(composition, places, wiring, found)
+    context = {**host_context(composition, places, wiring, found), **_slice_context(size)}
     sources = {target / source.name: source for source in sorted(HOST.iterdir())}
-    sources[target / "systemd" / "benchapp.target"] = SYSTEMD / "benchapp.target"
+    sources |= {target / "systemd" / name: SYSTEMD / name for name in ("benchapp.target", "benchapp.slice")}
     (target / "systemd").mkdir(exist_ok=True)
     for path, source in sources.items():
         path.write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
-    source = SYSTEMD / "server.service"
-    services = [target / "systemd" / f"{unit.name}.service" for unit in found]
-    for path, unit in zip(services, found, strict=True):
+    of_units = {target / "systemd" / f"{unit.name}.service": (SYSTEMD / "server.service", unit) for unit in found}
+    of_units |= {
+        target / "systemd" / name: (SYSTEMD / "server.socket", unit) for unit in found for name in unit.sockets
+    }
+    for path, (source, unit) in of_units.items():
         path.write_text(render.text(source.read_text("utf-8"), {**context, "unit": unit}, str(source)), "utf-8")
-    return [*sources, *services]
+    return [*sources, *of_units]
+
+
+def _slice_context(size: Size | None) -> dict[str, Any]:
+    """What the slice of all units may use."""
+    if size is None:
+        return {"size_title": ", unlimited", "limits": []}
+    memory = [f"MemoryLow={size.guaranteed_mb}M", f"MemoryMax={size.burstable_mb}M", "MemorySwapMax=0"]
+    return {"size_title": f": size {size.name}", "limits": [*memory, f"CPUQuota={size.cpus:.0%}"]}
 
 
 def host_context(composition: Composition, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:

@@ -33,6 +33,9 @@ class Unit:
     environment_files  files with the site's environment, for those that may read its secrets
     state              directories below /var/lib that are its user's alone
     capability         what root can and it needs, too, or empty
+    type               when systemd takes it as started: `notify`, when it says so, or `exec`
+    socket             where systemd listens for it, as ListenStream= says it, or empty
+    inherits           words added to `start` so that it takes that socket
     """
 
     name: str
@@ -48,6 +51,19 @@ class Unit:
     environment_files: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
     capability: str = ""
+    type: str = "exec"
+    socket: str = ""
+    inherits: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """What systemd starts."""
+        return " ".join((self.start, *self.inherits))
+
+    @property
+    def sockets(self) -> list[str]:
+        """The unit of its socket, if it has one."""
+        return [f"{self.name}.socket"] if self.socket else []
 
 
 def units(composition: Composition, places: Places, wiring: Wiring) -> list[Unit]:
@@ -81,6 +97,9 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             user=places.user if index == 0 else web_user(composition, places),
             environment_files=_environment_files(places) if index == 0 else (),
             state=_state(places) if index == 0 else (),
+            type="notify" if server.notify else "exec",
+            socket=address.endpoint if server.inherits else "",
+            inherits=server.inherits if isinstance(server.inherits, tuple) else (),
             capability=LOW_PORTS if front and _binds_low_port(composition, places) else "",
             check=" ".join(render.argv(server.check, context, f"{server.name} check")),
             good_status=server.good_status,

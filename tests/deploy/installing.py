@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -87,9 +91,43 @@ def install(machine: Machine, stack: str, layer: str = "none", **changes: object
         machine.run(block)
 
 
+def uninstall(machine: Machine) -> None:
+    """Remove what the note installed, but not the users and the packages."""
+    machine.run("systemctl stop benchapp.target")
+    machine.run("rm -rf /etc/systemd/system/benchapp* /etc/benchapp /srv/benchapp /var/lib/benchapp")
+    machine.run("systemctl daemon-reload")
+
+
+@contextlib.contextmanager
+def visited(machine: Machine) -> Iterator[dict[str, Any]]:
+    """The site while visitors ask; afterwards what they noticed: see tests.deploy.visitors."""
+    argv = ["nsenter", "-t", str(machine.leader), "-n", sys.executable, "-m", "tests.deploy.visitors"]
+    noticed: dict[str, Any] = {}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=paths.PROJECT) as visitors:
+        try:
+            assert visitors.stdout.readline() == "begun\n"
+            yield noticed
+        finally:
+            visitors.terminate()
+            noticed.update(json.loads(visitors.stdout.read()))
+
+
 def ask(machine: Machine, path: str, *options: str) -> tuple[int, str]:
-    """The status and the body of an answer over HTTPS."""
-    argv = ["curl", "-sk", "--max-time", "20", "--resolve", f"{NAME}:443:127.0.0.1", "-w", "\n%{http_code}", *options]
+    """The status and the body of an answer over HTTPS; a server that has just been started may not listen yet."""
+    argv = [
+        "curl",
+        "-sk",
+        "--max-time",
+        "60",
+        "--retry",
+        "5",
+        "--retry-connrefused",
+        "--resolve",
+        f"{NAME}:443:127.0.0.1",
+        "-w",
+        "\n%{http_code}",
+        *options,
+    ]
     argv += [f"https://{NAME}{path}"]
     done = subprocess.run(["nsenter", "-t", str(machine.leader), "-n", *argv], capture_output=True, text=True)
     body, _, status = done.stdout.rpartition("\n")

@@ -45,7 +45,7 @@ class Machine:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=300,
         )
 
     def run(self, script: str, user: str = "root") -> str:

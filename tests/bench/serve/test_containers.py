@@ -322,7 +322,7 @@ def _component(manifest: dict) -> str:
     [
         (("gunicorn", "--as", "compose"), "--as compose needs the places of a host: use --values production"),
         (("gunicorn", "--as", "systemd"), "--as systemd needs the places of a host: use --values production"),
-        (("gunicorn", "--size", "silver"), "--size silver: only --as compose and --as kubernetes write limits"),
+        (("gunicorn", "--size", "silver"), "--size silver: limits what production runs; use --values production"),
         (
             ("cherokee-uwsgi", "--values", "production", "--as", "compose", "--force"),
             "cherokee-uwsgi as compose: cherokee is in no Debian package and not in the virtual environment, "

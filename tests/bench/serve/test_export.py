@@ -113,3 +113,25 @@ def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path, bench):
     assert "include /etc/benchapp/nginx/listen.plain.conf" in files["nginx.conf"]
     assert 'backend = "/run/benchapp/varnish-tls.sock"' in files["INSTALL.md"]
     assert "BENCHAPP_FRONT=1" in files["site.env"]
+
+
+@pytest.mark.parametrize(
+    ("stack", "listens"), [("nginx-gunicorn", "/run/benchapp/gunicorn.sock"), ("uvicorn", "127.0.0.1:8000")]
+)
+def test_the_socket_of_a_server_that_can_inherit_it_is_a_unit(tmp_path, stack, listens):
+    export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / "out")
+    (socket,) = (tmp_path / "out" / "systemd").glob("*.socket")
+    assert f"\nListenStream={listens}\n" in socket.read_text()
+    assert f"\nRequires={socket.name}\n" in socket.with_suffix(".service").read_text()
+
+
+@pytest.mark.parametrize(
+    ("size", "limits"),
+    [("unlimited", []), ("silver", ["MemoryLow=384M", "MemoryMax=512M", "MemorySwapMax=0", "CPUQuota=100%"])],
+)
+def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
+    done = bench("render", "nginx-uwsgi", "--values", "production", "--size", size, "--to", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "out" / "systemd"
+    assert (folder / "benchapp.slice").read_text().partition("[Slice]\n")[2].splitlines() == limits
+    assert all("\nSlice=benchapp.slice\n" in unit.read_text() for unit in folder.glob("*.service"))

@@ -1,10 +1,10 @@
-"""On a booted host: who can read what, and what a server's own test leaves behind."""
+"""On a booted host: who can read what, and what visitors notice of a restart."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.deploy.installing import ask, install, prepare
+from tests.deploy.installing import ask, install, prepare, uninstall, visited
 from tests.deploy.machine import Machine, booted
 
 pytestmark = pytest.mark.servers
@@ -75,3 +75,31 @@ def test_after_the_check_the_site_still_takes_bodies(host):
     body = host.root / "tmp" / "body"
     body.write_bytes(b"x" * 1_500_000)
     assert ask(host, "/", "--data-binary", f"@{body}")[0] == 403
+
+
+def test_a_restart_of_the_application_loses_no_request(host):
+    restarts_unnoticed(host, "gunicorn")
+
+
+def restarts_unnoticed(host: Machine, server: str) -> None:
+    """The socket is systemd's: connections wait in it until the new processes take them."""
+    before = host.main_process(f"benchapp-{server}")
+    with visited(host) as noticed:
+        host.run(f"systemctl restart benchapp-{server}")
+    assert noticed["failed"] == []
+    assert noticed["answers"] > 12
+    assert host.main_process(f"benchapp-{server}") != before
+
+
+def test_stopping_the_target_waits_until_all_has_stopped(host):
+    states = host.try_run("systemctl stop benchapp.target; systemctl is-active benchapp-gunicorn benchapp-nginx").stdout
+    assert states.split() == ["inactive", "inactive"]
+    # Started again, each unit says when it serves.
+    host.run("systemctl start benchapp.target benchapp-gunicorn benchapp-nginx")
+    assert ask(host, "/healthz")[0] == 200
+
+
+def test_a_restart_of_uwsgi_loses_no_request_either(host):
+    uninstall(host)
+    install(host, "nginx-uwsgi")
+    restarts_unnoticed(host, "uwsgi")

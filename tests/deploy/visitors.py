@@ -1,0 +1,100 @@
+"""Visitors of a site over HTTPS, on new and on keep-alive connections, as a program: `python -m tests.deploy.visitors`.
+
+It says `begun`, asks until SIGTERM, and then prints what they noticed, as JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import signal
+import socket
+import ssl
+import sys
+import threading
+import time
+from collections import Counter
+
+NAME = "example.org"
+PATHS = ("/authors/", "/healthz", "/static/small.txt")
+PAUSE_S = 0.02
+# Answers before it says that it has begun.
+ENOUGH = 12
+
+
+class Visitors:
+    """What two visitors on new connections and two on keep-alive connections noticed so far."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.answers: Counter[str] = Counter()
+        self.failed: list[str] = []
+        self.versions: list[str] = []
+        self.longest_s = 0.0
+
+    def visit(self, keep: bool) -> None:
+        connection = _connect()
+        while not self.over.wait(PAUSE_S):
+            for path in PATHS:
+                begun = time.monotonic()
+                try:
+                    self._note(path, *_ask(connection, path))
+                except (OSError, http.client.HTTPException) as error:
+                    connection = _connect()
+                    # A server may close a keep-alive connection; a browser then asks on another.
+                    if keep:
+                        with contextlib.suppress(OSError, http.client.HTTPException):
+                            self._note(path, *_ask(connection, path))
+                            continue
+                    self.failed.append(f"{path}: {error!r}")
+                self.longest_s = max(self.longest_s, time.monotonic() - begun)
+                if not keep:
+                    connection.close()
+                    connection = _connect()
+
+    def _note(self, path: str, status: int, version: str) -> None:
+        self.answers[path] += 1
+        if status != 200:
+            self.failed.append(f"{path}: {status}")
+        elif version and version not in self.versions[-1:]:
+            self.versions.append(version)
+
+
+class Connection(http.client.HTTPSConnection):
+    """To this machine's loopback interface, whatever the name is."""
+
+    def connect(self) -> None:
+        opened = socket.create_connection(("127.0.0.1", 443), self.timeout)
+        self.sock = ssl._create_unverified_context().wrap_socket(opened, server_hostname=NAME)
+
+
+def _connect() -> Connection:
+    return Connection(NAME, timeout=30)
+
+
+def _ask(connection: Connection, path: str) -> tuple[int, str]:
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    return answer.status, body.partition("version:")[2].partition(":")[0]
+
+
+def main() -> int:
+    visitors = Visitors()
+    signal.signal(signal.SIGTERM, lambda *_: visitors.over.set())
+    threads = [threading.Thread(target=visitors.visit, args=(keep,)) for keep in (False, False, True, True)]
+    for thread in threads:
+        thread.start()
+    while sum(visitors.answers.values()) < ENOUGH and not visitors.failed:
+        time.sleep(PAUSE_S)
+    print("begun", flush=True)
+    for thread in threads:
+        thread.join()
+    found = {"answers": sum(visitors.answers.values()), "failed": visitors.failed, "versions": visitors.versions}
+    print(json.dumps({**found, "longest_s": round(visitors.longest_s, 2)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
