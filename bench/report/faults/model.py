@@ -13,6 +13,8 @@ from bench.results.faults import GROUPS, FaultOutcome, FaultsRun
 # How a line is shown: as expected, declared or unknown; otherwise than expected; not made or not to be trusted.
 PLAIN, BAD, NONE = "", "bad", "none"
 NOT_ASKED = "not asked for"
+# A unit that stays on the line of its figure.
+SECONDS = "\N{NO-BREAK SPACE}s"
 # How many slow clients a fault tries at most.
 MOST_SLOW = 200
 
@@ -174,8 +176,9 @@ def short(value: float) -> str:
 
 
 def lost(made: Made) -> str:
-    """How many requests failed."""
-    return f"{spread(made.values('failed'))} lost"
+    """How many requests failed, and how many answers were wrong if any was."""
+    wrong = made.values("wrong")
+    return f"{spread(made.values('failed'))} lost" + (f", {spread(wrong)} wrong" if any(wrong) else "")
 
 
 def back(made: Made) -> str:
@@ -185,7 +188,7 @@ def back(made: Made) -> str:
     if not any(made.values("failed")):
         return ""
     by = "by itself" if made.operator == "nothing" else made.operator
-    return f"{spread(made.values('recovery_s'))} s, {by}"
+    return f"{spread(made.values('recovery_s'))}{SECONDS}, {by}"
 
 
 def _died(made: Made) -> str:
@@ -194,7 +197,7 @@ def _died(made: Made) -> str:
 
 def _deployed(made: Made) -> str:
     mixed = made.values("mixed_s")
-    return f"{lost(made)}, " + (f"mixes {spread(mixed)} s" if mixed else "the new version never came")
+    return f"{lost(made)}, " + (f"mixes {spread(mixed)}{SECONDS}" if mixed else "the new version never came")
 
 
 def _stops(made: Made) -> str:
@@ -213,7 +216,7 @@ def _memory(made: Made) -> str:
 
 
 def _stale(made: Made) -> str:
-    texts = [f"old pages for {spread(made.values('stale_s'))} s"] if made.values("stale_s") else []
+    texts = [f"old pages for {spread(made.values('stale_s'))}{SECONDS}"] if made.values("stale_s") else []
     missing = made.values("missing_static")
     texts += [f"{short(max(missing))} files missing"] if any(missing) else []
     return ", ".join(texts) or "nothing"
@@ -240,9 +243,17 @@ CHOICE: dict[str, tuple[tuple[str, str, Text], ...]] = {
 }
 
 
-def choice(made: dict[str, Made]) -> Iterable[tuple[str, list[Line]]]:
+def headings(found: Faults) -> list[str]:
+    """The columns of the table about which something was asked."""
+    asked = {fault for made in found.made.values() for fault in made}
+    return [heading for heading, parts in CHOICE.items() if asked & {fault for fault, _, _ in parts}]
+
+
+def choice(found: Faults, deployment: Deployment) -> Iterable[tuple[str, list[Line]]]:
     """The row of a deployment: heading and lines of each cell."""
-    for heading, parts in CHOICE.items():
+    made = found.made[deployment]
+    for heading in headings(found):
+        parts = CHOICE[heading]
         lines = [_line(made[fault], label, text) for fault, label, text in parts if fault in made]
         # What a deployment cannot have is said once, in the list of what was skipped.
         shown = [line for line in lines if line.text != DASH] or lines[:1]
@@ -254,4 +265,6 @@ def _line(made: Made, label: str, text: Text) -> Line:
         return Line(DASH, label, NONE)
     if not made.usable:
         return Line(made.word if made.first.status == "voided" else f"{made.word}, no figures", label, made.kind)
-    return Line(text(made), label, made.kind)
+    # A deploy may be otherwise than expected for more reasons than one; this cell is about one of them.
+    is_fresh = text is _stale and not any(made.values("stale") + made.values("missing_static"))
+    return Line(text(made), label, PLAIN if is_fresh else made.kind)

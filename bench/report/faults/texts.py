@@ -34,11 +34,17 @@ def summary(found: Faults) -> str:
 
 def findings(found: Faults) -> Iterator[tuple[str, str]]:
     """Topic and sentence of what a chooser asks first."""
-    yield from _praised(found, "Deploy and reload", "No request is lost on", REPLACED, lambda made: _lost(made) == 0)
     killed = found.groups.get("killed", [])
-    yield from _praised(found, "Deaths", "Every kill is over within 3 s by itself on", killed, _is_back)
-    yield from _praised(found, "Slow clients", "200 slow clients of any kind stop nothing on", SLOW, _stands)
-    yield from _praised(found, "Garbage", "10,000 malformed requests do no harm to", ("malformed",), _is_clean)
+    yield from _praised(
+        found,
+        "Deploy and reload",
+        "took a deploy and a reload without losing a request",
+        REPLACED,
+        lambda made: _lost(made) == 0,
+    )
+    yield from _praised(found, "Deaths", "came back from every kill by themselves, as expected", killed, _is_back)
+    yield from _praised(found, "Slow clients", "served others beside 200 slow clients of every kind", SLOW, _stands)
+    yield from _praised(found, "Garbage", "took no harm from malformed requests", ("malformed",), _is_clean)
 
 
 def _praised(
@@ -53,10 +59,8 @@ def _praised(
     if not made:
         return
     names = [_name(deployment) for deployment, items in made.items() if all(map(good, items))]
-    if len(names) == len(made) > 1:
-        yield topic, f"{words} all {len(made)} deployments."
-    else:
-        yield topic, f"{words} {joined(names)}." if names else f"{words} none of {plural(len(made), 'deployment')}."
+    which = f": {joined(names)}" if names else ""
+    yield topic, f"{len(names)} of {plural(len(made), 'deployment')} {words}{which}."
 
 
 def _name(deployment: Deployment) -> str:
@@ -68,10 +72,7 @@ def _lost(made: Made) -> float:
 
 
 def _is_back(made: Made) -> bool:
-    # The database is its host's to start again; it counts from then.
-    return made.operator == "nothing" and all(
-        item.recovery_s is not None and item.recovery_s <= 3 for item in made.usable
-    )
+    return made.operator == "nothing" and made.first.status == "ok" and not made.first.declared
 
 
 def _stands(made: Made) -> bool:

@@ -21,21 +21,21 @@ def arranged(tmp_path):
 
 
 def cells(found, number: int = 0) -> dict[str, list[Line]]:
-    return dict(model.choice(list(found.made.values())[number]))
+    return dict(model.choice(found, found.deployments[number]))
 
 
 def test_a_good_deployment_in_the_table(arranged):
     row = cells(arranged(*good("nginx-uwsgi")))
-    assert row["a deploy"] == [Line("0 lost, mixes 0.4 s", "deploy"), Line("0 lost", "reload")]
+    assert row["a deploy"] == [Line("0 lost, mixes 0.4\N{NO-BREAK SPACE}s", "deploy"), Line("0 lost", "reload")]
     assert row["a process dies"] == [
-        Line("1 lost, 0.04 s, by itself", "worker"),
-        Line("12 lost, 1.8 s, by itself", "server"),
+        Line("1 lost, 0.04\N{NO-BREAK SPACE}s, by itself", "worker"),
+        Line("12 lost, 1.8\N{NO-BREAK SPACE}s, by itself", "server"),
     ]
-    assert row["front, service, database die"] == [Line("10 lost, 1.1 s, by itself", "front")]
+    assert row["front, service, database die"] == [Line("10 lost, 1.1\N{NO-BREAK SPACE}s, by itself", "front")]
     assert row["slow clients that stop it"] == [Line("none up to 200", "headers"), Line("none up to 200", "bodies")]
     assert row["garbage"] == [Line("0 5xx, 0 crashes, 31.5 B of log each")]
     assert row["memory"] == [Line(DASH, "", NONE)]
-    assert row["stale after a deploy"] == [Line("old pages for 0.2 s")]
+    assert row["stale after a deploy"] == [Line("old pages for 0.2\N{NO-BREAK SPACE}s")]
 
 
 def test_a_bad_deployment_in_the_table(arranged):
@@ -48,8 +48,19 @@ def test_a_bad_deployment_in_the_table(arranged):
     ]
     assert row["slow clients that stop it"] == [Line("stops at 20", "bodies", PLAIN)]
     assert row["garbage"] == [Line("129 5xx, 4 crashes, 2,600 B of log each", "", BAD)]
-    assert row["front, service, database die"] == [Line("not asked for", "", NONE)]
+    assert "front, service, database die" not in row
     assert cells(found, 1)["memory"] == [Line("2 processes killed, 2 lost")]
+
+
+def test_wrong_answers_and_columns_without_a_fault(arranged):
+    failed = {"status": "failed", "reason": "88 wrong answers", "wrong": 88}
+    found = arranged(
+        outcome("one", "worker", **failed), outcome("one", "application", mixed_s=0.1, stale_s=0.0, **failed)
+    )
+    row = cells(found)
+    assert row["a process dies"] == [Line("0 lost, 88 wrong", "worker", BAD)]
+    assert row["stale after a deploy"] == [Line("old pages for 0\N{NO-BREAK SPACE}s")]
+    assert list(row) == model.headings(found) == ["a deploy", "a process dies", "stale after a deploy"]
 
 
 def test_rounds_that_differ_show_their_range_and_the_worst_of_them(arranged):
@@ -59,7 +70,7 @@ def test_rounds_that_differ_show_their_range_and_the_worst_of_them(arranged):
         outcome("one", "worker", 3, failed_new=2, recovery_s=0.5, status="failed", reason="2 of 121 requests failed"),
     )
     (line,) = cells(found)["a process dies"]
-    assert line == Line("1 (0 to 2) lost, 0.1 (0 to 0.5) s, by itself", "worker", BAD)
+    assert line == Line("1 (0 to 2) lost, 0.1 (0 to 0.5)\N{NO-BREAK SPACE}s, by itself", "worker", BAD)
 
 
 def test_the_last_outcome_of_a_repeated_fault_counts(arranged):
@@ -76,11 +87,14 @@ def test_a_reason_stands_once_with_all_it_is_about(arranged):
 
 def test_findings_name_who_is_good(arranged):
     found = arranged(*good("one"), *bad("two"))
+    assert cells(found, 1)["front, service, database die"] == [Line("not asked for", "", NONE)]
     sentences = dict(texts.findings(found))
-    assert sentences["Deploy and reload"] == "No request is lost on all 2 deployments."
-    assert sentences["Deaths"] == "Every kill is over within 3 s by itself on `one`."
-    assert sentences["Slow clients"] == "200 slow clients of any kind stop nothing on `one`."
-    assert sentences["Garbage"] == "10,000 malformed requests do no harm to `one`."
+    assert sentences == {
+        "Deploy and reload": "2 of 2 deployments took a deploy and a reload without losing a request: `one` and `two`.",
+        "Deaths": "1 of 2 deployments came back from every kill by themselves, as expected: `one`.",
+        "Slow clients": "1 of 2 deployments served others beside 200 slow clients of every kind: `one`.",
+        "Garbage": "1 of 2 deployments took no harm from malformed requests: `one`.",
+    }
     assert "Deaths" not in dict(texts.findings(arranged_again(found)))
 
 
