@@ -15,7 +15,7 @@ from bench.faults.malformed import Malformed
 from bench.verify import wire
 from bench.verify.wire import BadAnswer, Connection, Target
 
-THREADS = 32
+THREADS = 16
 POLL_S = 0.1
 # A quarter of a second is long for a refusal; whoever waits longer than that is not counted as refused.
 PATIENCE_S = 0.5

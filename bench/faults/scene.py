@@ -66,6 +66,7 @@ class Versions:
 class Scene:
     """One fault under way.
 
+    rate          requests a second of the visitors
     struck, over  when the fault began, and when its cause was over, by time.monotonic(); see `strike`
     deployed      when a deploy was complete; None without one
     operator      what the operator had to do
@@ -74,8 +75,8 @@ class Scene:
     wrong         sentences about what was wrong besides the visitors' answers
     """
 
-    def __init__(self, running: Running, supervisor: Supervisor, versions: Versions):
-        self.running, self.supervisor, self.versions = running, supervisor, versions
+    def __init__(self, running: Running, supervisor: Supervisor, versions: Versions, rate: int = 0):
+        self.running, self.supervisor, self.versions, self.rate = running, supervisor, versions, rate
         self.struck = self.over = 0.0
         self.deployed: float | None = None
         self.operator = "nothing"

@@ -55,8 +55,8 @@ class Stage:
 
     def make(self, fault: Fault, outcome: FaultOutcome, name: str) -> FaultOutcome:
         """Make a fault; the completed outcome. `name` is that of the visitors' log."""
-        scene = Scene(self.running, self.supervisor, self.versions)
         rate = visitors.rate_of(self.capacity)
+        scene = Scene(self.running, self.supervisor, self.versions, rate)
         asked = Asked(self.running.url, self._pages(), rate, self.directory / "visits" / name)
         outcome = replace(outcome, capacity_per_second=round(self.capacity, 1))
         return trial.make(fault, scene, asked, outcome, self.guarded)

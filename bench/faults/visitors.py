@@ -32,7 +32,7 @@ MIN_RATE, MAX_RATE = 5, 200
 # A visitor waits no longer for an answer.
 PATIENCE_S = 10
 MAX_CONNECTIONS = 500
-MAX_S = 120
+MAX_S = 180
 
 
 @dataclass(frozen=True)

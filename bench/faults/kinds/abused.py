@@ -8,6 +8,7 @@ from bench.faults.abuser import Answers, send_all
 from bench.faults.fault import Expected, fault
 from bench.faults.malformed import requests
 from bench.faults.scene import Scene
+from bench.faults.visitors import PAGE
 from bench.faults.watch import Workers
 from bench.verify import slow
 from bench.verify.slow import SlowClients, Slowness
@@ -18,12 +19,14 @@ STEPS = (4, 5, 20, 200)
 # They come some at a time: what slow readers ask for must not be load.
 AT_ONCE = 5
 HOME, LOGIN, HEALTH = "/", "/login/", "/healthz"
+# A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
+ASKED = PAGE.format("beside-slow")
 LARGE = "/probe/large/faults/"
 # The same requests for every stack.
 SEED = 1
 MALFORMED = 10_000
-# The visitors ask for two minutes at most.
-PER_SECOND, LIMIT_S = 125, 90
+# Together with the visitors they must not be more than the deployment can do, nor last longer than the visitors.
+MIN_PER_SECOND, LIMIT_S = 20, 120
 
 
 @fault("slow-headers", group="abused", expected=Expected(lost=0, recovery_s=None))
@@ -68,19 +71,19 @@ def _held_up(scene: Scene, clients: SlowClients, count: int) -> str:
             scene.supervisor.step()
     except OSError as error:
         return f"a connection: {error or type(error).__name__}"
-    found = slow.held_up(clients.target, (HOME, HEALTH))
+    found = slow.held_up(clients.target, (ASKED, HEALTH))
     return f"GET {found[0]}: {found[1]}" if found else ""
 
 
 @fault("malformed", group="abused")
 def malformed(scene: Scene) -> Generator[None]:
     """10,000 malformed requests from a seed: the visitors' answers stay right, no worker ends, none is a 5xx."""
-    target = Target.parse(scene.running.url)
+    target, rate = Target.parse(scene.running.url), max(MIN_PER_SECOND, scene.rate)
     yield
     before = scene.running.log_bytes()
     scene.strike()
     with Workers(scene.running) as workers:
-        answers = send_all(target, requests(SEED, MALFORMED, target.netloc), PER_SECOND, LIMIT_S, scene.supervisor.step)
+        answers = send_all(target, requests(SEED, MALFORMED, target.netloc), rate, LIMIT_S, scene.supervisor.step)
     scene.end()
     _note(scene, answers, workers.ended, scene.running.log_bytes() - before)
 

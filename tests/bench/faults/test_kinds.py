@@ -19,7 +19,7 @@ from tests.bench.verify.few_threads import THREADS, few_threads
 
 def scene(**running) -> SimpleNamespace:
     """What the faults use of a scene; time does not pass in it."""
-    made = SimpleNamespace(running=SimpleNamespace(**running), figures={}, wrong=[], log=[])
+    made = SimpleNamespace(running=SimpleNamespace(**running), rate=200, figures={}, wrong=[], log=[])
     made.supervisor = SimpleNamespace(step=lambda: None)
     made.strike = lambda: made.log.append("strike")
     made.end = lambda: made.log.append("end")
@@ -120,7 +120,10 @@ def test_slow_clients_come_until_they_stop_it(monkeypatch, steps, stops_at):
         run(abused.slow_bodies, made)
         assert slow.held_up(target, ["/"]) is None, "all of them are gone"
     assert made.figures == {"stops_at": stops_at}
-    assert made.wrong == [f"{stops_at} slow bodies stop it: GET /: no complete answer within 0.2 s"][: bool(stops_at)]
+    assert (
+        made.wrong
+        == [f"{stops_at} slow bodies stop it: GET {abused.ASKED}: no complete answer within 0.2 s"][: bool(stops_at)]
+    )
 
 
 def test_malformed_requests_are_sent_and_counted(monkeypatch):
