@@ -1,4 +1,6 @@
 # The client is who the connection comes from.
-set req.http.X-Real-IP = client.ip;
-set req.http.X-Forwarded-For = client.ip;
-set req.http.X-Forwarded-Proto = "http";
+sub name_client {
+    set req.http.X-Real-IP = client.ip;
+    set req.http.X-Forwarded-For = client.ip;
+    set req.http.X-Forwarded-Proto = "http";
+}

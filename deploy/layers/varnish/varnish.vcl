@@ -12,16 +12,11 @@ backend chain {
     .between_bytes_timeout = {{ request_timeout_s }}s;
 }
 
-# Of a balancer or CDN in front.
-acl proxies {
-{% for network in proxies %}
-    "{{ network.network_address }}"/{{ network.prefixlen }};
-{% endfor %}
-}
+include "{{ conf }}/varnish.client.{{ listener }}.vcl";
 
 sub vcl_recv {
     # The headers that name the client are overwritten, so that a client cannot forge them.
-    include "{{ conf }}/varnish.client.{{ listener }}.vcl";
+    call name_client;
     # A server that ends TLS before Varnish uses a socket of its own, with the client's address (PROXY protocol).
     if (local.socket == "tls") {
         set req.http.X-Forwarded-Proto = "https";
@@ -137,6 +132,19 @@ sub vcl_backend_response {
     set beresp.http.X-Vary = beresp.http.Vary;
     unset beresp.http.Vary;
     set beresp.http.X-Path = bereq.url;
+    return (deliver);
+}
+
+# A chain that does not answer is a page of our own with the security headers, and when to come back.
+sub vcl_backend_error {
+    set beresp.http.Content-Type = "text/html; charset=utf-8";
+    set beresp.http.Retry-After = "{{ retry_after_s }}";
+    set beresp.http.Cache-Control = "no-store";
+{% for name, value in page_headers.items() %}
+    set beresp.http.{{ name }} = {"{{ value }}"};
+{% endfor %}
+    synthetic(std.fileread("{{ conf }}/varnish.unavailable.html"));
+    set beresp.uncacheable = true;
     return (deliver);
 }
 
