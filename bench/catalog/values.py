@@ -61,6 +61,8 @@ MINIMA = {"cache_memory_mb": 8}
 HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 # One label of a host name with its dot, as every server's regular expressions understand it.
 LABEL = r"(?:[A-Za-z0-9_-]+\.)"
+# A file name, or `off`.
+FILE_NAME = r"[^\s;{}\"'#\\]+"
 # Texts that servers' files hold unquoted: the pattern of the whole text, and its description for people.
 FORMS = {
     "server_names": (
@@ -70,7 +72,8 @@ FORMS = {
     "tls_ciphers": (r"[A-Z0-9_-]+(:[A-Z0-9_-]+)*", "names of ciphers as OpenSSL writes them, with colons between"),
     "tls_curves": (r"[A-Za-z0-9]+(:[A-Za-z0-9]+)*", "names of curves as OpenSSL writes them, with colons between"),
     "bind6": (r"off|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", "off, or an IPv6 address without brackets"),
-    "access_log": (r"[^\s;{}\"'#\\]+", "off, or a file name without spaces and quotes"),
+    "maintenance_file": (FILE_NAME, "off, or a file name without spaces and quotes"),
+    "access_log": (FILE_NAME, "off, or a file name without spaces and quotes"),
 }
 MAX_PORT = 65535
 MAX_NUMBER = 2**31 - 1
@@ -123,6 +126,7 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     page_headers     those of the values, with Strict-Transport-Security where `hsts_seconds` is not 0
     proxies          the networks of `trusted_proxies`
     believed_proxies  the text of `trusted_proxies` with the listener `behind`, else empty
+    maintenance      on or off: whether there is a `maintenance_file`
     scheme           the scheme of the URLs that clients ask for
     server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
     wildcard_names   the host names with `.example.org` written as example.org and *.example.org
@@ -134,6 +138,7 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     single = [host for host in hosts if host[0] not in "*."]
     return {
         "access": "off" if names["access_log"] == "off" else "on",
+        "maintenance": "off" if names["maintenance_file"] == "off" else "on",
         "alpn": "h2,http/1.1" if names["http2"] == "on" else "http/1.1",
         "page_headers": names["page_headers"] | hsts,
         "proxies": [ipaddress.ip_network(word) for word in str(names["trusted_proxies"]).split()],

@@ -43,8 +43,9 @@ class Host:
             "project": str(paths.PROJECT),
             "venv": str(paths.VENV),
             "static_root": str(folder / "static"),
-            "user": "www-data",
-            "web_user": "www-data",
+            # By number: `install` in scripts takes it for a group.
+            "user": str(self.identity.gid),
+            "web_user": str(self.identity.gid),
             "cache_user": "www-data",
             "data": str(folder),
             "group": str(self.identity.gid),
@@ -53,6 +54,7 @@ class Host:
         }
         places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
         own = {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), "bind6": BIND6}
+        own["maintenance_file"] = str(folder / "conf" / "maintenance")
         self.values = dataclasses.replace(chosen.changed({**own, **changes}), places=places)
         self.places = export.production_places(self.values)
         self.stack = composed.stack

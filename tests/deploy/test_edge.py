@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.catalog import values
+from bench.host import supervise
 from bench.host.supervise import Process
 from tests.deploy.production_host import (
     BIND6,
@@ -76,6 +78,8 @@ def test_https(stack, tmp_path, certificate):
             assert curl(made, "/healthz", address="[::1]").status == 200
         (tmp_path / "renewed").mkdir()
         takes_over_a_certificate(made, processes, make_certificate(tmp_path / "renewed"), tmp_path / "bin")
+        maintenance(made, processes)
+        without_application(made, processes)
 
 
 # The networks of the balancer and of a CDN before it.
@@ -101,7 +105,7 @@ SECURE = ("-H", "X-Forwarded-Proto: https", "-H", "X-Forwarded-For: 203.0.113.1"
 def test_behind_a_balancer(stack, layer, tmp_path, certificate):
     proxies = f"{BALANCER}/32 {CDN}/32 2001:db8::/64"
     made = Host(stack, layer, tmp_path, certificate, listener="behind", trusted_proxies=proxies)
-    with serving(made, BENCHAPP_PROBES="1"):
+    with serving(made, BENCHAPP_PROBES="1") as processes:
         believed(made)
         # A page that a layer may have cached by then.
         assert [through(made, "/probe/page/a/", *SECURE).status for _ in range(3)] == [200] * 3
@@ -117,6 +121,8 @@ def test_behind_a_balancer(stack, layer, tmp_path, certificate):
         for host, status in ((f"127.0.0.1:{made.places.port}", 200), (NAME, 200), (FOREIGN, 400)):
             assert through(made, "/healthz", "-H", f"Host: {host}").status == status
         assert through(made, "/login/", *SECURE, "-H", "Host: 127.0.0.1").status == 400
+        if layer != "none":
+            without_application(made, processes, "--interface", BALANCER, *SECURE)
 
 
 def believed(made: Host) -> None:
@@ -155,6 +161,37 @@ def asks_for(made: Host, name: str) -> int | None:
         return None
     finally:
         connection.close()
+
+
+def maintenance(made: Host, processes: dict[str, Process]) -> None:
+    """A file switches the site off, but not what a balancer asks."""
+    switch = Path(made.values.names["maintenance_file"])
+    switch.touch()
+    wait_for(lambda: curl(made, "/login/").status, 503, processes.values())
+    assert failure(made, "/login/")
+    assert failure(made, "/", "-d", "a=1")
+    assert curl(made, "/healthz").status == 200
+    switch.unlink()
+    wait_for(lambda: curl(made, "/login/").status, 200, processes.values())
+
+
+def without_application(made: Host, processes: dict[str, Process], *words: str) -> None:
+    """All servers but the outermost have stopped; in a chain of one, this is no failure that a server could answer."""
+    inner = made.services()[:-1]
+    supervise.stop([processes[name] for name in inner])
+    for more in ((), ("-I",), ("-d", "a=1")):
+        assert not inner or failure(made, "/login/", *words, *more)
+
+
+def failure(made: Host, path: str, *words: str) -> bool:
+    """Whether it answers with the page for failures."""
+    answer = curl(made, path, *words)
+    assert answer.status in (502, 503, 504)
+    assert answer.headers["retry-after"] == "30"
+    assert answer.headers["content-type"].startswith("text/html")
+    for name, value in values.derived(made.values.names)["page_headers"].items():
+        assert answer.headers[name.lower()] == value, name
+    return "-I" in words or b"<h1>Not available now</h1>" in answer.body
 
 
 def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed: Path, bin_folder: Path) -> None:
