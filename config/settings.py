@@ -56,6 +56,8 @@ BENCHAPP_CONN_MAX_AGE = environment.whole_number(
 # Seconds that a request waits for the database before it is answered with 503: for a connection, a lock, a statement.
 # Less than a visitor's patience, and than what a health check allows, since a wait holds a worker.
 BENCHAPP_DATABASE_TIMEOUT = environment.whole_number(env, "BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
+# Pages are compressed by the site, where no web server does it.
+BENCHAPP_COMPRESS_PAGES = environment.flag(env, "BENCHAPP_COMPRESS_PAGES", default=False)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
 # The app `probes`: commands of the instrument, and views that read and write inside a worker. Off in production.
@@ -91,6 +93,8 @@ MIDDLEWARE = [
     "benchapp.middleware.health_by_address",
     "django.middleware.security.SecurityMiddleware",
     *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
+    # Outside of the caching layers, which store pages as they are. Its random padding is against BREACH.
+    *(["django.middleware.gzip.GZipMiddleware"] if BENCHAPP_COMPRESS_PAGES else []),
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),

@@ -50,6 +50,7 @@ CHOICES = {
     "listener": ("plain", "tls", "behind"),
     "redirect": ("off", "on"),
     "http2": ("off", "on"),
+    "compress_pages": ("off", "on"),
     "strict_sni": ("off", "on"),
     "cache": ("memcached", "redis"),
     "io_cache": (0, 1),

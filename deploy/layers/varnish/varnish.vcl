@@ -96,14 +96,17 @@ sub vcl_backend_fetch {
         set bereq.http.Cookie = bereq.http.X-Token-Cookie;
         unset bereq.http.X-Token-Cookie;
     }
-    # Varnish would ask for gzip whatever the visitor takes; the pages are not compressed, so that all layers do equal work.
+    # Varnish would ask for gzip whatever the visitor takes; it compresses pages itself, if at all.
     if (!bereq.uncacheable) {
         unset bereq.http.Accept-Encoding;
     }
     return (fetch);
 }
 
+include "{{ conf }}/varnish.compress.{{ compress_pages }}.vcl";
+
 sub vcl_backend_response {
+    call compress_page;
     if (bereq.uncacheable) {
         return (deliver);
     }
@@ -150,6 +153,10 @@ sub vcl_backend_error {
 
 sub vcl_deliver {
     if (resp.http.X-Vary) {
+        # Varnish has named Accept-Encoding for a page that it compressed.
+        if (resp.http.Vary && resp.http.X-Vary !~ "(?i)accept-encoding") {
+            set resp.http.X-Vary = resp.http.X-Vary + ", " + resp.http.Vary;
+        }
         set resp.http.Vary = resp.http.X-Vary;
         unset resp.http.X-Vary;
     }
