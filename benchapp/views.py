@@ -9,7 +9,7 @@ from functools import wraps
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.views import LoginView, redirect_to_login
+from django.contrib.auth.views import redirect_to_login
 from django.db import OperationalError, connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
@@ -23,6 +23,7 @@ from benchapp import pagination
 from benchapp.caching.django_cache import cache_public_page
 from benchapp.forms import CommentForm
 from benchapp.home import Home
+from benchapp.login_limit import LimitedLogin
 from benchapp.middleware import name_rendering, with_render_id
 from benchapp.models import Author, Comment, Post
 from benchapp.pager import Pager, page_url
@@ -140,7 +141,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
 
 
-login = LoginView.as_view(template_name="login.html", redirect_authenticated_user=True)
+login = LimitedLogin.as_view()
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

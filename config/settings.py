@@ -24,6 +24,8 @@ env = environ.Env()
 
 DEBUG = environment.flag(env, "DEBUG", default=False)
 SECRET_KEY = environment.secret_key(env.ENVIRON, "SECRET_KEY", VAR_DIR / "secret_key")
+# Earlier keys, with spaces between: what they signed, such as sessions, stays valid while they are here.
+SECRET_KEY_FALLBACKS = env.str("SECRET_KEY_FALLBACKS", default="").split()
 ALLOWED_HOSTS = environment.hosts(env, "ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = environment.origins(env, "CSRF_TRUSTED_ORIGINS")
 # A reverse proxy that overwrites X-Forwarded-Proto and X-Real-IP is in front: trust them.
@@ -194,6 +196,12 @@ CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
 NO_CACHE = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
 CACHES = {
     "default": _cache("pages"),
+    # Failed logins, in the database: all processes share it on every stack, and a login needs it anyway.
+    "logins": {
+        "BACKEND": REPAIRED_BACKENDS["django.core.cache.backends.db.DatabaseCache"],
+        "LOCATION": "benchapp_logins",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    },
     # The alias that Django's {% cache %} tag looks for by itself.
     "template_fragments": _cache("fragments") if "fragments" in CACHING_LAYERS else NO_CACHE,
 }
@@ -226,6 +234,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+# How many wrong passwords for an account from one address are looked at, and for how many seconds each counts.
+BENCHAPP_LOGIN_FAILURES = environment.whole_number(env, "BENCHAPP_LOGIN_FAILURES", 5, minimum=1, maximum=100)
+BENCHAPP_LOGIN_WINDOW = environment.whole_number(env, "BENCHAPP_LOGIN_WINDOW", 300, minimum=1, maximum=86_400)
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"

@@ -176,7 +176,7 @@ def test_layers_are_outside_of_sessions_and_cookies(settings_from: FromEnvironme
 def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
     found = settings_from(BENCHAPP_CACHE_SECONDS="7", CACHING_FRAGMENTS="1")
     assert found["CACHE_MIDDLEWARE_SECONDS"] == 7
-    assert {cache["TIMEOUT"] for cache in found["CACHES"].values()} == {7}
+    assert {cache["TIMEOUT"] for name, cache in found["CACHES"].items() if name != "logins"} == {7}
 
 
 @pytest.mark.parametrize(

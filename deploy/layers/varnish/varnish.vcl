@@ -153,10 +153,6 @@ sub vcl_backend_error {
 
 sub vcl_deliver {
     if (resp.http.X-Vary) {
-        # Varnish has named Accept-Encoding for a page that it compressed.
-        if (resp.http.Vary && resp.http.X-Vary !~ "(?i)accept-encoding") {
-            set resp.http.X-Vary = resp.http.X-Vary + ", " + resp.http.Vary;
-        }
         set resp.http.Vary = resp.http.X-Vary;
         unset resp.http.X-Vary;
     }

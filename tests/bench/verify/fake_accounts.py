@@ -60,6 +60,13 @@ class AccountHandler(FileHandler):
 
     def log_in(self, values: dict[str, str]) -> None:
         stub, wrong = self.stub, self.stub.wrong
+        if values.get("password") == "wrong":
+            stub.failures[values["username"]] += 1
+            if stub.failures[values["username"]] > 5 and "logins-unlimited" not in wrong:
+                self.html(
+                    429, stub.frame("<h1>Too many</h1>"), [("Retry-After", "300")][: "limit-without-time" not in wrong]
+                )
+                return
         if values.get("password") != PASSWORD or "login-fails" in wrong:
             self.login_form(values.get("username", ""), 200)
             return

@@ -12,6 +12,7 @@ import secrets
 import sys
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -80,6 +81,7 @@ class FakeSite:
         self.layer = "none"
         self.secret = secrets.token_hex(8)
         self.sessions: dict[str, str] = {}
+        self.failures: Counter[str] = Counter()
         self.comments: list[tuple[str, str]] = []
         self.kept: dict[str, tuple] = {}
         self.leak = ""
@@ -95,6 +97,7 @@ class FakeSite:
     def reset(self, *wrong: str) -> None:
         """Start anew with these mistakes."""
         self.wrong = set(wrong)
+        self.failures.clear()
         self.sessions, self.comments, self.kept, self.leak, self.requests = {}, [], {}, "", 0
 
     def site(self) -> Site:
@@ -286,7 +289,9 @@ VIEWS: dict[str, View] = {
     "/probe/failure": SiteHandler.failure,
 }
 GET_VIEWS: dict[str, View] = {
-    "/login/": lambda site: site.login_form("", 200),
+    "/login/": lambda site: site.login_form(
+        "", 429 if site.stub.failures and "limits-the-form" in site.stub.wrong else 200
+    ),
     "/posts": lambda site: site.redirect(site.prefix() + "/posts/", 301),
     "/posts/page/1/": lambda site: site.redirect(site.prefix() + "/posts/", 301),
     "/posts/jump/": SiteHandler.jump,

@@ -73,6 +73,7 @@ MISTAKES = {
     "concurrency": ["busy", "other-charset"],
     "slow-bodies": [],
     "slow-headers": [],
+    "login-limit": ["logins-unlimited", "limit-without-time", "limits-the-form"],
     "length-body": ["body-left"],
     "chunked-body": ["chunks-ignored", "chunks-dropped"],
     "chunked-in-pieces": ["chunks-ignored", "chunks-dropped"],

@@ -1,0 +1,37 @@
+"""Many wrong passwords for one account."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+from bench.verify.browser import Browser
+from bench.verify.check import AFTER, check
+from bench.verify.context import Context
+from bench.verify.finding import Figure, Finding, Mismatch
+
+MAX_ATTEMPTS = 20
+TOO_MANY = 429
+
+
+@check("login-limit", stage=AFTER, thorough=True)
+def login_limit(context: Context) -> Iterator[Finding]:
+    """Whoever tries 20 wrong passwords for one account is refused with 429 and Retry-After, the form itself is not."""
+    path = context.site.url("login")
+    visitor = Browser(context.target)
+    token = visitor.token(path) or ""
+    values = {"csrfmiddlewaretoken": token, "username": f"nobody-{secrets.token_hex(8)}", "password": "wrong"}
+    for attempt in range(MAX_ATTEMPTS):
+        answer = visitor.post(path, values)
+        if answer.status == TOO_MANY:
+            yield Figure("login_failures_allowed", attempt)
+            if answer.header("Retry-After") is None:
+                yield Mismatch(f"POST {path}, status 429: Retry-After", "none")
+            break
+        if answer.status != 200:
+            yield Mismatch(f"POST {path} with a wrong password: status 200 or 429", f"status {answer.status}")
+            return
+    else:
+        yield Mismatch(f"POST {path} with {MAX_ATTEMPTS} wrong passwords: status 429", f"status {answer.status}")
+    if (status := visitor.get(path).status) != 200:
+        yield Mismatch(f"GET {path} after that: status 200", f"status {status}")
