@@ -45,7 +45,7 @@ class Container:
 
     What not every container has is a tuple, so that templates need no conditions.
 
-    command      that of its systemd unit
+    command      that of its systemd unit; it opens its socket itself
     env          its own environment, beside the site's
     site         for those that get the site's environment and secrets
     certificate  for the one that reads it

@@ -190,21 +190,28 @@ def test_a_size_limits_what_it_can(rendered):
     assert "resources" not in pod(rendered("nginx-uwsgi", "kubernetes"))
 
 
-@pytest.mark.parametrize("listener", ["tls", "plain"])
+@pytest.mark.parametrize("listener", ["tls", "plain", "behind"])
 def test_ports_are_those_of_the_listener(listener, rendered):
     folder = rendered("nginx-uwsgi", "compose", listener=listener)
-    ports = {"tls": ["443:443", "80:80"], "plain": ["80:443"]}[listener]
+    ports = ["443:443", "80:80"] if listener == "tls" else ["80:443"]
     assert read(folder / "compose.yaml")["services"]["network"]["ports"] == ports
     service = read(rendered("nginx-uwsgi", "kubernetes", listener=listener) / "service.yaml")
-    names = {"tls": ["https", "http"], "plain": ["http"]}[listener]
+    names = ["https", "http"] if listener == "tls" else ["http"]
     assert [port["targetPort"] for port in service["spec"]["ports"]] == names
-    assert ("privkey.pem" in (folder / "INSTALL.md").read_text("utf-8")) == (listener == "tls")
+    note = (folder / "INSTALL.md").read_text("utf-8")
+    assert ("privkey.pem" in note, "(`trusted_proxies`)" in note) == (listener == "tls", listener == "behind")
 
 
 def test_a_stack_without_tls_is_reached_by_its_proxy_alone(rendered):
     folder = rendered("gunicorn", "compose")
     assert read(folder / "compose.yaml")["services"]["network"]["ports"] == ["127.0.0.1:8000:8000"]
     assert "BENCHAPP_BEHIND_PROXY=1\n" in (folder / "site.env").read_text("utf-8")
+
+
+def test_what_a_layer_stored_goes_when_a_new_version_comes(rendered):
+    for layer in ("none", "staticgenerator"):
+        note = (rendered("nginx-uwsgi", "compose", layer) / "INSTALL.md").read_text("utf-8")
+        assert ("docker compose run --rm manage invalidatepages" in note) == (layer != "none")
 
 
 def test_a_server_that_reads_one_file_gets_one(rendered):
