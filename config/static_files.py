@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from pathlib import Path
 from typing import Any
 
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.responders import NotARegularFileError
 from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+# The names that collectstatic makes: a hash before the ending.
+HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+\Z")
 
 
 class Storage(CompressedManifestStaticFilesStorage):
@@ -19,7 +28,27 @@ class Storage(CompressedManifestStaticFilesStorage):
 
 
 class StaticFiles(WhiteNoiseMiddleware):
-    """WhiteNoise without the manifest of collectstatic, which is not public; web servers refuse it too."""
+    """WhiteNoise without the manifest of collectstatic, which is not public; web servers refuse it too.
+
+    It also has the files that collectstatic adds later: while workers are replaced, those of the new release name files
+    for which the old ones are asked.
+    """
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        url = request.path_info
+        if url.startswith(self.static_prefix) and url not in self.files:
+            self._add_later(url)
+        return super().__call__(request)
+
+    def _add_later(self, url: str) -> None:
+        """Add a file with a hash in its name, if there is one by now; any other is the same until a restart."""
+        path = str(Path(self.static_root, url.removeprefix(self.static_prefix)))
+        if self.url_is_canonical(url) and HASHED.search(url):
+            with contextlib.suppress(NotARegularFileError, OSError, ValueError):
+                self.add_file_to_dictionary(url, path)
+
+    def immutable_file_test(self, path: str, url: str) -> bool:
+        return bool(super().immutable_file_test(path, url) or HASHED.search(url))
 
     def add_file_to_dictionary(self, url: str, path: str, stat_cache: Any = None) -> None:
         if not url.startswith(f"{self.static_prefix}{Storage.manifest_name}"):

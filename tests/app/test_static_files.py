@@ -5,9 +5,14 @@ from __future__ import annotations
 from datetime import date, timedelta
 from pathlib import Path
 
-from django.conf import settings
+import pytest
+from django.conf import settings as site
+from django.http import HttpResponse
+from django.test import RequestFactory
 
-STATIC = Path(settings.BASE_DIR) / "static"
+from config.static_files import StaticFiles
+
+STATIC = Path(site.BASE_DIR) / "static"
 DISHES = ("lentil soup", "baked trout", "onion tart", "leek pie", "barley stew", "stuffed peppers", "saffron rice")
 BREADS = ("rye", "spelt", "sourdough", "potato bread", "flatbread")
 SWEETS = ("plum cake", "rice pudding", "poached pears", "almond biscuits", "quince jelly", "custard")
@@ -30,3 +35,53 @@ def test_large_file_is_one_and_a_half_megabytes_of_the_ledger():
     text = (STATIC / "large.txt").read_bytes()
     assert len(text) == 1_500_000
     assert text.decode("ascii") == "".join(map(ledger_line, range(LINES)))
+
+
+@pytest.fixture
+def collected(tmp_path, settings) -> StaticFiles:
+    """WhiteNoise over a directory of collected files that was empty when it began; other answers are 404."""
+    settings.STATIC_ROOT = tmp_path / "static"
+    settings.STATIC_ROOT.mkdir()
+    settings.WHITENOISE_USE_FINDERS = False
+    return StaticFiles(lambda request: HttpResponse(status=404))
+
+
+# Names that collectstatic makes: a hash of twelve digits before the ending.
+NEW = "probes/new.0123456789ab.css"
+
+
+def test_a_file_that_is_collected_later_is_served(collected: StaticFiles, tmp_path: Path):
+    get = RequestFactory().get
+    assert collected(get(f"/static/{NEW}")).status_code == 404
+    file = tmp_path / "static" / NEW
+    file.parent.mkdir()
+    file.write_text("p {}")
+    Path(f"{file}.gz").write_bytes(b"compressed")
+    answer = collected(get(f"/static/{NEW}"))
+    assert (answer.status_code, b"".join(answer.streaming_content)) == (200, b"p {}")
+    assert "immutable" in answer.headers["Cache-Control"]
+    answer.close()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/plain.css",
+        "/static/staticfiles.json",
+        "/static/../secret.0123456789ab.txt",
+        "/static/probes/../../secret.0123456789ab.txt",
+        "/static//probes/x.0123456789ab.css",
+        "/static/folder.0123456789ab.css",
+        "/static/a\0b.0123456789ab.css",
+        f"/static/{'x' * 300}.0123456789ab.css",
+    ],
+)
+def test_nothing_else_is_served_later(collected: StaticFiles, tmp_path: Path, path: str):
+    (tmp_path / "secret.0123456789ab.txt").write_text("secret")
+    root = tmp_path / "static"
+    (root / "folder.0123456789ab.css").mkdir()
+    for name in ("plain.css", "staticfiles.json"):
+        (root / name).write_text("{}")
+    request = RequestFactory().get("/")
+    request.path_info = path
+    assert collected(request).status_code == 404
