@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.faults import judge
 from bench.faults.fault import Fault
+from bench.faults.follow import Follower
 from bench.faults.interference import OwnShare
 from bench.faults.observe import Moments, Noticed, noticed
 from bench.faults.scene import CannotFault, Scene
@@ -63,17 +64,24 @@ def _made(
     visitors.start()
     problem = ""
     try:
-        scene.wait(QUIET_S)
-        problem = _struck(steps, scene)
-        scene.wait(BACK_S, scene.running.answers)
-        scene.wait(AFTER_S)
+        with Follower(asked.url, asked.pages[0].path) as follower:
+            scene.wait(QUIET_S)
+            problem = _struck(steps, scene)
+            scene.wait(BACK_S, scene.running.answers)
+            scene.wait(AFTER_S)
     finally:
         seen = visitors.finish()
-    others = own.of_others()
+    outcome = replace(outcome, other_cpu_share=own.of_others(), missing_static=follower.missing)
     next(steps, None)
+    found = noticed(seen, visitors.pages, _moments(scene, began, old))
+    return judged(fault, scene, found, outcome, guarded, problem)
+
+
+def _moments(scene: Scene, began: float, old: str) -> Moments:
+    """When things happened; `old` is the version that was served before the fault."""
     settings = scene.running.composition.settings
     cached = any(layer.caches == "pages" for layer in scene.running.composition.layers)
-    moments = Moments(
+    return Moments(
         began=began,
         struck=scene.struck,
         over=scene.over,
@@ -82,9 +90,6 @@ def _made(
         ttl_s=float(settings["cache_seconds"]) if cached else 0.0,
         old=old,
         new=scene.versions.word,
-    )
-    return judged(
-        fault, scene, noticed(seen, visitors.pages, moments), replace(outcome, other_cpu_share=others), guarded, problem
     )
 
 
@@ -100,9 +105,13 @@ def _struck(steps: Generator[None], scene: Scene) -> str:
 def judged(
     fault: Fault, scene: Scene, found: Noticed, outcome: FaultOutcome, guarded: bool, problem: str = ""
 ) -> FaultOutcome:
-    """The outcome with its figures and its status; `problem` is what went wrong with the fault itself."""
+    """The outcome with its figures and its status.
+
+    outcome  what is known of it so far: the static files that were missing as visitors asked, the CPU time of others
+    problem  what went wrong with the fault itself
+    """
     names = {item.name for item in fields(FaultOutcome)}
-    missing = _missing(scene.running.url, found.named)
+    missing = (outcome.missing_static or 0) + _missing(scene.running.url, found.named)
     restarted = "restarted" in scene.servers.values()
     # What cannot reload is restarted, and refuses requests meanwhile: that is its nature, and said.
     expected = replace(fault.expected, lost=None) if restarted else fault.expected

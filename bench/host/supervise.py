@@ -136,12 +136,12 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
 def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quiet_s: float, timeout_s: float) -> None:
     """Return once no child of these processes came or went for `quiet_s`, or when the time is up.
 
-    While one of those `before` is still there it takes four times as long: the others may be replaced one by one.
+    While one of those `before` is still there it takes six times as long: they may be replaced one after another.
     """
     processes = list(processes)
     deadline = time.monotonic() + timeout_s
     seen, since = children(processes), time.monotonic()
-    while time.monotonic() < min(since + (4 * quiet_s if seen & before else quiet_s), deadline):
+    while time.monotonic() < min(since + (6 * quiet_s if seen & before else quiet_s), deadline):
         time.sleep(POLL_S)
         if (now := children(processes)) != seen:
             seen, since = now, time.monotonic()

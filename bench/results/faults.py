@@ -123,7 +123,7 @@ class FaultOutcome:
         float | None, means("From the first answer of the new version to the last of the old; null without a deploy.")
     ] = None
     missing_static: Annotated[
-        int | None, means("Static files named by any page seen that were not answered with 200 afterwards.")
+        int | None, means("Static files that pages name and that were not there, right after the page or at the end.")
     ] = None
     figures: Annotated[
         dict[str, float | None] | None, means("Figure of this fault alone -> its value; the unit is in the name.")

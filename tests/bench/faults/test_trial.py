@@ -39,6 +39,21 @@ class FakeVisitors:
         ]
 
 
+class FakeFollower:
+    """A visitor who finds no static file of so many pages."""
+
+    missing = 0
+
+    def __init__(self, url, path):
+        assert path == PAGES[0].path
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """It waits for nothing."""
+
+
 @pytest.fixture
 def stage(monkeypatch):
     """A scene without waits, and what happened in it; the machine is idle."""
@@ -50,6 +65,7 @@ def stage(monkeypatch):
     supervisor = SimpleNamespace(deaths=[], wait=lambda until, seconds: log.append("time passes"))
     scene = Scene(running, supervisor, SimpleNamespace(word="release-1"))
     monkeypatch.setattr(trial, "Visitors", FakeVisitors)
+    monkeypatch.setattr(trial, "Follower", FakeFollower)
     monkeypatch.setattr(trial.http, "status", lambda url, path: 200)
     monkeypatch.setattr(trial, "OwnShare", lambda: SimpleNamespace(of_others=lambda: 0.0))
     monkeypatch.setattr(trial.time, "time", trial.time.monotonic)
@@ -159,6 +175,11 @@ def test_static_files_that_pages_name_are_asked_for(stage, monkeypatch):
     monkeypatch.setattr(trial.http, "status", lambda url, path: 404)
     outcome = made(stage, struck)
     assert (outcome.missing_static, outcome.reason) == (1, "1 static files that pages name are not there")
+
+
+def test_static_files_that_were_missing_for_a_while_count(stage, monkeypatch):
+    monkeypatch.setattr(FakeFollower, "missing", 3)
+    assert made(stage, struck).reason == "3 static files that pages name are not there"
 
 
 def test_sentences_of_the_fault_itself_fail_it(stage):
