@@ -7,6 +7,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+import psutil
+
 from bench.errors import BenchError
 from bench.faults import judge
 from bench.faults.fault import Fault
@@ -97,8 +99,12 @@ def _struck(steps: Generator[None], scene: Scene) -> str:
     """Make the fault itself; what went wrong with it, while the visitors go on."""
     try:
         next(steps, None)
-    except BenchError as error:
-        return str(error)
+    except (BenchError, ProcessLookupError, psutil.Error) as error:
+        return str(error) or type(error).__name__
+    finally:
+        # Nothing was struck where it went wrong before.
+        scene.struck = scene.struck or time.monotonic()
+        scene.over = max(scene.over, scene.struck)
     return ""
 
 

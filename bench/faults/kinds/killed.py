@@ -25,13 +25,17 @@ BACK_S = 15.0
 @fault("worker", group="killed", expected=Expected(lost=1))
 def worker(scene: Scene) -> Generator[None]:
     """One worker process of the application server is killed; its master replaces it."""
-    masters = set(scene.running.pids.values())
-    pid = json.loads(http.get(scene.running.url, INSIDE))["process_id"]
-    if pid in masters:
+    if _worker(scene) in scene.running.pids.values():
         raise CannotFault("the application server has no worker processes under a master")
     yield
+    pid = _worker(scene)
     scene.strike()
     os.kill(pid, signal.SIGKILL)
+
+
+def _worker(scene: Scene) -> int:
+    """The process that answers now. Raises VisitError when none does."""
+    return int(json.loads(http.get(scene.running.url, INSIDE))["process_id"])
 
 
 @fault("application-server", group="killed", expected=Expected(lost=None))

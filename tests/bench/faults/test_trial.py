@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from bench.errors import DeploymentError
@@ -121,6 +122,16 @@ def test_a_fault_that_goes_wrong_fails_after_the_visitors_were_asked(stage):
     outcome = made(stage, run)
     assert (outcome.status, outcome.reason) == ("failed", "nginx exited")
     assert outcome.requests_new == 1
+
+
+@pytest.mark.parametrize("error", [ProcessLookupError("No such process"), psutil.NoSuchProcess(7)])
+def test_a_process_that_is_gone_fails_the_fault_and_not_the_run(stage, error):
+    def run(scene):
+        yield
+        raise error
+
+    outcome = made(stage, run)
+    assert (outcome.status, outcome.reason) == ("failed", str(error))
 
 
 def test_cleanup_comes_whatever_happens(stage):
