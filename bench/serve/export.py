@@ -29,6 +29,7 @@ PLAIN_PORT = 8000
 INNER_PORTS = range(8001, 8999)
 
 SYSTEMD = paths.DEPLOY / "common" / "systemd"
+TIMERS = paths.DEPLOY / "common" / "timers"
 HOST = paths.DEPLOY / "common" / "production"
 
 
@@ -149,7 +150,9 @@ def _write_host_files(
     context = {**host_context(composition, places, wiring, found), **_slice_context(size)}
     sources = {target / source.name: source for source in sorted(HOST.iterdir())}
     sources |= {target / "systemd" / name: SYSTEMD / name for name in ("benchapp.target", "benchapp.slice")}
-    (target / "systemd").mkdir(exist_ok=True)
+    sources |= {target / "timers" / source.name: source for source in sorted(TIMERS.iterdir())}
+    for folder in ("systemd", "timers"):
+        (target / folder).mkdir(exist_ok=True)
     for path, source in sources.items():
         path.write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
     of_units = {target / "systemd" / f"{unit.name}.service": (SYSTEMD / "server.service", unit) for unit in found}

@@ -95,8 +95,9 @@ def test_systemd_accepts_the_units(host, stack):
     if systemd_analyze is None:
         pytest.skip("program not installed: systemd-analyze")
     made = host(stack)
+    timed = (Path(made.places.conf) / "timers").iterdir()
     done = subprocess.run(
-        [str(systemd_analyze), "verify", "--man=no", *map(str, made.units())], capture_output=True, text=True
+        [str(systemd_analyze), "verify", "--man=no", *map(str, [*made.units(), *timed])], capture_output=True, text=True
     )
     ours = [line for line in (done.stdout + done.stderr).splitlines() if "benchapp" in line]
     assert (ours, done.returncode) == ([], 0)
