@@ -221,10 +221,13 @@ class _Context:
         ]
 
     def _logs(self) -> dict[str, str]:
-        """Where each log file of the servers goes: requests to the standard output, errors to standard error."""
+        """Where each log file of the servers goes: requests to the container's output, the others to its errors.
+
+        Those are its first process's: /dev/stdout is that of the server itself, which may have closed it.
+        """
         files = sorted(set(re.findall(rf"{re.escape(self.places.logs)}/[\w.-]+", self.read)))
         requests = self.composition.settings["access_log"]
-        return {file: "/dev/stdout" if file == requests else "/dev/stderr" for file in files}
+        return {file: f"/proc/1/fd/{1 if file == requests else 2}" for file in files}
 
     def _json(self, value: Any) -> str:
         return json.dumps(value).replace(*FORMS[self.form])

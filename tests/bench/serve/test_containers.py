@@ -223,8 +223,8 @@ def test_a_server_that_reads_one_file_gets_one(rendered):
 
 def test_logs_are_the_output_of_the_container(rendered):
     image = (rendered("apache-modwsgi", "compose") / "Containerfile").read_text("utf-8")
-    assert "RUN ln -s /dev/stdout /var/log/benchapp/access.log\n" in image
-    assert "RUN ln -s /dev/stderr /var/log/benchapp/apache-error.log\n" in image
+    assert "RUN ln -s /proc/1/fd/1 /var/log/benchapp/access.log\n" in image
+    assert "RUN ln -s /proc/1/fd/2 /var/log/benchapp/apache-error.log\n" in image
 
 
 def test_the_image_keeps_no_compiler_of_its_own_and_installs_by_hash(rendered):
@@ -309,9 +309,9 @@ def test_kustomize_accepts_the_manifests(rendered):
     done = subprocess.run([str(kubectl), "kustomize", str(folder)], capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("", 0)
     made = {item["kind"]: item for item in yaml.safe_load_all(done.stdout)}
-    assert set(made) == {"ConfigMap", "Deployment", "Job", "PodDisruptionBudget", "Service"}
+    assert set(made) == {"ConfigMap", "CronJob", "Deployment", "Job", "PodDisruptionBudget", "Service"}
     assert made["ConfigMap"]["data"]["CACHE_URL"] == "pymemcache:///run/benchapp/memcached.sock"
-    for kind in ("Deployment", "Job"):
+    for kind in ("CronJob", "Deployment", "Job"):
         text = json.dumps(made[kind])
         assert made["ConfigMap"]["metadata"]["name"] in text, "its name has the hash of its content"
         assert '"registry.example.org/benchapp:1"' in text and '"image": "benchapp"' not in text
