@@ -61,8 +61,8 @@ def rendered(tmp_path_factory):
 
 
 def on_a_host(text: str) -> str:
-    """A text as a host has it: there the server that ends TLS for a stack is on the same machine."""
-    return text.replace("0.0.0.0:8000", "127.0.0.1:8000")
+    """A text as a host has it: what ends TLS for a stack is on the same machine, the configuration is writable."""
+    return text.replace("0.0.0.0:8000", "127.0.0.1:8000").replace("/run/benchapp/maint", "/etc/benchapp/maint")
 
 
 def read(path: Path):
@@ -212,6 +212,14 @@ def test_what_a_layer_stored_goes_when_a_new_version_comes(rendered):
     for layer in ("none", "staticgenerator"):
         note = (rendered("nginx-uwsgi", "compose", layer) / "INSTALL.md").read_text("utf-8")
         assert ("docker compose run --rm manage invalidatepages" in note) == (layer != "none")
+
+
+def test_maintenance_is_switched_where_a_container_can_write(rendered):
+    folder = rendered("nginx-uwsgi", "compose")
+    assert "-f /run/benchapp/maintenance" in (folder / "conf" / "nginx" / "maintenance.on.conf").read_text("utf-8")
+    assert "exec nginx touch /run/benchapp/maintenance\n" in (folder / "INSTALL.md").read_text("utf-8")
+    own = rendered("nginx-uwsgi", "compose", maintenance_file="/somewhere/else")
+    assert "-f /somewhere/else" in (own / "conf" / "nginx" / "maintenance.on.conf").read_text("utf-8")
 
 
 def test_a_server_that_reads_one_file_gets_one(rendered):
