@@ -25,6 +25,7 @@ urlpatterns = [
     path("gate/<positive:pk>/<slug:what>/", slow.gate),
     path("fill/", fill.fill),
     path("memory/<int:megabytes>/", memory.allocate),
+    path("download/<int:megabytes>/", memory.download),
     path("slow/<int:milliseconds>/<slug:name>/", slow.slow),
     path("visit/<slug:name>/", visits.visit),
     path("advisory/<slug:kind>/<slug:name>/", advisories.advisory),

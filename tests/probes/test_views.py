@@ -22,6 +22,7 @@ PATHS = (
     "/probe/odd/streaming/x/",
     "/probe/odd/token/x/",
     "/probe/memory/1/",
+    "/probe/download/1/",
 )
 ASK = f"""
 import json, django; django.setup()

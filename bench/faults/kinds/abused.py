@@ -21,7 +21,8 @@ AT_ONCE = 5
 HOME, LOGIN, HEALTH = "/", "/login/", "/healthz"
 # A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
 ASKED = PAGE.format("beside-slow")
-LARGE = "/probe/large/faults/"
+# Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
+DOWNLOAD = "/probe/download/6/"
 # The same requests for every stack.
 SEED = 1
 MALFORMED = 10_000
@@ -45,9 +46,9 @@ def slow_bodies(scene: Scene) -> Generator[None]:
 
 @fault("slow-readers", group="abused", expected=Expected(lost=0, recovery_s=None))
 def slow_readers(scene: Scene) -> Generator[None]:
-    """Clients that read nothing of a page above 1 MB: 4, 5, 20, 200 of them, until others are not served within 1 s."""
+    """Clients that read nothing of 6 MB: 4, 5, 20, 200 of them, until others are not served within 1 s."""
     yield
-    _slow(scene, slow.readers(Target.parse(scene.running.url), LARGE))
+    _slow(scene, slow.readers(Target.parse(scene.running.url), DOWNLOAD))
 
 
 def _slow(scene: Scene, how: Slowness) -> None:
