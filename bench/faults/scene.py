@@ -106,12 +106,12 @@ class Scene:
         """Kill the main process of a server or service with SIGKILL; the supervisor starts it again."""
         os.kill(self.running.pids[name], signal.SIGKILL)
 
-    def reload(self, changed: Collection[str]) -> None:
-        """Have the servers take over changed files and the site's code, and note what the operator had to do.
+    def reload(self, changed: Collection[str], only: str = "") -> None:
+        """Have the servers, or `only` one, take over changed files and code, and note what the operator had to do.
 
         Raises DeploymentError when the site does not come back.
         """
-        self.servers |= self.running.chain.reload(changed)
+        self.servers |= self.running.chain.reload(changed, only)
         restarted = "restarted" in self.servers.values()
         self.operator = "restart" if restarted else "reload"
 
@@ -125,7 +125,7 @@ class Scene:
         """Have a release served: switch, reload, invalidate. Raises BenchError when that fails."""
         self.versions.switch(folder)
         try:
-            self.reload(())
+            self.reload((), only=self.running.composition.servers[0].name)
             self.invalidate()
         except BenchError:
             self.operator = "repair"

@@ -71,17 +71,18 @@ class Chain:
         contexts = [render.context_of(server, self._composition, self.places, self.wiring) for server in servers]
         return sum(map(_entries_of, servers, contexts))
 
-    def reload(self, changed: Collection[str]) -> dict[str, str]:
+    def reload(self, changed: Collection[str], only: str = "") -> dict[str, str]:
         """Have the servers take over their files, and the application server the site's code; wait until they have.
 
         changed  names of files that differ from those read before
+        only     the name of the one server that does, all when empty
 
         Returns what was done, by the server's name. Raises DeploymentError when the site does not come back.
         """
         done = {}
-        for index, server in enumerate(self._composition.servers):
+        for server in (server for server in self._composition.servers if only in ("", server.name)):
             files = render.server_files(server, self._composition).keys() & set(changed)
-            ways = [server.reload.application] if index == 0 else []
+            ways = [server.reload.application] if server is self._composition.servers[0] else []
             # A certificate is no rendered file: every server that can reads its files again.
             if files or server.reload.configuration:
                 ways.append(server.reload.configuration)
@@ -90,7 +91,7 @@ class Chain:
             elif all(ways):
                 done[server.name] = self._reload_server(server, tuple(dict.fromkeys(ways)))
             else:
-                self._restart_server(index)
+                self._restart_server(server)
                 done[server.name] = "restarted"
         supervise.stop(self.sidecars)
         self._start_sidecars()
@@ -108,8 +109,7 @@ class Chain:
     def ask_application(self) -> bool:
         """Have the application server take over the site's code, without waiting; False when it cannot."""
         server = self._composition.servers[0]
-        way = server.reload.application
-        return bool(way and self._ask(server, (way,)))
+        return bool(server.reload.application and self._ask(server, (server.reload.application,)))
 
     def _ask(self, server: Server, ways: tuple[Action, ...]) -> str:
         context = render.context_of(server, self._composition, self.places, self.wiring)
@@ -117,12 +117,11 @@ class Chain:
 
     def restart(self, name: str) -> None:
         """Restart one server; raises DeploymentError when it or the site does not come back."""
-        self._restart_server([server.name for server in self._composition.servers].index(name))
+        self._restart_server(next(server for server in self._composition.servers if server.name == name))
         supervise.wait_healthy(self.servers, self.url, HEALTH, READY_TIMEOUT_S)
 
-    def _restart_server(self, index: int) -> None:
+    def _restart_server(self, server: Server) -> None:
         """Restart a server, one instance after another."""
-        server = self._composition.servers[index]
         for process in self._instances(server):
             supervise.stop([process])
             supervise.wait_accepting(self._replace(process.name), self._listeners[process.name][1], READY_TIMEOUT_S)

@@ -131,7 +131,13 @@ class Services:
 
     def _launch(self, service: Service, context: dict[str, Any], lock: tuple[int, ...]) -> None:
         """Start it and wait until it serves."""
-        process = self._start(service, context, lock)
+        self._start(service, context, lock)
+        self.wait_serving(service.name)
+
+    def wait_serving(self, name: str) -> None:
+        """Wait until a service that was started serves; raises DeploymentError when it does not."""
+        started = self._started[name]
+        service, context, process = started.service, started.context, started.process
         if service.probe:
             probe = render.argv(service.probe, context, f"{service.name} probe")
             supervise.wait_command(process, probe, self._launcher.clean_env, READY_TIMEOUT_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -94,13 +93,14 @@ def write_lock(scene: Scene) -> Generator[None]:
         _held(scene)
     scene.end()
     yield
-    commands.manage(["removeprobes"], scene.running.env["DATABASE_URL"], worker())
+    env = scene.running.env
+    commands.manage(["removeprobes"], env["DATABASE_URL"], worker(), env=env)
 
 
 def _hang(scene: Scene, name: str) -> None:
     """Have all instances of a server, or a service, hang."""
     scene.strike()
-    names = [process.name for process in scene.running.processes if re.sub(r"-\d+$", "", process.name) == name]
+    names = [process.name for process in scene.running.processes if process.name.rstrip("-0123456789") == name]
     with _all_hung(scene, names or [name]):
         scene.wait(HANGS_S)
     scene.end()

@@ -79,6 +79,7 @@ def database(scene: Scene) -> Generator[None]:
     # Its host starts it again: not the supervisor, which would after a second.
     time.sleep(DATABASE_S)
     _wait_started(scene, name)
+    scene.running.services.wait_serving(name)
     scene.end()
 
 

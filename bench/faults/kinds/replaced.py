@@ -75,7 +75,7 @@ def certificate(scene: Scene) -> Generator[None]:
     scene.strike()
     make_certificate(running.layout.tls)
     worker(running.layout.run_dir).give_tree(running.layout.tls)
-    scene.reload(render.server_files(front, running.composition).keys())
+    scene.reload(render.server_files(front, running.composition).keys(), only=front.name)
     scene.end()
     if _served_certificate(scene) == old:
         scene.wrong.append(f"{front.name} still serves the old certificate")

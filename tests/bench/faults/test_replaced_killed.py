@@ -36,8 +36,8 @@ class FakeChain:
     def __init__(self, log):
         self.log, self.done, self.reloads = log, {"app": "reloaded by SIGHUP"}, True
 
-    def reload(self, changed):
-        self.log.append("reload")
+    def reload(self, changed, only):
+        self.log.append(f"reload {only}".strip())
         return self.done
 
     def ask_application(self):
@@ -62,7 +62,7 @@ def stage(monkeypatch):
         env={"DATABASE_URL": "sqlite://"},
         pids={"app": 11, "front": 12, "cache": 13, "db": 14},
         url="http://127.0.0.1:1",
-        services=SimpleNamespace(database="db"),
+        services=SimpleNamespace(database="db", wait_serving=lambda name: log.append(f"{name} serves")),
     )
     supervisor = SimpleNamespace(deaths=[], wait=lambda until, seconds: (log.append("wait"), until())[1])
     made = Scene(running, supervisor, FakeVersions(log))
@@ -105,7 +105,7 @@ def test_what_cannot_reload_is_restarted_by_the_operator(stage):
 
 @pytest.mark.parametrize("name", ["application", "cache-after-deploy"])
 def test_a_new_version_is_switched_to_reloaded_and_invalidates_the_cache(stage, name):
-    assert make(stage, name) == ["new", "|", "switch to 2", "reload", "invalidatepages"]
+    assert make(stage, name) == ["new", "|", "switch to 2", "reload app", "invalidatepages"]
     assert stage.scene.deployed >= stage.scene.struck
 
 
@@ -131,7 +131,7 @@ def test_a_certificate_that_is_not_taken_over_is_noticed(stage, monkeypatch):
     monkeypatch.setattr(replaced, "make_certificate", lambda folder: stage.log.append("certificate"))
     monkeypatch.setattr(replaced, "worker", lambda folder: SimpleNamespace(give_tree=lambda folder: None))
     stage.running.layout = SimpleNamespace(tls="", run_dir="")
-    assert make(stage, "certificate") == ["|", "certificate", "reload"]
+    assert make(stage, "certificate") == ["|", "certificate", "reload front"]
     assert stage.scene.wrong == ["front still serves the old certificate"]
 
 
@@ -141,7 +141,7 @@ def test_a_certificate_that_is_not_taken_over_is_noticed(stage, monkeypatch):
         ("application-server", ["|", "kill 11", "wait"]),
         ("front-server", ["|", "kill 12", "wait"]),
         ("caching-service", ["|", "kill 13", "wait"]),
-        ("database", ["|", "kill 14", "sleep 5", "wait"]),
+        ("database", ["|", "kill 14", "sleep 5", "wait", "db serves"]),
     ],
 )
 def test_a_main_process_is_killed_and_started_again(stage, name, done):
