@@ -8,6 +8,13 @@ from bench.figures.columns import columns, paragraph
 from bench.results.faults import FaultOutcome
 
 WIDTH = 80
+NO_LAYER = "none"
+LEGEND = (
+    "FAILED: requests without a right answer. GAP: longest time without a page. BACK:",
+    "from the end of the cause to right answers only. BAD: wrong or stale answers.",
+    "MIXED: old and new version side by side. Times in seconds.",
+)
+REASONS = {"FAILED": "FAIL", "VOIDED": "VOIDED", "DECLARED": "declared", "SKIPPED": "skipped"}
 WORDS = ("FAIL", "VOIDED", "declared", "pass", "skipped")
 
 
@@ -19,7 +26,7 @@ def line(outcome: FaultOutcome) -> str:
         words.append(
             f"{outcome.failed} of {(outcome.requests_new or 0) + (outcome.requests_kept or 0)} requests failed"
         )
-        words.append(f"gap {_seconds(outcome.longest_gap_s)}, recovery {_seconds(outcome.recovery_s)}")
+        words.append(f"gap {_seconds(outcome.longest_gap_s)} s, recovery {_in_words(outcome.recovery_s)}")
         words.append(f"operator: {outcome.operator}")
     if outcome.reason:
         words.append(outcome.reason)
@@ -27,17 +34,15 @@ def line(outcome: FaultOutcome) -> str:
 
 
 def as_text(outcomes: Sequence[FaultOutcome]) -> str:
-    """A table for each fault that was made, a row for each deployment, and the reasons below."""
+    """A table for each fault and layer that was made, a row for each stack, and the reasons below."""
     lines: list[str] = []
-    for name in dict.fromkeys(item.fault for item in outcomes):
-        its = [item for item in outcomes if item.fault == name]
-        made = [item for item in its if item.status != "skipped"]
-        if made:
-            lines += ["", name.upper().replace("-", " "), *_table(made)]
-    lines += _reasons("FAILED", [item for item in outcomes if item.word == "FAIL"])
-    lines += _reasons("VOIDED", [item for item in outcomes if item.word == "VOIDED"])
-    lines += _reasons("DECLARED", [item for item in outcomes if item.word == "declared"])
-    lines += _reasons("SKIPPED", [item for item in outcomes if item.word == "skipped"])
+    made = [item for item in outcomes if item.status != "skipped"]
+    for fault, layer in dict.fromkeys((item.fault, item.layer) for item in made):
+        heading = fault.upper().replace("-", " ") + ("" if layer == NO_LAYER else f", layer {layer}")
+        lines += ["", heading, *_table([item for item in made if (item.fault, item.layer) == (fault, layer)])]
+    lines += ["", *LEGEND] if made else []
+    for title, word in REASONS.items():
+        lines += _reasons(title, [item for item in outcomes if item.word == word])
     return "\n".join([*lines, "", count(outcomes)]).lstrip("\n")
 
 
@@ -48,32 +53,29 @@ def count(outcomes: Iterable[FaultOutcome]) -> str:
 
 
 def _table(made: Sequence[FaultOutcome]) -> list[str]:
-    rows = [["DEPLOYMENT", "", "FAILED", "GAP", "BACK", "WRONG", "STALE", "MIXED", "OPERATOR"]]
-    rows += [_row(item) for item in made]
-    return columns(rows, width=WIDTH)
+    return columns([["STACK", "", "FAILED", "GAP", "BACK", "BAD", "MIXED", "OPERATOR"], *map(_row, made)])
 
 
 def _row(item: FaultOutcome) -> list[str]:
-    total = (item.requests_new or 0) + (item.requests_kept or 0)
+    seen = item.failed is not None
     return [
-        item.stack if item.layer == "none" else f"{item.stack} {item.layer}",
+        item.stack,
         item.word,
-        "-" if item.failed is None else f"{item.failed}/{total}",
-        _seconds(item.longest_gap_s),
-        "-" if item.failed is None else _seconds(item.recovery_s),
-        _number(item.wrong),
-        _number(item.stale),
+        str(item.failed) if seen else "-",
+        _seconds(item.longest_gap_s) if seen else "-",
+        _seconds(item.recovery_s) if seen else "-",
+        str((item.wrong or 0) + (item.stale or 0)) if seen else "-",
         "-" if item.mixed_s is None else _seconds(item.mixed_s),
         (item.operator or "-").partition(",")[0],
     ]
 
 
 def _seconds(value: float | None) -> str:
-    return "never" if value is None else f"{value:.1f}s"
+    return "never" if value is None else f"{value:.1f}"
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)
+def _in_words(recovery_s: float | None) -> str:
+    return "never" if recovery_s is None else f"{recovery_s:.1f} s"
 
 
 def _reasons(title: str, found: Sequence[FaultOutcome]) -> list[str]:

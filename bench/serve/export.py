@@ -193,8 +193,6 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "packages": _packages(composition),
         "build_packages": [package for server in composition.servers for package in server.build_packages],
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
-        "reopened": [(unit, front.reopen) for unit in found if front.reopen and unit.name == f"benchapp-{front.name}"],
-        "copied_logs": [*([] if front.reopen else [values.names["access_log"]]), f"{places.logs}/*-error.log"],
         "tls_units": [unit for unit in found if unit.name == f"benchapp-{front.name}"],
         "joined_certificates": [server.certificate for server in composition.servers if server.certificate],
         "host_commands": _host_commands(composition, places, wiring),
