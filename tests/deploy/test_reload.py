@@ -9,7 +9,7 @@ import pytest
 
 from bench.catalog import catalog, compose
 from bench.serve import deployment, reload
-from tests.deploy.running import Up, command, runnable
+from tests.deploy.running import FEW, Up, command, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -88,7 +88,7 @@ def workers(url: str) -> set[int]:
 def test_a_reload_loses_no_request(stack, layer, site_url):
     runnable(stack, layer)
     # A page may take longer than a second on a busy machine.
-    composition = compose.must_compose(stack, layer, {"stop_timeout_s": 10})
+    composition = compose.must_compose(stack, layer, {"stop_timeout_s": 10, **FEW})
     with deployment.deployed(composition, database=site_url) as running:
         before = workers(running.url)
         with Visitors(running.url) as visitors:

@@ -16,7 +16,7 @@ from bench.results.records import Outcome
 from bench.serve import config_check, deployment
 from bench.serve.deployment import Running
 from bench.verify.verifier import Verifier
-from tests.deploy.running import alive, command, idle_connection, runnable
+from tests.deploy.running import FEW, alive, command, idle_connection, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -50,7 +50,7 @@ def test_the_servers_accept_their_files(stack, layer):
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_stack_gives_the_right_answers(stack, site_url, verifier):
     runnable(stack)
-    with deployment.deployed(compose.must_compose(stack), database=site_url) as running:
+    with deployment.deployed(compose.must_compose(stack, changes=FEW), database=site_url) as running:
         assert wrong_answers(verifier, running) == []
 
 
@@ -77,7 +77,7 @@ def test_the_answers_are_right_on_postgresql_too(postgresql_url):
 @pytest.mark.parametrize(("stack", "layer"), [pair for pair in LAYERED if pair != FULL])
 def test_a_layer_gives_the_right_answers(stack, layer, site_url, verifier):
     runnable(stack, layer)
-    with deployment.deployed(compose.must_compose(stack, layer), database=site_url) as running:
+    with deployment.deployed(compose.must_compose(stack, layer, FEW), database=site_url) as running:
         assert wrong_answers(verifier, running) == []
         if layer in LAYERS and catalog.read().layers[layer].invalidation:
             shows_a_comment_soon(running.url, site_url)
@@ -119,7 +119,7 @@ def token(answer: httpx.Response) -> str:
 @pytest.mark.parametrize(("stack", "inner"), [("nginx-apache-modwsgi", "apache"), ("nginx-cherrypy", "cheroot")])
 def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inner, site_url, tmp_path):
     runnable(stack)
-    composed = compose.must_compose(stack, changes={"client_keepalive_s": 1})
+    composed = compose.must_compose(stack, changes={"client_keepalive_s": 1, **FEW})
     with (
         deployment.deployed(composed, database=site_url, run_dir=tmp_path / "run") as running,
         idle_connection(running.chain.wiring.listens[inner][0]) as idle,
@@ -132,7 +132,7 @@ def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inne
 
 def test_an_emptied_layer_begins_anew_on_the_same_address(site_url, tmp_path):
     runnable("nginx-uwsgi", "site-middleware+staticgenerator")
-    composed = compose.must_compose("nginx-uwsgi", "site-middleware+staticgenerator")
+    composed = compose.must_compose("nginx-uwsgi", "site-middleware+staticgenerator", FEW)
     with deployment.deployed(composed, database=site_url, run_dir=tmp_path / "run") as running:
         before = {name: psutil.Process(pid) for name, pid in running.pids.items()}
         url = running.url
