@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
+import time
 import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import wraps
 
 from django.conf import settings
@@ -18,6 +21,9 @@ View = Callable[..., HttpResponse]
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+# Characters of what a client wrote that a log line holds.
+MAX_LOGGED = 100
+access_logger = logging.getLogger("benchapp.access")
 HEALTH_PATHS = ("/healthz", "/readyz")
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
@@ -64,6 +70,34 @@ def _is_trusted(value: str) -> bool:
     return _is_address(value) and any(
         ipaddress.ip_address(value) in network for network in settings.BENCHAPP_TRUSTED_PROXIES
     )
+
+
+def access_log(get_response: GetResponse) -> GetResponse:
+    """Write a line for each request: the usual combined format with host, request id, and the milliseconds it took."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        begun, now = time.monotonic(), datetime.now(UTC)
+        response = get_response(request)
+        named = (request.META.get(name, "-") for name in ("HTTP_REFERER", "HTTP_USER_AGENT"))
+        referer, agent = (ascii(text[:MAX_LOGGED])[1:-1].replace('"', "'") for text in named)
+        access_logger.info(
+            '%s - - [%s] "%s %s %s" %s %s "%s" "%s" %s %s %.0f',
+            request.META.get("REMOTE_ADDR") or "-",
+            f"{now:%d/%b/%Y:%H:%M:%S %z}",
+            request.method,
+            ascii(request.get_full_path()[:MAX_LOGGED])[1:-1].replace('"', "'"),
+            request.META.get("SERVER_PROTOCOL", "-"),
+            response.status_code,
+            response.headers.get("Content-Length", "-"),
+            referer,
+            agent,
+            ascii(request.META.get("HTTP_HOST", "-")[:MAX_LOGGED])[1:-1],
+            uuid.uuid4().hex,
+            (time.monotonic() - begun) * 1000,
+        )
+        return response
+
+    return middleware
 
 
 def health_by_address(get_response: GetResponse) -> GetResponse:

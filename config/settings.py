@@ -58,6 +58,8 @@ BENCHAPP_CONN_MAX_AGE = environment.whole_number(
 # Seconds that a request waits for the database before it is answered with 503: for a connection, a lock, a statement.
 # Less than a visitor's patience, and than what a health check allows, since a wait holds a worker.
 BENCHAPP_DATABASE_TIMEOUT = environment.whole_number(env, "BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
+# A line a request to standard error, where no web server writes an access log.
+BENCHAPP_ACCESS_LOG = environment.flag(env, "BENCHAPP_ACCESS_LOG", default=False)
 # Pages are compressed by the site, where no web server does it.
 BENCHAPP_COMPRESS_PAGES = environment.flag(env, "BENCHAPP_COMPRESS_PAGES", default=False)
 # Static files from the application server; off where a web server serves /static/.
@@ -92,6 +94,7 @@ MIDDLEWARE = [
     *([f"config.asgi_middleware.{name}" for name in ("limit_requests", "refuse_malformed")] if BENCHAPP_ASGI else []),
     *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *(["benchapp.middleware.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
+    *(["benchapp.middleware.access_log"] if BENCHAPP_ACCESS_LOG else []),
     "benchapp.middleware.health_by_address",
     "django.middleware.security.SecurityMiddleware",
     *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
@@ -260,14 +263,21 @@ SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {
+        "bare": {"format": "{message}", "style": "{"},
+        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+    },
     "filters": {
         "one_line": {"()": lambda: one_line},
         "one_line_without_database": {"()": lambda: one_line_without_database},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+        "access": {"class": "logging.StreamHandler", "formatter": "bare"},
+    },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
+        "benchapp.access": {"handlers": ["access"], "level": "INFO", "propagate": False},
         "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
         # A foreign Host: any client can cause one, as often as it likes.
         "django.security.DisallowedHost": {"filters": ["one_line"]},

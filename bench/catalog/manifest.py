@@ -98,6 +98,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     inherits   true if it takes its socket from systemd, or the words added to `start` so that it does
     notify     it tells systemd when it serves
     entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
+    reopen     the signal on which it opens its access log anew, after that was renamed; empty: it cannot
     reload     how it takes over a changed configuration or a new version of the site without a restart
     breaks     faults that a chain with it does not stand as expected
     limits     what a project's own `config` should set
@@ -132,6 +133,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     inherits: bool | tuple[str, ...] = False
     notify: bool = False
     entries: tuple[str, ...] = ()
+    reopen: str = ""
     reload: Reload = Reload()
     breaks: tuple[Break, ...] = ()
     limits: Limits = Limits()
@@ -144,6 +146,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         if not self.programs or not self.start:
             raise ValueError(f"server {self.name}: programs and start must not be empty")
         _must_be_signal(self.graceful, f"server {self.name}: graceful")
+        if self.reopen:
+            _must_be_signal(self.reopen, f"server {self.name}: reopen")
 
 
 def _must_be_signal(name: str, where: str) -> None:

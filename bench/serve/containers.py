@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ TEMPLATES = paths.DEPLOY / "common" / "containers"
 # User and group of every container: a number, by which a cluster sees that it is not root.
 USER_ID = 10001
 PROBE = "/usr/local/bin/benchapp-probe"
+MAINTENANCE_FILE = "maintenance_file"
 HEALTH = "/healthz"
 # The same, and the database can be used.
 READY = "/readyz"
@@ -80,8 +81,8 @@ def write(composition: Composition, target: Path, form: str, size: Size | None =
     """
     if not composition.values.places:
         raise BenchError(f"--as {form} needs the places of a host: use --values production")
-    bind = export.production_places(composition.values).bind
-    composition, places, wiring = export.in_production(composition, bind)
+    host = export.production_places(composition.values)
+    composition, places, wiring = export.in_production(_with_writable_files(composition, host), host.bind)
     if reason := uncontainable(composition, places):
         raise BenchError(f"{composition.stack.name} as {form}: {reason}")
     with export.whole(target.absolute()) as folder:
@@ -94,6 +95,14 @@ def write(composition: Composition, target: Path, form: str, size: Size | None =
             path.chmod(source.stat().st_mode)
             written.append(path)
     return sorted(written)
+
+
+def _with_writable_files(composition: Composition, places: Places) -> Composition:
+    """The composition with the file that is made by hand among the sockets: the configuration is read-only."""
+    file = Path(composition.values.names[MAINTENANCE_FILE])
+    if not file.is_relative_to(places.conf):
+        return composition
+    return replace(composition, values=composition.values.changed({MAINTENANCE_FILE: f"{places.run}/{file.name}"}))
 
 
 def uncontainable(composition: Composition, places: Places) -> str:
@@ -221,10 +230,13 @@ class _Context:
         ]
 
     def _logs(self) -> dict[str, str]:
-        """Where each log file of the servers goes: requests to the standard output, errors to standard error."""
+        """Where each log file of the servers goes: requests to the container's output, the others to its errors.
+
+        Those are its first process's: /dev/stdout is that of the server itself, which may have closed it.
+        """
         files = sorted(set(re.findall(rf"{re.escape(self.places.logs)}/[\w.-]+", self.read)))
         requests = self.composition.settings["access_log"]
-        return {file: "/dev/stdout" if file == requests else "/dev/stderr" for file in files}
+        return {file: f"/proc/1/fd/{1 if file == requests else 2}" for file in files}
 
     def _json(self, value: Any) -> str:
         return json.dumps(value).replace(*FORMS[self.form])

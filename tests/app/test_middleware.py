@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -72,6 +74,22 @@ def test_a_balancer_names_the_client(client: Client, site_with: Site, db: None, 
         request = client.get("/posts/", headers=headers, REMOTE_ADDR=peer).wsgi_request
         assert request.META["REMOTE_ADDR"] == client_is
         assert request.is_secure() == (peer != "203.0.113.7")
+
+
+def test_the_access_log_has_a_line_a_request(client: Client, site_with: Site, db: None, caplog):
+    headers = {"Host": "testserver", "User-Agent": 'a"b\nc' + "x" * 5000, "Referer": "-"}
+    with site_with(BENCHAPP_ACCESS_LOG="1"), caplog.at_level(logging.INFO, "benchapp.access"):
+        logging.getLogger("benchapp.access").addHandler(caplog.handler)
+        client.get("/healthz?a=b", headers=headers)
+        logging.getLogger("benchapp.access").removeHandler(caplog.handler)
+    (line,) = (record.getMessage() for record in caplog.records)
+    start, _, rest = line.partition('"')
+    assert re.fullmatch(r"127\.0\.0\.1 - - \[[^]]+ \+0000\] ", start)
+    assert re.fullmatch(
+        r'GET /healthz\?a=b HTTP/1\.1" 200 3 "-" "a\'b\\ncx+" testserver [0-9a-f]{32} \d+',
+        rest,
+    )
+    assert len(line) < 500
 
 
 @pytest.mark.parametrize(

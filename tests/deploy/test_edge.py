@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 from dataclasses import dataclass
@@ -84,6 +85,7 @@ def test_https(stack, tmp_path, certificate):
             assert curl(made, "/healthz", address="[::1]").status == 200
         (tmp_path / "renewed").mkdir()
         takes_over_a_certificate(made, processes, make_certificate(tmp_path / "renewed"), tmp_path / "bin")
+        logged(made, processes)
         maintenance(made, processes)
         without_application(made, processes)
 
@@ -197,13 +199,38 @@ def asks_for(made: Host, name: str) -> int | None:
         connection.close()
 
 
+def logged(made: Host, processes: dict[str, Process]) -> None:
+    """Each request is a line with host and time, and after the log was renamed goes to a new one."""
+    front = made.composition.servers[-1]
+    log = Path(made.values.names["access_log"])
+    if front.name == "haproxy":
+        # Its standard output, which systemd would collect.
+        log = Path(made.places.logs) / f"{made.services()[-1]}.log"
+    wait_for(lambda: has_line(made, log, "/before"), True, processes.values())
+    if front.reopen:
+        log.rename(log.with_suffix(".1"))
+        processes[made.services()[-1]].popen.send_signal(getattr(signal, f"SIG{front.reopen}"))
+        wait_for(lambda: log.exists() and has_line(made, log, "/after"), True, processes.values())
+        assert "/before" in log.with_suffix(".1").read_text()
+
+
+def has_line(made: Host, log: Path, path: str) -> bool:
+    curl(made, path)
+    lines = [line for line in log.read_text("utf-8", "replace").splitlines() if path in line]
+    ids = "-" if made.stack.name == LIGHTTPD else "[A-Za-z0-9@_-]{20,36}"
+    wanted = (
+        f'"host":"{NAME}.*"duration":.*X-Request-Id' if "caddy" in made.stack.name else rf"{NAME}(:\d+)? {ids} [\d.]+"
+    )
+    return any(re.search(wanted, line) for line in lines)
+
+
 def maintenance(made: Host, processes: dict[str, Process]) -> None:
     """A file switches the site off, but not what a balancer asks."""
     switch = Path(made.values.names["maintenance_file"])
     switch.touch()
     wait_for(lambda: curl(made, "/login/").status, 503, processes.values())
     assert failure(made, "/login/")
-    assert failure(made, "/", "-d", "a=1")
+    assert failure(made, "/", "-X", "POST", "-H", "Content-Length: 0")
     assert curl(made, "/healthz").status == 200
     switch.unlink()
     wait_for(lambda: curl(made, "/login/").status, 200, processes.values())

@@ -1,4 +1,4 @@
-"""`bench faults` on real servers: a reload and a killed worker, under visitors."""
+"""`bench faults` on real servers: reloaded, killed, hung and abused under visitors."""
 
 from __future__ import annotations
 
@@ -24,3 +24,19 @@ def test_a_new_version_and_a_killed_worker_under_visitors(site_url, tmp_path):
     # Both versions were seen.
     assert deploy["mixed_s"] is not None
     assert (worker["operator"], done.returncode) == ("nothing", 0)
+
+
+def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site_url, tmp_path):
+    names = ("application-server-hangs", "write-lock", "slow-bodies")
+    words = [word for name in names for word in ("--fault", name)]
+    to = str(tmp_path / "faults")
+    done = command(
+        "-m", "bench", "faults", "gunicorn", *words, "--no-guards", "--json", "--database", site_url, "--to", to
+    )
+    hangs, lock, slow = json.loads(done.stdout)
+    assert hangs["longest_gap_s"] > 4 and hangs["recovery_s"] < 3, hangs
+    assert (lock["failed_new"] + lock["failed_kept"], lock["figures"]["health_page_s"] < 4) == (0, True), lock
+    # One for each of its 16 threads; 5 are not enough.
+    assert (slow["figures"]["stops_at"], slow["word"]) == (20, "declared"), slow
+    report = command("-m", "bench", "report", to)
+    assert report.stdout.splitlines()[-1] == f"{to}/report.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -93,14 +94,13 @@ def write_lock(scene: Scene) -> Generator[None]:
         _held(scene)
     scene.end()
     yield
-    env = scene.running.env
-    commands.manage(["removeprobes"], env["DATABASE_URL"], worker(), env=env)
+    commands.manage(["removeprobes"], scene.running.env["DATABASE_URL"], worker())
 
 
 def _hang(scene: Scene, name: str) -> None:
     """Have all instances of a server, or a service, hang."""
     scene.strike()
-    names = [process.name for process in scene.running.processes if process.name.rstrip("-0123456789") == name]
+    names = [process.name for process in scene.running.processes if re.sub(r"-\d+$", "", process.name) == name]
     with _all_hung(scene, names or [name]):
         scene.wait(HANGS_S)
     scene.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bench import paths
+from bench.catalog import catalog
 from bench.faults.kinds import FAULTS
 
 
@@ -14,3 +15,12 @@ def test_every_fault_is_documented_with_what_is_expected():
     lost = {name: fault.expected.lost for name, fault in FAULTS.items()}
     expected = [(name, fault.group, "any" if lost[name] is None else str(lost[name])) for name, fault in FAULTS.items()]
     assert rows == expected
+
+
+def test_only_faults_that_exist_are_declared():
+    known = catalog.read()
+    parts = [*known.stacks.values(), *known.layers.values()]
+    servers = [server for part in parts for server in part.servers]
+    declared = [(item.fault, item.reason) for part in (*parts, *servers) for item in part.breaks]
+    assert declared
+    assert all(fault in FAULTS and reason for fault, reason in declared)

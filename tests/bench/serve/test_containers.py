@@ -61,8 +61,8 @@ def rendered(tmp_path_factory):
 
 
 def on_a_host(text: str) -> str:
-    """A text as a host has it: there the server that ends TLS for a stack is on the same machine."""
-    return text.replace("0.0.0.0:8000", "127.0.0.1:8000")
+    """A text as a host has it: what ends TLS for a stack is on the same machine, the configuration is writable."""
+    return text.replace("0.0.0.0:8000", "127.0.0.1:8000").replace("/run/benchapp/maint", "/etc/benchapp/maint")
 
 
 def read(path: Path):
@@ -214,6 +214,14 @@ def test_what_a_layer_stored_goes_when_a_new_version_comes(rendered):
         assert ("docker compose run --rm manage invalidatepages" in note) == (layer != "none")
 
 
+def test_maintenance_is_switched_where_a_container_can_write(rendered):
+    folder = rendered("nginx-uwsgi", "compose")
+    assert "-f /run/benchapp/maintenance" in (folder / "conf" / "nginx" / "maintenance.on.conf").read_text("utf-8")
+    assert "exec nginx touch /run/benchapp/maintenance\n" in (folder / "INSTALL.md").read_text("utf-8")
+    own = rendered("nginx-uwsgi", "compose", maintenance_file="/somewhere/else")
+    assert "-f /somewhere/else" in (own / "conf" / "nginx" / "maintenance.on.conf").read_text("utf-8")
+
+
 def test_a_server_that_reads_one_file_gets_one(rendered):
     folder = rendered("haproxy-gunicorn", "kubernetes")
     items = next(volume for volume in pod(folder)["volumes"] if volume["name"] == "tls")["secret"]["items"]
@@ -223,8 +231,8 @@ def test_a_server_that_reads_one_file_gets_one(rendered):
 
 def test_logs_are_the_output_of_the_container(rendered):
     image = (rendered("apache-modwsgi", "compose") / "Containerfile").read_text("utf-8")
-    assert "RUN ln -s /dev/stdout /var/log/benchapp/access.log\n" in image
-    assert "RUN ln -s /dev/stderr /var/log/benchapp/apache-error.log\n" in image
+    assert "RUN ln -s /proc/1/fd/1 /var/log/benchapp/access.log\n" in image
+    assert "RUN ln -s /proc/1/fd/2 /var/log/benchapp/apache-error.log\n" in image
 
 
 def test_the_image_keeps_no_compiler_of_its_own_and_installs_by_hash(rendered):
@@ -309,9 +317,9 @@ def test_kustomize_accepts_the_manifests(rendered):
     done = subprocess.run([str(kubectl), "kustomize", str(folder)], capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("", 0)
     made = {item["kind"]: item for item in yaml.safe_load_all(done.stdout)}
-    assert set(made) == {"ConfigMap", "Deployment", "Job", "PodDisruptionBudget", "Service"}
+    assert set(made) == {"ConfigMap", "CronJob", "Deployment", "Job", "PodDisruptionBudget", "Service"}
     assert made["ConfigMap"]["data"]["CACHE_URL"] == "pymemcache:///run/benchapp/memcached.sock"
-    for kind in ("Deployment", "Job"):
+    for kind in ("CronJob", "Deployment", "Job"):
         text = json.dumps(made[kind])
         assert made["ConfigMap"]["metadata"]["name"] in text, "its name has the hash of its content"
         assert '"registry.example.org/benchapp:1"' in text and '"image": "benchapp"' not in text
