@@ -97,7 +97,11 @@ class Host:
         return [line.partition("=")[2] for line in text.splitlines() if line.startswith(f"{key}=")]
 
     def command(self, unit: str) -> list[str]:
-        return self.lines(unit, "ExecStart")[0].split()
+        """What systemd would start, without the words by which the program takes a socket from systemd."""
+        words = self.lines(unit, "ExecStart")[0].split()
+        server = next((item for item in self.composition.servers if unit.split("-")[1] == item.name), None)
+        taken = list(server.inherits) if server and isinstance(server.inherits, tuple | list) else []
+        return words[: -len(taken)] if taken and words[-len(taken) :] == taken else words
 
 
 def make_certificate(folder: Path) -> Path:

@@ -8,8 +8,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -159,6 +161,20 @@ def test_behind_a_balancer(stack, layer, tmp_path, certificate):
         assert through(made, "/login/", *SECURE, "-H", "Host: 127.0.0.1").status == 400
         if layer != "none":
             without_application(made, processes, "--interface", BALANCER, *SECURE)
+
+
+def test_a_host_without_its_database_is_alive_but_not_ready(tmp_path, certificate):
+    made = Host("gunicorn", "none", tmp_path, certificate, listener="behind")
+    # A database that takes connections and answers nothing: longer to find out than a closed port.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with serving(made, DATABASE_URL=f"postgresql://nobody:x@127.0.0.1:{port}/site"):
+            assert curl(made, "/healthz").status == 200
+            begun = time.monotonic()
+            answer = curl(made, "/readyz", "-H", "Host: 127.0.0.1")
+            assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+            assert time.monotonic() - begun < 10
+            assert curl(made, "/healthz").status == 200
 
 
 def believed(made: Host) -> None:
