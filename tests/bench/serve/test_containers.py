@@ -254,6 +254,7 @@ def test_files_do_not_mention_the_instrument_or_this_machine(stack, layer, form,
             assert "{{" not in text and "{%" not in text, path
 
 
+@pytest.mark.servers
 def test_the_image_is_built_from_what_the_site_needs_and_nothing_else(tmp_path, rendered):
     folder = rendered("gunicorn", "compose")
     lines = (folder / ".dockerignore").read_text("utf-8").splitlines()
@@ -276,6 +277,7 @@ def test_the_image_is_built_from_what_the_site_needs_and_nothing_else(tmp_path, 
     assert [path.name for path in (project / "var").iterdir()] == ["static"], "no key and no database"
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(("stack", "layer"), [CASES[1], CASES[4], CASES[7]])
 def test_compose_accepts_its_file(stack, layer, rendered):
     docker_compose = programs.find(["docker-compose"])
