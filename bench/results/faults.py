@@ -28,7 +28,7 @@ GROUPS = {
     "replaced": "a new configuration, version or certificate takes the place of the old one",
     "killed": "a process dies by SIGKILL, and is started again as the units do",
     "hung": "a process or the database accepts requests and answers none",
-    "starved": "memory, disk or descriptors run out",
+    "starved": "memory or room on a disk runs out",
     "abused": "clients that are slow or malformed ask beside ordinary ones",
 }
 

@@ -198,11 +198,23 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "tls_units": [unit for unit in found if unit.name == f"benchapp-{front.name}"],
         "joined_certificates": [server.certificate for server in composition.servers if server.certificate],
         "host_commands": _host_commands(composition, places, wiring),
+        "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
+        "application_units": [unit for unit in found if unit.environment_files],
+        "health": _health(composition, places),
         "ends_tls": values.names["listener"] == "tls" and render.has_tls(front, composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
         "proxied": render.text(front.proxied, places.names, front.name),
         "env": _site_env(composition, places),
     }
+
+
+def _health(composition: Composition, places: Places) -> str:
+    """The words with which curl asks the host's own web server for a page that needs no database."""
+    name = composition.settings["server_name"]
+    if composition.values.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition):
+        # Whoever signed the certificate: it is the host itself.
+        return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}/readyz"
+    return f"--header 'Host: {name}' http://{places.bind}:{places.port}/readyz"
 
 
 def _packages(composition: Composition) -> list[str]:
@@ -234,5 +246,6 @@ def _site_env(composition: Composition, places: Places) -> dict[str, str]:
         for service in composition.services
         for key, text in service.env.items()
     }
-    django = {"DJANGO_SETTINGS_MODULE": "config.settings", "BENCHAPP_STATIC_ROOT": places.static_root}
+    # Each release collects its static files below itself, so that no variable names one place for all.
+    django = {"DJANGO_SETTINGS_MODULE": "config.settings"}
     return {**of_services, **django, **render.site_env(composition, places)}

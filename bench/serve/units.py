@@ -61,6 +61,11 @@ class Unit:
         return " ".join((self.start, *self.inherits))
 
     @property
+    def release(self) -> str:
+        """How it comes to run another release: `restart` where that loses no request or there is no other way."""
+        return "reload" if self.reload and not self.socket else "restart"
+
+    @property
     def sockets(self) -> list[str]:
         """The unit of its socket, if it has one."""
         return [f"{self.name}.socket"] if self.socket else []

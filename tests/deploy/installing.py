@@ -39,7 +39,7 @@ def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS) -> None:
     packed = machine.root / "srv/wheels"
     packed.mkdir(parents=True)
     machine.write("/etc/pip.conf", "[global]\nno-index = true\nfind-links = /srv/wheels\nno-compile = true\n")
-    machine.write(f"{SOURCE}/requirements.txt", wheels.lock(packed, *PACKAGES, *servers))
+    machine.write(f"{SOURCE}/requirements.lock", wheels.lock(packed, *PACKAGES, *servers))
     for name in SITE:
         source, target = paths.PROJECT / name, machine.root / SOURCE[1:] / name
         shutil.copytree(
@@ -47,13 +47,21 @@ def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS) -> None:
         ) if source.is_dir() else shutil.copy(source, target)
     machine.write("/usr/local/sbin/apt-get", "#!/bin/sh\n", 0o755)
     machine.write("/usr/local/bin/certbot", "#!/bin/sh\n", 0o755)
-    commit(machine, "first")
+    release(machine, "1")
     machine.run(
         "mkdir /srv/certificate; cd /srv/certificate;"
         f" openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={NAME} -addext subjectAltName=DNS:{NAME}"
         " -keyout privkey.pem -out fullchain.pem;"
         " cat fullchain.pem >> /etc/ssl/certs/ca-certificates.crt"
     )
+
+
+def release(machine: Machine, version: str) -> str:
+    """Commit a version of the site that says in each page which one it is."""
+    base = machine.root / SOURCE[1:] / "templates/base.html"
+    page = base.read_text().partition("<!-- version")[0].rstrip()
+    base.write_text(f"{page}\n<!-- version:{version}: -->\n")
+    return commit(machine, f"version-{version}")
 
 
 def commit(machine: Machine, message: str) -> str:
@@ -84,7 +92,7 @@ def blocks(note: str) -> list[str]:
 
 def install(machine: Machine, stack: str, layer: str = "none", **changes: object) -> None:
     """Follow the install note, and write the database's address into the file of secrets where it says so."""
-    before = render(machine, stack, layer, **changes).partition("## After")[0]
+    before = render(machine, stack, layer, **changes).partition("\n## ")[0]
     for block in blocks(before):
         if block.strip().startswith("DATABASE_URL"):
             block = f"echo {DATABASE} >> /etc/benchapp/secrets.env"
@@ -94,7 +102,8 @@ def install(machine: Machine, stack: str, layer: str = "none", **changes: object
 def uninstall(machine: Machine) -> None:
     """Remove what the note installed, but not the users and the packages."""
     machine.run("systemctl stop benchapp.target")
-    machine.run("rm -rf /etc/systemd/system/benchapp* /etc/benchapp /srv/benchapp /var/lib/benchapp")
+    machine.run("rm -rf /etc/systemd/system/benchapp* /etc/benchapp /var/lib/benchapp")
+    machine.run("rm -rf /srv/benchapp/current /srv/benchapp/releases")
     machine.run("systemctl daemon-reload")
 
 

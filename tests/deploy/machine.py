@@ -15,6 +15,8 @@ import pytest
 from bench import programs
 
 BOOT_S = 30
+# At most so much is changed on its disk.
+SIZE = "2g"
 # Only what the units need is booted, not what is installed here.
 TARGET = """[Unit]
 Requires=basic.target dbus.socket
@@ -63,6 +65,18 @@ class Machine:
         target.write_text(text)
         target.chmod(mode)
 
+    @contextlib.contextmanager
+    def full_disk(self) -> Iterator[None]:
+        """No room on any disk until the block ends."""
+        memory = self.root.with_name("memory")
+        found = os.statvfs(memory)
+        used = (found.f_blocks - found.f_bavail) * found.f_frsize
+        subprocess.run(["mount", "-o", f"remount,size={used + 65536}", memory], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["mount", "-o", f"remount,size={SIZE}", memory], check=True)
+
     def main_process(self, unit: str) -> int:
         return int(self.run(f"systemctl show -P MainPID {unit}"))
 
@@ -108,7 +122,7 @@ def _overlay(folder: Path, root: Path) -> Iterator[None]:
     memory = folder / "memory"
     memory.mkdir()
     root.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", memory], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", memory], capture_output=True).returncode:
         pytest.skip("no machine can be booted: tmpfs cannot be mounted")
     try:
         for name in ("upper", "work"):

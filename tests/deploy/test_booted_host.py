@@ -1,10 +1,12 @@
-"""On a booted host: who can read what, and what visitors notice of a restart."""
+"""On a booted host: who can read what, and what visitors notice of a restart, of a deploy, and of the way back."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.deploy.installing import ask, install, prepare, uninstall, visited
+from tests.deploy.installing import SOURCE, ask, commit, install, prepare, release, uninstall, visited
 from tests.deploy.machine import Machine, booted
 
 pytestmark = pytest.mark.servers
@@ -99,7 +101,86 @@ def test_stopping_the_target_waits_until_all_has_stopped(host):
     assert ask(host, "/healthz")[0] == 200
 
 
-def test_a_restart_of_uwsgi_loses_no_request_either(host):
+def deploys(host: Machine, version: str) -> dict:
+    """Deploy a version under load; returns what visitors noticed."""
+    release(host, version)
+    with visited(host) as noticed:
+        said = host.run(f"benchapp-deploy {SOURCE}")
+    assert said.endswith(" serves\n")
+    return noticed
+
+
+def hashed_style(host: Machine) -> str:
+    return re.search(r"/static/[\w/.-]+\.[0-9a-f]{12}\.css", ask(host, "/authors/")[1])[0]
+
+
+def test_a_deploy_and_a_rollback_lose_no_request(host):
+    style = host.root / SOURCE[1:] / "static/site.css"
+    old = hashed_style(host)
+    style.write_text(style.read_text() + "/* new */\n")
+    noticed = deploys(host, "2")
+    new = hashed_style(host)
+    assert (noticed["failed"], set(noticed["versions"])) == ([], {"1", "2"})
+    assert old != new
+    assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
+    with visited(host) as noticed:
+        host.run("benchapp-rollback")
+    assert (noticed["failed"], set(noticed["versions"])) == ([], {"1", "2"})
+    assert hashed_style(host) == old
+    assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
+
+
+def refused(host: Machine, command: str) -> str:
+    """What a deploy says in its only line, and that the release before serves on without a request lost."""
+    before = host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
+    version = ask(host, "/authors/")[1].partition("version:")[2][:1]
+    with visited(host) as noticed:
+        done = host.try_run(command)
+    assert done.returncode == 1
+    assert (noticed["failed"], noticed["versions"]) == ([], [version])
+    assert host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
+    (line,) = done.stdout.splitlines()
+    return line
+
+
+def test_a_release_that_does_not_import_changes_nothing(host):
+    views = host.root / SOURCE[1:] / "benchapp/views.py"
+    right = views.read_text()
+    views.write_text(f"{right}\nimport nosuch\n")
+    commit(host, "broken")
+    line = refused(host, f"benchapp-deploy {SOURCE}")
+    views.write_text(right)
+    assert line == "benchapp-deploy: check: ModuleNotFoundError: No module named 'nosuch'"
+
+
+def test_a_full_disk_changes_nothing(host):
+    release(host, "3")
+    with host.full_disk():
+        line = refused(host, f"benchapp-deploy {SOURCE}")
+    assert line.startswith("benchapp-deploy: ") and "No space left on device" in line
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("flock /run/benchapp-deploy.lock benchapp-deploy x", "another deploy is running"),
+        ("benchapp-deploy", "name a git repository, or --back"),
+        ("benchapp-deploy /srv/nosuch", "the repository: fatal: repository '/srv/nosuch' does not exist"),
+        (
+            f"benchapp-deploy {SOURCE} nosuch",
+            "the commit: error: pathspec 'nosuch' did not match any file(s) known to git",
+        ),
+        ("benchapp-rollback nosuch", "there is no such release any more: nosuch"),
+    ],
+)
+def test_a_wrong_command_is_one_line(host, command, says):
+    done = host.try_run(command)
+    assert (done.stdout, done.returncode) == (f"benchapp-deploy: {says}\n", 1)
+
+
+def test_with_uwsgi_a_deploy_loses_no_request_either(host):
     uninstall(host)
     install(host, "nginx-uwsgi")
     restarts_unnoticed(host, "uwsgi")
+    noticed = deploys(host, "4")
+    assert (noticed["failed"], set(noticed["versions"])) == ([], {"3", "4"})

@@ -179,10 +179,11 @@ def test_the_sites_commands_get_the_environment_of_the_unit(host):
     assert not set("\"'\\") & set((Path(made.places.conf) / "site.env").read_text())
 
 
-def test_a_module_built_on_the_host_is_where_the_note_puts_it(host):
+def test_a_module_built_on_the_host_is_where_a_deploy_puts_it(host):
     made = host("apache-modwsgi")
     conf = made.places.conf
-    assert f'mod_wsgi-express module-location)" {conf}/mod_wsgi.so\n' in Path(conf, "INSTALL.md").read_text()
+    script = Path(conf, "benchapp-deploy").read_text()
+    assert f'ln -sf "$($venv/bin/mod_wsgi-express module-location)" {conf}/mod_wsgi.so || return\n' in script
     lines = [line.split() for line in Path(conf, "apache", "base.conf").read_text().splitlines()]
     assert ["LoadModule", "wsgi_module", f"{conf}/mod_wsgi.so"] in lines
 

@@ -11,7 +11,7 @@ import pytest
 from bench.errors import BenchError
 from bench.report.write import write_report
 from tests.bench.report.faults import fault_folder
-from tests.bench.report.faults.fault_folder import bad, good
+from tests.bench.report.faults.fault_folder import bad, good, outcome
 from tests.bench.report.pages import CHROMIUM, LOADING, Page, browsed
 
 
@@ -75,6 +75,14 @@ def test_csv_has_a_line_for_each_outcome(folder):
         rows = list(csv.DictReader(file))
     assert len(rows) == len(good("x")) + len(bad("y"))
     assert rows[3]["recovery_s"] == "1.8" and rows[5]["status"] == "skipped" and rows[5]["failed_new"] == ""
+
+
+@pytest.mark.parametrize("status", ["skipped", "voided", "failed"])
+def test_a_folder_without_a_figure_has_a_report_in_every_form(tmp_path, status):
+    only = outcome("one", "worker", status=status, reason="it ended", failed_new=None, failed_kept=None)
+    made = fault_folder.make(tmp_path / "faults", [only])
+    for form in ("html", "md", "csv"):
+        assert "it ended" in write_report(made, form).read_text("utf-8")
 
 
 def test_a_folder_without_outcomes_says_how_to_go_on(tmp_path):
