@@ -55,7 +55,7 @@ class SlowClients:
 
     def __init__(self, target: Target, how: Slowness):
         self.count = 0
-        self.target, self._how = target, how
+        self.target, self.how = target, how
         self._open = ExitStack()
 
     def __enter__(self) -> SlowClients:
@@ -66,10 +66,10 @@ class SlowClients:
 
     def grow(self, count: int) -> None:
         """Open connections until there are so many, and wait until they have reached the servers."""
-        buffer = None if self._how.reads else BUFFER_BYTES
+        buffer = None if self.how.reads else BUFFER_BYTES
         while self.count < count:
             connection = self._open.enter_context(Connection(self.target, receive_buffer=buffer))
-            connection.send(self._how.request)
+            connection.send(self.how.request)
             self.count += 1
         time.sleep(SETTLED_S)
 

@@ -16,8 +16,8 @@ from bench.verify.wire import Target
 
 # So many slow clients at a time: fewer than most stacks have threads, then more.
 STEPS = (4, 5, 20, 200)
-# They come some at a time: what slow readers ask for must not be load.
-AT_ONCE = 5
+# They come some at a time: what slow clients ask for must not be load, and readers ask for much.
+AT_ONCE, READERS_AT_ONCE = 5, 2
 HOME, LOGIN, HEALTH = "/", "/login/", "/healthz"
 # A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
 ASKED = PAGE.format("beside-slow")
@@ -68,7 +68,7 @@ def _held_up(scene: Scene, clients: SlowClients, count: int) -> str:
     """How so many slow clients stop the site, or empty."""
     try:
         while clients.count < count:
-            clients.grow(min(count, clients.count + AT_ONCE))
+            clients.grow(min(count, clients.count + (AT_ONCE if clients.how.reads else READERS_AT_ONCE)))
             scene.supervisor.step()
     except OSError as error:
         return f"a connection: {error or type(error).__name__}"
