@@ -195,6 +195,10 @@ def _died(made: Made) -> str:
     return ", ".join(filter(None, (lost(made), back(made))))
 
 
+def _held(made: Made) -> str:
+    return f"{lost(made)}, gap {spread(made.values('longest_gap_s'))}{SECONDS}"
+
+
 def _deployed(made: Made) -> str:
     mixed = made.values("mixed_s")
     return f"{lost(made)}, " + (f"mixes {spread(mixed)}{SECONDS}" if mixed else "the new version never came")
@@ -239,6 +243,15 @@ CHOICE: dict[str, tuple[tuple[str, str, Text], ...]] = {
     ),
     "garbage": (("malformed", "", _garbage),),
     "memory": (("memory", "", _memory),),
+    "something hangs for 5 s": (
+        ("application-server-hangs", "server", _held),
+        ("front-server-hangs", "front", _held),
+        ("caching-service-hangs", "service", _held),
+        ("database-hangs", "database", _held),
+        ("database-connections", "no connection", _held),
+        ("write-lock", "write lock", _held),
+    ),
+    "a disk is full": (("full-store", "store", lost), ("full-logs", "logs", lost)),
     "stale after a deploy": (("application", "", _stale), ("cache-after-deploy", "cache", _stale)),
 }
 
