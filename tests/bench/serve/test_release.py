@@ -17,6 +17,8 @@ from bench.serve.release import Releases
 @pytest.fixture
 def releases(tmp_path, monkeypatch):
     """Releases of a small project; its static files are those of a folder of two."""
+    # Asked before the checkout is another one.
+    identity = worker()
     project = tmp_path / "project"
     for name in ("app/code.py", "tests/test.py", ".git/config", "var/data"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
@@ -29,9 +31,9 @@ def releases(tmp_path, monkeypatch):
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     layout = Layout(run_dir, run_dir / "run")
-    made = Releases(layout, worker())
+    made = Releases(layout, identity)
     monkeypatch.setattr(made, "collect_static", lambda folder: None)
-    places = layout.places(worker(), 8000)
+    places = layout.places(identity, 8000)
     return made, made.begin(places)
 
 
