@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bench.catalog import catalog
 from bench.catalog.compose import CannotRun, Composition
 from bench.faults.fault import Fault
-from bench.faults.kinds import FAULTS
 from bench.faults.plan import MAX_REPEATS, Ledger, batches
 from bench.results.faults import FaultOutcome, FaultsPlan
 
@@ -79,14 +77,3 @@ def test_a_voided_outcome_is_made_again_so_often_and_no_more():
         ledger.add(outcome("c", "voided"))
     assert not ledger.is_left("c")
     assert ledger.attempts("c") == 1 + MAX_REPEATS
-
-
-def test_manifests_declare_only_faults_that_exist():
-    known = catalog.read()
-    parts = [
-        *known.stacks.values(),
-        *known.layers.values(),
-        *(s for stack in known.stacks.values() for s in stack.servers),
-    ]
-    declared = {item.fault for part in parts for item in part.breaks}
-    assert declared <= FAULTS.keys()
