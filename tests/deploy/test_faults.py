@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import stat
 
 import pytest
 
+from bench.catalog import compose
+from bench.serve import deployment
 from tests.deploy.running import command, runnable
 
 pytestmark = pytest.mark.servers
@@ -40,3 +43,9 @@ def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site
     assert (slow["figures"]["stops_at"], slow["word"]) == (20, "declared"), slow
     report = command("-m", "bench", "report", to)
     assert report.stdout.splitlines()[-1] == f"{to}/report.html"
+
+
+def test_the_socket_of_granian_is_for_its_group_alone(site_url):
+    runnable("nginx-granian")
+    with deployment.deployed(compose.must_compose("nginx-granian"), database=site_url) as running:
+        assert stat.S_IMODE((running.layout.sockets / "granian.sock").stat().st_mode) == 0o660
