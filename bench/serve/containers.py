@@ -193,7 +193,7 @@ class _Context:
         return Container(
             unit.name.removeprefix("benchapp-"),
             unit.about,
-            self._json(shlex.split(unit.start)),
+            self._json(_command(unit)),
             env=(self._json(variables),) if variables else (),
             site=(True,) if unit.environment_files else (),
             stop_signal=unit.stop_signal,
@@ -248,3 +248,10 @@ def _reload(server: Server, unit: Unit) -> str:
     if isinstance(server.reload.configuration, str):
         return f"kill -s {server.reload.configuration} {name}" if server.reload.configuration else f"restart {name}"
     return f"exec {name} {unit.reload[-1]}"
+
+
+def _command(unit: Unit) -> list[str]:
+    """What a container runs; a killed server leaves its socket file behind, on which some do not start."""
+    if not unit.socket_file:
+        return shlex.split(unit.start)
+    return ["/bin/sh", "-c", f"rm -f {shlex.quote(unit.socket_file)} && exec {unit.start}"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import stat
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from bench.catalog import compose
 from bench.serve import deployment
 from tests.deploy.running import command, runnable
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
@@ -45,7 +48,11 @@ def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site
     assert report.stdout.splitlines()[-1] == f"{to}/report.html"
 
 
-def test_the_socket_of_granian_is_for_its_group_alone(site_url):
+def test_the_socket_of_granian_is_for_its_group_alone_and_no_hindrance_after_a_kill(site_url):
     runnable("nginx-granian")
     with deployment.deployed(compose.must_compose("nginx-granian"), database=site_url) as running:
         assert stat.S_IMODE((running.layout.sockets / "granian.sock").stat().st_mode) == 0o660
+        os.kill(running.pids["granian"], signal.SIGKILL)
+        until(running.died, "its death")
+        running.start_again("granian")
+        until(running.answers, "the site, again", 20)
