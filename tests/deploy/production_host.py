@@ -21,6 +21,7 @@ from bench.catalog.compose import CannotRun
 from bench.host import ports, supervise
 from bench.host.identity import worker
 from bench.serve import export, render
+from tests.deploy.running import FEW
 
 NAME = "example.org"
 # Where the kernel has IPv6.
@@ -55,7 +56,7 @@ class Host:
         places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
         own = {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), "bind6": BIND6}
         own["maintenance_file"] = str(folder / "conf" / "maintenance")
-        self.values = dataclasses.replace(chosen.changed({**own, **changes}), places=places)
+        self.values = dataclasses.replace(chosen.changed({**FEW, **own, **changes}), places=places)
         self.places = export.production_places(self.values)
         self.stack = composed.stack
         self.composition = compose.compose_for_files(stack, layer, self.values)

@@ -16,10 +16,13 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
+QUICK = ("--set", "processes=2", "--no-guards", "--json")
 
+
+@pytest.mark.long
 def test_a_new_version_and_a_killed_worker_under_visitors(site_url, tmp_path):
     runnable("nginx-gunicorn")
-    words = ["faults", "nginx-gunicorn", "--fault", "application", "--fault", "worker", "--no-guards", "--json"]
+    words = ["faults", "nginx-gunicorn", "--fault", "application", "--fault", "worker", *QUICK]
     done = command("-m", "bench", *words, "--database", site_url, "--to", str(tmp_path / "faults"), timeout_s=300)
     assert done.stderr.count("\n") == 2, done.stderr
     deploy, worker = json.loads(done.stdout)
@@ -32,17 +35,16 @@ def test_a_new_version_and_a_killed_worker_under_visitors(site_url, tmp_path):
     assert (worker["operator"], done.returncode) == ("nothing", 0)
 
 
+@pytest.mark.long
 def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site_url, tmp_path):
     names = ("application-server-hangs", "write-lock", "slow-bodies")
     words = [word for name in names for word in ("--fault", name)]
     to = str(tmp_path / "faults")
-    done = command(
-        "-m", "bench", "faults", "gunicorn", *words, "--no-guards", "--json", "--database", site_url, "--to", to
-    )
+    done = command("-m", "bench", "faults", "gunicorn", *words, *QUICK, "--database", site_url, "--to", to)
     hangs, lock, slow = json.loads(done.stdout)
     assert hangs["longest_gap_s"] > 4 and hangs["recovery_s"] < 3, hangs
     assert (lock["failed_new"] + lock["failed_kept"], lock["figures"]["health_page_s"] < 4) == (0, True), lock
-    # One for each of its 16 threads; 5 are not enough.
+    # One for each of its 8 threads; 5 are not enough.
     assert (slow["figures"]["stops_at"], slow["word"]) == (20, "declared"), slow
     report = command("-m", "bench", "report", to)
     assert report.stdout.splitlines()[-1] == f"{to}/report.html"

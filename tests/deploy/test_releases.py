@@ -9,7 +9,7 @@ from bench.catalog import catalog, compose
 from bench.faults.scene import FIRST, Versions
 from bench.faults.visitors import PAGE, said
 from bench.serve import deployment
-from tests.deploy.running import runnable
+from tests.deploy.running import FEW, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -27,7 +27,7 @@ def with_each_application_server() -> list[str]:
 def test_a_new_release_is_served_after_a_reload(site_url, stack):
     runnable(stack)
     with (
-        deployment.deployed(compose.must_compose(stack), database=site_url, releases=True) as running,
+        deployment.deployed(compose.must_compose(stack, changes=FEW), database=site_url, releases=True) as running,
         httpx.Client(base_url=running.url, timeout=20, headers={"Connection": "close"}) as client,
     ):
         seen = [said(client.get(PAGE.format("before")).text)]

@@ -23,6 +23,7 @@ class Target(ThreadingHTTPServer):
     connections  made so far
     broken       when set, every later answer is a 503
     body         of every page
+    pause_s      before every answer: visitors who wait cost no CPU time
     """
 
     daemon_threads = True
@@ -35,6 +36,7 @@ class Target(ThreadingHTTPServer):
         self.connections = 0
         self.broken = threading.Event()
         self.body = BODY
+        self.pause_s = 0.0
 
     @property
     def url(self) -> str:
@@ -72,6 +74,8 @@ class Handler(BaseHTTPRequestHandler):
             self._answer()
 
     def _answer(self) -> None:
+        if self.server.pause_s:
+            time.sleep(self.server.pause_s)
         status = 503 if self.server.broken.is_set() else {"/503": 503, "/302": 302}.get(self.path, 200)
         body = self.server.body
         self.send_response(status)
