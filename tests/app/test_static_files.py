@@ -50,6 +50,7 @@ def collected(tmp_path, settings) -> StaticFiles:
 NEW = "probes/new.0123456789ab.css"
 
 
+@pytest.mark.django_db  # the end of an answer looks after the database's connections
 def test_a_file_that_is_collected_later_is_served(collected: StaticFiles, tmp_path: Path):
     get = RequestFactory().get
     assert collected(get(f"/static/{NEW}")).status_code == 404

@@ -80,6 +80,8 @@ class Host:
         return {
             "PATH": os.environ["PATH"],
             "HOME": self.places.run,
+            # On a host the site's own settings lead there.
+            "BENCHAPP_STATIC_ROOT": self.places.static_root,
             **{line.partition("=")[0]: line.partition("=")[2] for line in pairs},
         }
 

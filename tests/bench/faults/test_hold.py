@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -73,7 +74,9 @@ def test_every_connection_is_held_and_given_back(open_folder):
         pytest.skip("programs not installed: initdb, postgres")
     with postgresql.cluster(binaries) as url:
         with closing(psycopg2.connect(url)) as before, hold.connections(running(url, open_folder)) as said:
-            assert said == "40 connections are held"
+            # PostgreSQL may have one left that ended a moment ago; it is taken, too, as soon as it is free.
+            assert re.fullmatch(r"(39|40) connections are held", said)
+            until(lambda: not _connects(url), "the last one is taken")
             with pytest.raises(psycopg2.OperationalError, match=r"too many clients|remaining connection slots"):
                 psycopg2.connect(url)
             # Those that were there have ended.
