@@ -44,6 +44,11 @@ class Address:
         """`/run/x.sock` or `127.0.0.1:8000`, the form of servers that recognise a path by its slash."""
         return self.path or self.text
 
+    def clear(self) -> None:
+        """Remove the socket file that a killed server left behind: some do not start on it."""
+        if self.path:
+            Path(self.path).unlink(missing_ok=True)
+
     def accepts(self) -> bool:
         """Whether a connection can be opened now."""
         family = socket.AF_UNIX if self.path else socket.AF_INET

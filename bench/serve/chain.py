@@ -173,9 +173,7 @@ class Chain:
         env = self.env if server == self._composition.servers[0] else self.launcher.clean_env
         env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
         argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
-        if address.path:
-            # A killed server leaves its socket file behind, on which some do not start.
-            Path(address.path).unlink(missing_ok=True)
+        address.clear()
         return self.launcher.start(name, argv, env, cwd=Path(self.places.project))
 
 

@@ -252,6 +252,6 @@ def _reload(server: Server, unit: Unit) -> str:
 
 def _command(unit: Unit) -> list[str]:
     """What a container runs; a killed server leaves its socket file behind, on which some do not start."""
-    if not unit.socket_file:
+    if not unit.socket_files:
         return shlex.split(unit.start)
-    return ["/bin/sh", "-c", f"rm -f {shlex.quote(unit.socket_file)} && exec {unit.start}"]
+    return ["/bin/sh", "-c", f"rm -f {shlex.join(unit.socket_files)} && exec {unit.start}"]

@@ -36,7 +36,7 @@ class Unit:
     type               when systemd takes it as started: `notify`, when it says so, or `exec`
     socket             where systemd listens for it, as ListenStream= says it, or empty
     inherits           words added to `start` so that it takes that socket
-    socket_file        the socket file that it makes itself and leaves behind when it is killed, or empty
+    socket_files       the socket file that it makes itself and leaves behind when it is killed, if any
     """
 
     name: str
@@ -55,7 +55,7 @@ class Unit:
     type: str = "exec"
     socket: str = ""
     inherits: tuple[str, ...] = ()
-    socket_file: str = ""
+    socket_files: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
@@ -107,7 +107,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             type="notify" if server.notify else "exec",
             socket=address.endpoint if server.inherits else "",
             inherits=server.inherits if isinstance(server.inherits, tuple) else (),
-            socket_file="" if server.inherits else address.path,
+            socket_files=(address.path,) if address.path and not server.inherits else (),
             capability=LOW_PORTS if front and _binds_low_port(composition, places) else "",
             check=" ".join(render.argv(server.check, context, f"{server.name} check")),
             good_status=server.good_status,

@@ -49,7 +49,7 @@ def test_a_complete_run_is_not_gone_on_with(go, tmp_path):
 
 @pytest.mark.servers
 def test_voided_trials_of_a_complete_run_are_made_again(go, tmp_path):
-    go("--stack", "one", "--stack", "two", "--guard", "little=0")
+    go("--stack", "one", "--stack", "two", "--guard", "tool-cpu=0")
     folder = tmp_path / "run"
     path = folder / "run.json"
     info = json.loads(path.read_text())

@@ -194,16 +194,16 @@ def test_a_level_is_a_rate_where_the_mode_says_so(go):
 
 @pytest.mark.servers
 def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
-    # No body is that large.
-    status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "percentiles=0", "--guard", "little=0")
+    # Every load tool uses some CPU time.
+    status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "percentiles=0", "--guard", "tool-cpu=0")
     (trial,) = recorded.trials
     assert (status, trial.status) == (1, "voided")
-    assert trial.reason.startswith("little: rate x mean makes ")
+    assert trial.reason.startswith("tool-cpu: the load tool used ")
     assert trial.requests_per_second > 0
     assert (trial.guards["bodies"], trial.guards["percentiles"]) == ("ok", "ok")
-    assert recorded.info.plan.guards == {"little": 0.0, "percentiles": 0.0, "bodies": 0.0}
+    assert recorded.info.plan.guards == {"percentiles": 0.0, "bodies": 0.0, "tool-cpu": 0.0}
     said = capsys.readouterr().out
-    assert "VOIDED: little: rate x mean" in said
+    assert "VOIDED: tool-cpu: the load tool used" in said
     assert "1 of 1 trials voided: guards do not trust them" in said
 
 
