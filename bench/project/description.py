@@ -23,16 +23,69 @@ _SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE["']\s*,\s*["']([\w.]+)["']""")
 _VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
 
 
+class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp.workloads.NAME]`: what visitors request, from one source.
+
+    urls   paths in their order
+    har    a HAR 1.2 file that a browser saved, relative to the project
+    log    an access log in the combined format, relative to the project
+    title  what reports call it; its source when None
+    """
+
+    urls: tuple[str, ...] = ()
+    har: str | None = None
+    log: str | None = None
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.urls, self.har, self.log))) != 1:
+            raise ValueError("a workload has one of urls, har and log")
+
+
+class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp.login]`: two accounts, so that leaks between them can be proved impossible.
+
+    url        the path of the login form
+    proof      a text that only the signed-in user's page shows, with {name} for the account
+    page       the path of a page that shows it
+    users_env  variables of the environment, NAME:PASSWORD in each; accounts are made for the time of a check when empty
+    """
+
+    url: str
+    proof: str = "{name}"
+    page: str = "/"
+    users_env: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.users_env) not in (0, 2):
+            raise ValueError(f"users_env names {len(self.users_env)} variables: two accounts are needed")
+
+
+class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp.write]`: a command of manage.py that changes one public page.
+
+    command  its words, as for a shell
+    page     the path of the page that it changes
+    """
+
+    command: str
+    page: str
+
+
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[tool.benchapp]`: what detection does not find, or gets wrong.
 
-    settings  the settings module; what manage.py sets when None
-    wsgi      `module:application`; WSGI_APPLICATION of the settings when None
-    asgi      `module:application`; ASGI_APPLICATION of the settings when None
-    python    the interpreter, relative to the project; that of its virtual environment, else the kit's, when None
-    health    a path that answers 200 while the site serves
-    env_file  a file of NAME=value lines for the environment, relative to the project; none when None
-    public    paths of pages that anonymous visitors share
+    settings            the settings module; what manage.py sets when None
+    wsgi                `module:application`; WSGI_APPLICATION of the settings when None
+    asgi                `module:application`; ASGI_APPLICATION of the settings when None
+    python              the interpreter, relative to the project; its virtual environment's, else the kit's, when None
+    health              a path that answers 200 while the site serves
+    env_file            a file of NAME=value lines for the environment, relative to the project; none when None
+    setup               commands of manage.py that fill a new database
+    public              paths of pages that anonymous visitors share
+    reads_environment   its settings read the variables of `overlay.settings` themselves, which is not laid over them
+    workloads           what visitors request, by name; the pages of `public` when empty
+    login, write        what lets `verify` prove that accounts see their own pages, and that pages become fresh
     """
 
     settings: str | None = None
@@ -41,10 +94,17 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     python: str | None = None
     health: str = "/"
     env_file: str | None = None
+    setup: tuple[str, ...] = ("migrate --noinput",)
     public: tuple[str, ...] = ()
+    reads_environment: bool = False
+    workloads: dict[str, Requests] = {}
+    login: Login | None = None
+    write: Write | None = None
 
     def __post_init__(self) -> None:
-        for path in (self.health, *self.public):
+        login = (self.login.url, self.login.page) if self.login else ()
+        write = (self.write.page,) if self.write else ()
+        for path in (self.health, *self.public, *login, *write):
             if not path.startswith("/"):
                 raise ValueError(f"{path!r} is no path: it begins with /")
 
