@@ -8,14 +8,12 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import wraps
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-View = Callable[..., HttpResponse]
 
 # Everything from this site itself, nothing inline, no frames around it.
 CONTENT_SECURITY_POLICY = (
@@ -143,32 +141,3 @@ def security_headers(get_response: GetResponse) -> GetResponse:
         return response
 
     return middleware
-
-
-def render_id(get_response: GetResponse) -> GetResponse:
-    """Give each rendering an id of its own, X-Render-Id.
-
-    Innermost of all middleware, so that a cached response keeps its id: two responses with the same one came from a
-    cache.
-    """
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        return name_rendering(get_response(request))
-
-    return middleware
-
-
-def with_render_id(view: View) -> View:
-    """The same around one view, for a cached view: it stores the response inside of all middleware."""
-
-    @wraps(view)
-    def named(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        return name_rendering(view(request, *args, **kwargs))
-
-    return named
-
-
-def name_rendering(response: HttpResponse) -> HttpResponse:
-    """Give a response its X-Render-Id, unless it has one."""
-    response.headers.setdefault("X-Render-Id", uuid.uuid4().hex)
-    return response

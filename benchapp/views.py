@@ -17,14 +17,13 @@ from django.template import loader
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
-from django.views.decorators.vary import vary_on_cookie
 
 from benchapp import pagination
-from benchapp.caching.django_cache import cache_public_page
+from benchapp.caching.rendering import name_rendering
+from benchapp.caching.rendering import public_page as page
 from benchapp.forms import CommentForm
 from benchapp.home import Home
 from benchapp.login_limit import LimitedLogin
-from benchapp.middleware import name_rendering, with_render_id
 from benchapp.models import Author, Comment, Post
 from benchapp.pager import Pager, page_url
 
@@ -32,11 +31,6 @@ View = Callable[..., HttpResponse]
 # When visitors, and programs that read the header, are to come back while the database cannot be used.
 RETRY_AFTER_S = 5
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
-
-
-def page(view: View) -> View:
-    """A public page. It shows the name of the visitor who is logged in, so it varies with the cookie."""
-    return require_safe(cache_public_page(with_render_id(vary_on_cookie(view))))
 
 
 def numbered_page(view: View) -> View:

@@ -64,7 +64,8 @@ BENCHAPP_ACCESS_LOG = environment.flag(env, "BENCHAPP_ACCESS_LOG", default=False
 BENCHAPP_COMPRESS_PAGES = environment.flag(env, "BENCHAPP_COMPRESS_PAGES", default=False)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
-# The app `probes`: commands of the instrument, and views that read and write inside a worker. Off in production.
+# The apps `probes` and `probes.site`: commands of the instrument, and views that read and write inside a worker. Off in
+# production.
 BENCHAPP_PROBES = environment.flag(env, "BENCHAPP_PROBES", default=False)
 
 ROOT_URLCONF = "config.urls"
@@ -87,7 +88,8 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "benchapp",
     "benchapp.caching",
-    *(["probes"] if BENCHAPP_PROBES else []),
+    # The first one's commands take precedence.
+    *(["probes.site", "probes"] if BENCHAPP_PROBES else []),
 ]
 
 MIDDLEWARE = [
@@ -110,7 +112,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     *registry.inner_middleware(CACHING_LAYERS),
     # Innermost, so that a cached response keeps its X-Render-Id.
-    "benchapp.middleware.render_id",
+    "benchapp.caching.rendering.render_id",
 ]
 
 if DEBUG:

@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
 from benchapp.caching.django_cache import cache_public_page
-from benchapp.middleware import with_render_id
+from benchapp.caching.rendering import with_render_id
 from probes.rendered import probe_page
 
 COOKIE = "probe"
@@ -57,7 +57,7 @@ def _echo_query(request: HttpRequest) -> HttpResponse:
 def _saves_session(request: HttpRequest) -> HttpResponse:
     """A public page that sets a session cookie without `Vary: Cookie`."""
     page = probe_page([])
-    page.headers["Set-Cookie"] = f"sessionid={secrets.token_hex(16)}; Path=/probe/; HttpOnly"
+    page.headers["Set-Cookie"] = f"sessionid={secrets.token_hex(16)}; Path=/__probe__/; HttpOnly"
     return page
 
 
@@ -65,7 +65,7 @@ def _sets_cookie(request: HttpRequest) -> HttpResponse:
     """A page that varies with the cookie and sets one, whatever cookies the visitor has."""
     page = probe_page([])
     page.headers["Vary"] = "Cookie"
-    page.set_cookie(COOKIE, secrets.token_hex(16), path="/probe/")
+    page.set_cookie(COOKIE, secrets.token_hex(16), path="/__probe__/")
     return page
 
 

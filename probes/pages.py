@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 
-import brotli
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from django.utils.safestring import mark_safe
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from benchapp.views import page
-from probes.rendered import probe_page
+from benchapp.caching.rendering import public_page as page
+from probes.rendered import account_name, probe_page
 
 # Above the default item limit of memcached, 1 MB.
 LARGE_BYTES = 1_200_000
 # Makes the page as long as a small page of the site.
 FILLING = "These words make the page as long as a page is. " * 40
+
+COMPRESS = {"gzip": gzip.compress}
+with contextlib.suppress(ImportError):
+    import brotli
+
+    COMPRESS = {"br": brotli.compress} | COMPRESS
 
 
 def rendered(request: HttpRequest, body: str = FILLING) -> HttpResponse:
@@ -26,7 +32,7 @@ def rendered(request: HttpRequest, body: str = FILLING) -> HttpResponse:
         "method": request.method,
         "path": request.path,
         "query": request.META.get("QUERY_STRING", ""),
-        "user": request.user.get_username() or "nobody",
+        "user": account_name(request),
         "authorization": request.META.get("HTTP_AUTHORIZATION", ""),
     }
     return probe_page([*shown.items(), ("filling", mark_safe(body))])
@@ -51,7 +57,7 @@ def coded(request: HttpRequest, name: str) -> HttpResponse:
     response = rendered(request)
     patch_vary_headers(response, ["Accept-Encoding"])
     accepted = {part.partition(";")[0].strip() for part in request.META.get("HTTP_ACCEPT_ENCODING", "").split(",")}
-    for coding, compress in (("br", brotli.compress), ("gzip", gzip.compress)):
+    for coding, compress in COMPRESS.items():
         if coding in accepted:
             response.content = compress(response.content)
             response.headers["Content-Encoding"] = coding

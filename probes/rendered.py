@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 
 
@@ -18,3 +18,9 @@ def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
     body = format_html_join("\n", '<p id="{}">{}</p>', [("render-id", render_id), *lines])
     page = format_html('<!doctype html>\n<html lang="en">\n<title>Probe</title>\n{}\n</html>\n', body)
     return HttpResponse(page, headers={"X-Render-Id": render_id})
+
+
+def account_name(request: HttpRequest) -> str:
+    """The name of the account that is logged in; `nobody` without one, and in a project without accounts."""
+    user = getattr(request, "user", None)
+    return user.get_username() if user is not None and user.is_authenticated else "nobody"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.middleware.csrf import get_token
 
-from benchapp.views import page
+from benchapp.caching.rendering import public_page as page
 from probes.pages import rendered
 
 Change = Callable[[HttpRequest, HttpResponse], HttpResponse]
@@ -72,7 +72,7 @@ def token(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 def latin(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """The page in another charset."""
-    text = response.text.replace("These words", "Ces mots d\u00e9j\u00e0 vus", 1)
+    text = response.content.decode().replace("These words", "Ces mots d\u00e9j\u00e0 vus", 1)
     return HttpResponse(text.encode("latin-1"), "text/html; charset=iso-8859-1", headers=_id(response))
 
 

@@ -1,10 +1,10 @@
-"""URLs of the probes, all under /probe/. The client chooses the names, so it can always request an uncached page."""
+"""URLs of the probes, all under one prefix. The client chooses the names, so it can always request an uncached page."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from probes import advisories, entries, fill, inside, memory, pages, response_variants, rows, slow, visits
+from probes import advisories, entries, fill, inside, memory, pages, response_variants, slow, visits
 
 urlpatterns = [
     path("inside", inside.inside),
@@ -16,13 +16,6 @@ urlpatterns = [
     path("coded/<slug:name>/", pages.coded),
     path("form/<slug:name>/", pages.form),
     path("odd/<slug:kind>/<slug:name>/", response_variants.variant),
-    path("rows/", rows.create),
-    path("rows/<positive:pk>/<slug:what>/", rows.write),
-    path("author/<positive:pk>/", rows.title, name="probe_author"),
-    path("author/<positive:pk>/large/", rows.large),
-    path("author/<positive:pk>/gated/<slug:name>/", slow.gated),
-    path("author/<positive:pk>/halting/<slug:name>/", slow.halting),
-    path("gate/<positive:pk>/<slug:what>/", slow.gate),
     path("fill/", fill.fill),
     path("memory/<int:megabytes>/", memory.allocate),
     path("download/<int:megabytes>/", memory.download),

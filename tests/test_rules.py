@@ -57,6 +57,16 @@ def test_caching_never_imports_the_site():
     assert importing(files, "config", "fixtures") == []
 
 
+def test_the_probes_for_any_project_need_only_the_caching_app():
+    folder = paths.PROJECT / "probes"
+    files = [path for path in sorted(folder.rglob("*.py")) if "site" not in path.relative_to(folder).parts]
+    assert files
+    assert importing(files, "config", "fixtures") == []
+    for path in files:
+        modules = re.findall(r"^\s*(?:from|import) ((?:benchapp|probes\.site)[\w.]*)", path.read_text("utf-8"), re.M)
+        assert all(f"{module}.".startswith("benchapp.caching.") for module in modules), path
+
+
 def test_the_instrument_never_imports_the_site():
     assert importing(BENCH_FILES, "django", *SITE) == []
 

@@ -20,7 +20,7 @@ from bench.measure.load_process import TrialError
 # What a page of the visitors ends with; probes/templates/probes/visit.html.
 MARK = r"<!-- visit code=(\S+) template=(\S+) account=(\S+) rendered=(\S+) static=(\S+) -->\s*\Z"
 NOBODY = "nobody"
-PAGE = "/probe/visit/{}/"
+PAGE = "/__probe__/visit/{}/"
 CLOSE = "Connection: close\r\n"
 # Different pages that are asked for without an account, so that a layer has several.
 ANONYMOUS = 3

@@ -1,6 +1,6 @@
 """How requests spread over worker processes, seen from outside.
 
-The site's probe /probe/inside names the process that answers. Before the load begins it is requested on as many
+The site's probe /__probe__/inside names the process that answers. Before the load begins it is requested on as many
 connections as the trial has, at the same time, with keep-alive or without as in the trial: a server that ties a
 keep-alive connection to one worker shows it here too.
 """
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench.host import http as client
 
-PATH = "/probe/inside"
+PATH = "/__probe__/inside"
 # Requests on each connection, and how long all of them may take.
 EACH = 8
 BUDGET_S = 1.0

@@ -27,12 +27,12 @@ _HEAD_BYTES = 2000
 
 def new_path(view: str = "page") -> str:
     """The path of a probe page that nobody has requested."""
-    return f"/probe/{view}/{secrets.token_hex(8)}/"
+    return f"/__probe__/{view}/{secrets.token_hex(8)}/"
 
 
 def require_probes(context: Context) -> None:
     """Raise NotTried when the --target has no probe views, BadAnswer when a deployment of ours has none."""
-    if context.first("/probe/inside").status != 200:
+    if context.first("/__probe__/inside").status != 200:
         raise NotTried(NEEDS_PROBES) if context.running is None else BadAnswer("no probe views")
 
 

@@ -13,8 +13,8 @@ from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, NotTried
 from bench.verify.wire import Answer, BadAnswer
 
-ROWS = "/probe/rows/"
-FILL = "/probe/fill/"
+ROWS = "/__probe__/rows/"
+FILL = "/__probe__/fill/"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Writer:
 
     def gate(self, row: Row, what: str) -> int:
         """`close`, `open` or `look` at the gate of the row's gated page; how many renderings wait at it."""
-        path = f"/probe/gate/{row.author}/{what}/"
+        path = f"/__probe__/gate/{row.author}/{what}/"
         return int(_json(path, self._post(path))["waiting"])
 
     def fill(self) -> None:

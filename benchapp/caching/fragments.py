@@ -41,7 +41,9 @@ def page_generation(path: str, fragments: Iterable[str] = (), values: Iterable[s
 
 
 def cached_value(name: str, generation: str, compute: Callable[[], Any]) -> Any:
-    """The value of that name and generation, computed on a miss; None is a value too."""
+    """The value of that name and generation, computed on a miss, and always while the layer is off; None is one too."""
+    if not registry.is_active("fragments"):
+        return compute()
     cache = caches[ALIAS]
     key = _key(name, generation)
     value = cache.get(key, _MISSING)

@@ -27,7 +27,7 @@ def test_writers_that_wait_for_a_lock_of_sqlite_hold_up_no_health_page(site_url)
     with deployment.deployed(compose.must_compose("gunicorn", changes=FEW), database=site_url) as running:
         lock = sqlite3.connect(path, isolation_level=None)
         with httpx.Client(base_url=running.url) as client:
-            made = client.post("/probe/rows/", headers=token(client)).json()["author"]
+            made = client.post("/__probe__/rows/", headers=token(client)).json()["author"]
         lock.execute("BEGIN IMMEDIATE")
         try:
             with ThreadPoolExecutor(4) as pool:
@@ -52,7 +52,7 @@ def token(client: httpx.Client) -> dict[str, str]:
 
 def write(url: str, author: int, what: str) -> httpx.Response:
     with httpx.Client(base_url=url, timeout=30) as client:
-        return client.post(f"/probe/rows/{author}/{what}/", headers=token(client))
+        return client.post(f"/__probe__/rows/{author}/{what}/", headers=token(client))
 
 
 def test_a_database_that_takes_no_more_connections_is_a_503_until_one_is_free():

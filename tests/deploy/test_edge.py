@@ -146,15 +146,15 @@ def test_behind_a_balancer(stack, layer, tmp_path, certificate):
     with serving(made, BENCHAPP_PROBES="1") as processes:
         believed(made)
         # A page that a layer may have cached by then.
-        assert [through(made, "/probe/page/a/", *SECURE).status for _ in range(3)] == [200] * 3
+        assert [through(made, "/__probe__/page/a/", *SECURE).status for _ in range(3)] == [200] * 3
         for answer in (
-            through(made, "/probe/page/a/"),
-            through(made, "/probe/page/a/", "-H", "X-Forwarded-Proto: http"),
+            through(made, "/__probe__/page/a/"),
+            through(made, "/__probe__/page/a/", "-H", "X-Forwarded-Proto: http"),
             # Another address than the balancer's.
-            curl(made, "/probe/page/a/", *SECURE),
+            curl(made, "/__probe__/page/a/", *SECURE),
         ):
             assert answer.status == 301
-            assert re.fullmatch(f"https://{NAME}(:[0-9]+)?/probe/page/a/", answer.headers["location"])
+            assert re.fullmatch(f"https://{NAME}(:[0-9]+)?/__probe__/page/a/", answer.headers["location"])
         # By address, as balancers ask for health, over plain HTTP.
         for host, status in ((f"127.0.0.1:{made.places.port}", 200), (NAME, 200), (FOREIGN, 400)):
             assert through(made, "/healthz", "-H", f"Host: {host}").status == status
@@ -180,7 +180,7 @@ def test_a_host_without_its_database_is_alive_but_not_ready(tmp_path, certificat
 def believed(made: Host) -> None:
     """What the balancer says of client and scheme."""
     named = ("-H", "X-Forwarded-Proto: https", "-H", f"X-Forwarded-For: 192.0.2.1, 203.0.113.9, {CDN}")
-    inside = json.loads(through(made, "/probe/inside", *named).body)
+    inside = json.loads(through(made, "/__probe__/inside", *named).body)
     assert (inside["client"], inside["scheme"]) == ("203.0.113.9", "https")
     login = through(made, "/login/", *SECURE)
     assert login.headers["strict-transport-security"] == "max-age=300"

@@ -199,7 +199,7 @@ def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, site_
         forged = {"FrontAddress": "9.9.9.9", "FrontProto": "https", "X-Real-IP": "9.9.9.9"}
         transport = httpx.HTTPTransport(local_address="127.0.0.2")
         with httpx.Client(base_url=running.url, transport=transport) as client:
-            seen = client.get("/probe/inside", headers=forged).json()
+            seen = client.get("/__probe__/inside", headers=forged).json()
             assert (seen["client"], seen["scheme"]) == ("127.0.0.2", "http")
             assert client.request("PURGE", "/").status_code == 403
             assert client.request("BAN", "/").status_code == 403
@@ -209,7 +209,7 @@ def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, site_
             tls.settimeout(20)
             tls.connect(running.env["CACHING_VARNISH_PURGE_URL"].removeprefix("unix:").replace("purge", "tls"))
             host = httpx.URL(running.url).netloc.decode()
-            head = f"GET /probe/inside HTTP/1.1\r\nHost: {host}\r\nFrontProto: http\r\nConnection: close\r\n\r\n"
+            head = f"GET /__probe__/inside HTTP/1.1\r\nHost: {host}\r\nFrontProto: http\r\nConnection: close\r\n\r\n"
             tls.sendall(f"PROXY TCP4 203.0.113.9 127.0.0.1 4711 443\r\n{head}".encode())
             answer = b"".join(iter(lambda: tls.recv(65536), b""))
         seen = json.loads(answer[answer.index(b"{") : answer.rindex(b"}") + 1])

@@ -145,7 +145,7 @@ def finished_while_stopping(made: Host, server: str) -> bool:
     """
     units = [name for name in made.services() if name.split("-")[1] == server]
     with serving(made, BENCHAPP_PROBES="1") as processes, ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(lambda: ask(made, "/probe/slow/3000/page/", NAME)[0])
+        answer = pool.submit(lambda: ask(made, "/__probe__/slow/3000/page/", NAME)[0])
         with contextlib.suppress(TimeoutError):
             answer.result(timeout=1.5)
         for name in units:

@@ -81,7 +81,7 @@ class Visitors:
 
 def workers(url: str) -> set[int]:
     """The processes of the application that answer."""
-    return {httpx.get(url.rstrip("/") + "/probe/inside").json()["process_id"] for _ in range(12)}
+    return {httpx.get(url.rstrip("/") + "/__probe__/inside").json()["process_id"] for _ in range(12)}
 
 
 @pytest.mark.parametrize(("stack", "layer"), CASES)

@@ -1,4 +1,4 @@
-"""The app `probes`, installed for its own tests; the site's tests run without it."""
+"""The apps of the probes, installed for its own tests; the site's tests run without it."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ from tests.app.conftest import reader, rows, settings_from, site_settings, site_
 @pytest.fixture(autouse=True)
 def probes_installed(settings: Any) -> None:
     """Make the commands of `probes` available, as BENCHAPP_PROBES=1 does."""
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "probes"]
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "probes.site", "probes"]

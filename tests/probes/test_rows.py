@@ -13,7 +13,7 @@ from django.urls import clear_url_caches
 
 from benchapp.caching.invalidation import pages_invalidated
 from benchapp.models import Author, Comment, Post
-from probes import rows as probes
+from probes.site import rows as probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,17 +50,17 @@ def counted():
 
 
 def write(client, state, what):
-    return client.post(f"/probe/rows/{state['author']}/{what}/").json()
+    return client.post(f"/__probe__/rows/{state['author']}/{what}/").json()
 
 
 def test_the_probes_are_absent_by_default():
-    for path in ("/probe/rows/", "/probe/slow/1/x/", "/probe/advisory/form/x/"):
+    for path in ("/__probe__/rows/", "/__probe__/slow/1/x/", "/__probe__/advisory/form/x/"):
         assert Client().post(path).status_code == 404
 
 
 def test_new_rows_can_be_read_and_are_gone_after_their_removal(client, rows):
     before = counted()
-    state = client.post("/probe/rows/").json()
+    state = client.post("/__probe__/rows/").json()
     home, post = client.get("/").content.decode(), client.get(state["post_page"]).content.decode()
     assert state["title"] in home
     assert state["totals"] in home
@@ -72,7 +72,7 @@ def test_new_rows_can_be_read_and_are_gone_after_their_removal(client, rows):
 
 @pytest.mark.parametrize("what", ["edit", "update"])
 def test_a_change_shows_and_invalidates_its_pages(client, rows, invalidated, what):
-    state = client.post("/probe/rows/").json()
+    state = client.post("/__probe__/rows/").json()
     invalidated.clear()
     new = write(client, state, what)
     assert new["title"] != state["title"]
@@ -82,7 +82,7 @@ def test_a_change_shows_and_invalidates_its_pages(client, rows, invalidated, wha
 
 
 def test_a_silent_update_invalidates_nothing(client, rows, invalidated):
-    state = client.post("/probe/rows/").json()
+    state = client.post("/__probe__/rows/").json()
     invalidated.clear()
     assert write(client, state, "update-silently")["title"] != state["title"]
     assert invalidated == []
@@ -91,7 +91,7 @@ def test_a_silent_update_invalidates_nothing(client, rows, invalidated):
 @pytest.mark.parametrize("what", ["delete-silently", "remove-silently"])
 def test_a_silent_deletion_invalidates_nothing(client, rows, invalidated, what):
     before = counted()
-    state = client.post("/probe/rows/").json()
+    state = client.post("/__probe__/rows/").json()
     invalidated.clear()
     assert write(client, state, what)["title"] is None
     assert invalidated == []
@@ -102,7 +102,7 @@ def test_a_silent_deletion_invalidates_nothing(client, rows, invalidated, what):
 
 
 def test_a_write_that_is_rolled_back_changes_and_invalidates_nothing(client, rows, invalidated):
-    state = client.post("/probe/rows/").json()
+    state = client.post("/__probe__/rows/").json()
     invalidated.clear()
     found = write(client, state, "roll-back")
     never = found.pop("never")
@@ -115,7 +115,7 @@ def test_a_write_that_is_rolled_back_changes_and_invalidates_nothing(client, row
 
 @pytest.mark.parametrize("what", ["rename", "remove"])
 def test_a_change_of_an_author_invalidates_the_posts_too(client, rows, invalidated, what):
-    state = client.post("/probe/rows/").json()
+    state = client.post("/__probe__/rows/").json()
     invalidated.clear()
     new = write(client, state, what)
     assert new["name"] != state["name"]
@@ -128,13 +128,13 @@ def test_a_change_of_an_author_invalidates_the_posts_too(client, rows, invalidat
 def test_other_rows_cannot_be_written(client, what):
     author = Author.objects.create(name="probe-", city="x")
     Post.objects.create(author=author, title="real", body="x")
-    assert client.post(f"/probe/rows/{author.pk}/{what}/").status_code == 404
+    assert client.post(f"/__probe__/rows/{author.pk}/{what}/").status_code == 404
     assert Post.objects.get().title == "real"
 
 
 def test_only_rows_of_probes_are_removed(client, rows):
     before = counted()
-    client.post("/probe/rows/")
+    client.post("/__probe__/rows/")
     assert probes.remove_all() == 1
     assert counted() == before
     assert Comment.objects.count() == 60
@@ -143,11 +143,11 @@ def test_only_rows_of_probes_are_removed(client, rows):
 def test_a_write_needs_a_token(site_with):
     with site_with(BENCHAPP_PROBES="1"):
         _forget_urls()
-        assert Client(enforce_csrf_checks=True).post("/probe/rows/").status_code == 403
+        assert Client(enforce_csrf_checks=True).post("/__probe__/rows/").status_code == 403
     _forget_urls()
 
 
 def test_the_command_removes_the_rows_of_probes(client, rows, capsys):
-    client.post("/probe/rows/")
+    client.post("/__probe__/rows/")
     call_command("removeprobes")
     assert capsys.readouterr().out == "1 removed\n"

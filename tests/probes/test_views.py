@@ -12,24 +12,24 @@ import pytest
 from bench import paths
 
 PATHS = (
-    "/probe/inside",
-    "/probe/page/a name/",
-    "/probe/page/../x/",
-    "/probe/large/x/",
-    "/probe/coded/x/",
-    "/probe/form/x/",
-    "/probe/odd/private/x/",
-    "/probe/odd/streaming/x/",
-    "/probe/odd/token/x/",
-    "/probe/memory/1/",
-    "/probe/download/1/",
+    "/__probe__/inside",
+    "/__probe__/page/a name/",
+    "/__probe__/page/../x/",
+    "/__probe__/large/x/",
+    "/__probe__/coded/x/",
+    "/__probe__/form/x/",
+    "/__probe__/odd/private/x/",
+    "/__probe__/odd/streaming/x/",
+    "/__probe__/odd/token/x/",
+    "/__probe__/memory/1/",
+    "/__probe__/download/1/",
 )
 ASK = f"""
 import json, django; django.setup()
 from django.test import Client
 client = Client(SERVER_NAME="127.0.0.1", raise_request_exception=False)
 print(json.dumps([client.get(path, REMOTE_ADDR="203.0.113.9").status_code for path in {PATHS!r}]))
-print(client.get("/probe/inside", REMOTE_ADDR="203.0.113.9").content.decode())
+print(client.get("/__probe__/inside", REMOTE_ADDR="203.0.113.9").content.decode())
 """
 
 

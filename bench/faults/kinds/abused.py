@@ -22,7 +22,7 @@ HOME, LOGIN, HEALTH = "/", "/login/", "/healthz"
 # A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
 ASKED = PAGE.format("beside-slow")
 # Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
-DOWNLOAD = "/probe/download/6/"
+DOWNLOAD = "/__probe__/download/6/"
 # The same requests for every stack.
 SEED = 1
 MALFORMED = 10_000

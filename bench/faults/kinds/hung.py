@@ -26,7 +26,7 @@ HEALTH = "/healthz"
 HEALTH_LIMIT_S = 4.0
 # Each thread of the application server has its wait by then.
 SETTLED_S = 0.5
-LOGIN, ROWS = "/login/", "/probe/rows/"
+LOGIN, ROWS = "/login/", "/__probe__/rows/"
 
 
 @fault("application-server-hangs", group="hung", expected=Expected(lost=None))

@@ -15,7 +15,7 @@ from bench.faults.scene import CannotFault, Scene
 from bench.host import http
 
 # Says which process answers.
-INSIDE = "/probe/inside"
+INSIDE = "/__probe__/inside"
 # How long the database is gone.
 DATABASE_S = 5.0
 # How long what died may take until it runs again; a database recovers first.

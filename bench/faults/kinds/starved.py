@@ -13,7 +13,7 @@ from bench.host.small_disk import CannotMount, SmallDisk
 
 FULL_S = 5.0
 # A page that uses so many megabytes; a worker that does is killed at the limit.
-MEMORY = "/probe/memory/{}/"
+MEMORY = "/__probe__/memory/{}/"
 TIMES = 2
 MEMORY_TIMEOUT_S = 10.0
 

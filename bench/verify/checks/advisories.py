@@ -68,14 +68,14 @@ def old_browsers(context: Context) -> Iterator[Finding]:
 def malformed_keys(context: Context) -> Iterator[Finding]:
     """Malformed memcached keys could leak data: paths with spaces or line breaks, and long paths, share no answer."""
     name = secrets.token_hex(8)
-    plain = f"/probe/page/{name}/"
+    plain = f"/__probe__/page/{name}/"
     odd = [
-        f"/probe/page/{name}%20{name}/",
-        f"/probe/page/{name}%0d%0aget%20page:{plain}/",
-        f"/probe/page/{name}%09/",
-        f"/probe/page/{name}%00/",
-        f"/probe/page/{name}{'x' * 300}/",
-        f"/probe/page/{name}%C3%A9/",
+        f"/__probe__/page/{name}%20{name}/",
+        f"/__probe__/page/{name}%0d%0aget%20page:{plain}/",
+        f"/__probe__/page/{name}%09/",
+        f"/__probe__/page/{name}%00/",
+        f"/__probe__/page/{name}{'x' * 300}/",
+        f"/__probe__/page/{name}%C3%A9/",
     ]
     _get(context, plain)
     for path in [*odd, plain, *odd, plain]:
@@ -165,11 +165,11 @@ def absent_and_empty(context: Context) -> Iterator[Finding]:
 
 def _path(kind: str) -> str:
     """The path of a page of that kind that nobody has requested."""
-    return f"/probe/advisory/{kind}/{secrets.token_hex(8)}/"
+    return f"/__probe__/advisory/{kind}/{secrets.token_hex(8)}/"
 
 
 def _name_path(kind: str) -> str:
-    return f"/probe/{kind}/{secrets.token_hex(8)}/"
+    return f"/__probe__/{kind}/{secrets.token_hex(8)}/"
 
 
 def _get(context: Context, path: str, headers: dict[str, str] | None = None) -> Answer:

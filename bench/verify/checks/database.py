@@ -12,7 +12,7 @@ from bench.verify.check import LAYER, check
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, Figure, Finding, Mismatch, NotTried
 
-PROBE = "/probe/connections"
+PROBE = "/__probe__/connections"
 # More clients than any stack has threads, and fewer than PostgreSQL takes connections (100).
 CLIENTS = 80
 ROUNDS = 4

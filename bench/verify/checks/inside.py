@@ -13,7 +13,7 @@ from bench.verify.checks.hosts import forged_headers
 from bench.verify.context import Context
 from bench.verify.finding import Mismatch, NotTried
 
-PROBE = "/probe/inside"
+PROBE = "/__probe__/inside"
 CLIENT = "127.0.0.1"
 HERE = ("127.0.0.1", "localhost")
 

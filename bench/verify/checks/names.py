@@ -102,11 +102,11 @@ RAW = (
     b"x\x01",
 )
 RAW_ESCAPES = (
-    b"/probe/page/ /../../../../../../../etc/passwd",
+    b"/__probe__/page/ /../../../../../../../etc/passwd",
     b"/ /../../../../../../../etc/passwd",
-    "/probe/page/\u00e9/../../../../../../../etc/passwd".encode(),
-    b"/probe/page/\xc0\xae\xc0\xae/\xc0\xae\xc0\xae/\xc0\xae\xc0\xae/etc/passwd",
-    b"/probe/page/..\xc0\xaf..\xc0\xaf..\xc0\xaf..\xc0\xafetc/passwd",
+    "/__probe__/page/\u00e9/../../../../../../../etc/passwd".encode(),
+    b"/__probe__/page/\xc0\xae\xc0\xae/\xc0\xae\xc0\xae/\xc0\xae\xc0\xae/etc/passwd",
+    b"/__probe__/page/..\xc0\xaf..\xc0\xaf..\xc0\xaf..\xc0\xafetc/passwd",
     b"/static/ /../../manage.py",
 )
 LENGTHS = (199, 200, 201, 249, 250, 251, 255, 256, 300)
@@ -124,11 +124,11 @@ OWN_FILES = (
 OWN_KEYS = (b"generation", b"pages:generation")
 ESCAPES = (
     "/..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
-    "/probe/page/..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
-    "/probe/page/../../../../../../../../etc/passwd",
-    "/probe/page/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
-    "/probe/page/..\\..\\..\\..\\..\\etc\\passwd",
-    "/probe/page/../../manage.py",
+    "/__probe__/page/..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "/__probe__/page/../../../../../../../../etc/passwd",
+    "/__probe__/page/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "/__probe__/page/..\\..\\..\\..\\..\\etc\\passwd",
+    "/__probe__/page/../../manage.py",
     "/posts/%2e%2e/%2e%2e/manage.py",
 )
 
@@ -137,7 +137,7 @@ ESCAPES = (
 def odd_names(context: Context) -> Iterator[Finding]:
     """Each odd name gets the page of that very name, cached or not, in any order of requests; never a 500."""
     require_probes(context)
-    base = f"/probe/page/{secrets.token_hex(6)}"
+    base = f"/__probe__/page/{secrets.token_hex(6)}"
     yield from _own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
 
 
@@ -145,7 +145,7 @@ def odd_names(context: Context) -> Iterator[Finding]:
 def long_names(context: Context) -> Iterator[Finding]:
     """Names of up to 300 characters that differ only at their end, and of 255 bytes in UTF-8, share no entry."""
     require_probes(context)
-    base = f"/probe/page/{secrets.token_hex(4)}"
+    base = f"/__probe__/page/{secrets.token_hex(4)}"
     paths = [f"{base}/{'a' * (length - 1)}{end}/" for length in LENGTHS for end in "bc"]
     # A URL of 300 characters; many short names; a name that is 255 bytes long once decoded.
     paths += [f"{base}/{'a' * (300 - len(base) - 3)}{end}/" for end in "bc"]
@@ -159,7 +159,7 @@ def raw_names(context: Context) -> Iterator[Finding]:
     """A raw space or other byte that clients must encode is refused or gets the page of that very name; the encoded
     name has its own page, and no such path leads to another file."""
     require_probes(context)
-    base = f"/probe/page/{secrets.token_hex(6)}/".encode()
+    base = f"/__probe__/page/{secrets.token_hex(6)}/".encode()
     yield from _own_pages(context, [base + name + b"/" for name in RAW])
     for path in RAW_ESCAPES:
         answer = _answer(context, path)

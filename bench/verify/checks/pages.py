@@ -42,7 +42,7 @@ PAGE_HEADERS = (
     "Vary",
 )
 # A probe view that raises.
-FAILURE = "/probe/failure"
+FAILURE = "/__probe__/failure"
 
 
 @check("status")

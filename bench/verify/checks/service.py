@@ -175,7 +175,7 @@ def _paragraph(answer: Answer, name: str) -> str | None:
 def _seconds_until_hits(context: Context) -> float | None:
     begun = time.monotonic()
     while (now := time.monotonic() - begun) < BACK_S:
-        if _hits(context, f"/probe/slow/0/{secrets.token_hex(8)}/"):
+        if _hits(context, f"/__probe__/slow/0/{secrets.token_hex(8)}/"):
             return now
         time.sleep(PAUSE_S)
     return None

@@ -56,7 +56,7 @@ def slow_stampede(context: Context) -> Iterator[Finding]:
 
 def _stampede(context: Context, slow_ms: int, clients: int) -> Iterator[Finding]:
     """What is wrong when many clients request an uncached page of so many milliseconds at once."""
-    path = f"/probe/slow/{slow_ms}/{secrets.token_hex(8)}/"
+    path = f"/__probe__/slow/{slow_ms}/{secrets.token_hex(8)}/"
     answers = _at_once(context, path, clients)
     if all(answer.status == 404 for answer in answers):
         raise NotTried(NEEDS_PROBES)

@@ -128,7 +128,7 @@ def _entries(context: Context) -> int | None:
     """The entries of all stores: files, the caches of servers, and what the site reaches; None for a --target."""
     if context.running is None:
         return None
-    reached = json.loads(context.get("/probe/entries").body)["entries"]
+    reached = json.loads(context.get("/__probe__/entries").body)["entries"]
     try:
         return len(stored_files(context)) + context.running.entries() + int(reached)
     except FileNotFoundError as error:

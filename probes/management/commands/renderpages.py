@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
 def _bare_settings() -> dict[str, Any]:
     """Settings without caching layers, redirects to HTTPS and developer tools."""
-    middleware = [name for name in settings.MIDDLEWARE if "caching" not in name and "debug_toolbar" not in name]
+    middleware = [name for name in settings.MIDDLEWARE if not name.startswith(("benchapp.caching.", "debug_toolbar."))]
     dummy = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
     return {
         "ALLOWED_HOSTS": [HOST],

@@ -13,7 +13,7 @@ from django.middleware.csrf import get_token
 from django.test import RequestFactory
 
 from benchapp.caching.django_cache import cache_public_page
-from benchapp.middleware import with_render_id
+from benchapp.caching.rendering import with_render_id
 
 HTML = "text/html; charset=utf-8"
 

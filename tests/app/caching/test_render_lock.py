@@ -21,12 +21,12 @@ from django.test import Client, RequestFactory
 from benchapp.caching import lock_holder, render_lock
 from benchapp.caching.django_cache import FetchFromCache, UpdateCache, cache_public_page
 from benchapp.caching.invalidation import StalePages, pages_invalidated
+from benchapp.caching.rendering import render_id
 from benchapp.caching.stores import memcached as memcached_store
 from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.files import StoreInFiles
 from benchapp.caching.stores.memcached import StoreInMemcached
 from benchapp.caching.stores.uwsgi import StoreInUwsgi
-from benchapp.middleware import render_id
 from tests.app.caching.services import fake_uwsgi, memcached
 from tests.app.conftest import Rows
 from tests.waiting import until

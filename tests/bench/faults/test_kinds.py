@@ -82,7 +82,7 @@ def test_kills_for_want_of_memory_are_counted(monkeypatch, kills, wrong):
     group = SimpleNamespace(memory_limit=lambda: 268_435_456)
     made = scene(url="http://x", group=group, oom_kills=iter(kills).__next__)
     run(starved.memory, made)
-    assert asked == ["/probe/memory/268/"] * 2
+    assert asked == ["/__probe__/memory/268/"] * 2
     assert (made.figures["oom_kills"], made.wrong) == (kills[1] - kills[0], wrong)
 
 

@@ -52,7 +52,7 @@ class LayerHandler(OddPageHandler):
             self.answer_kept(*self.as_kept(*kept))
         elif "raw-names-break" in wrong and not self.raw.isascii():
             self.send(500, "", HTML)
-        elif path.startswith("/probe/") and path != "/probe/inside":
+        elif path.startswith("/__probe__/") and path != "/__probe__/inside":
             self.probe(path)
         elif "serves-own-files" in wrong and path == "/index.html":
             self.send(200, "an index", HTML)
@@ -103,7 +103,7 @@ class LayerHandler(OddPageHandler):
             and (not self.query or wrong & {"query-ignored", "keeps-queries", "query-sorted"})
             and ("Authorization" not in self.headers or "answers-authorized" in wrong)
             and not self.has_session(answering=True)
-            and not self.raw.startswith(("/static/", "/login/", "/healthz", "/probe/inside"))
+            and not self.raw.startswith(("/static/", "/login/", "/healthz", "/__probe__/inside"))
         )
 
     def may_be_stored(self, status: int, kind: str, headers: dict[str, str]) -> bool:

@@ -24,11 +24,11 @@ class OddPageHandler(SiteHandler):
     """One connection to a site with probe pages; its `send` is that of the layer."""
 
     def probe(self, path: str) -> None:
-        if path == "/probe/entries":
+        if path == "/__probe__/entries":
             said = [("Cache-Control", "no-store")]
             self.send(200, json.dumps({"entries": len(self.stub.store)}), "application/json", said)
             return
-        wrong, name = self.stub.wrong, path.removeprefix("/probe/").split("/")
+        wrong, name = self.stub.wrong, path.removeprefix("/__probe__/").split("/")
         if "odd-names-break" in wrong and "\0" in path:
             self.send(500, "", HTML)
         elif not path.endswith("/") or (self.command not in ("GET", "HEAD") and name[0] != "form"):

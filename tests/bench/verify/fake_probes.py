@@ -26,7 +26,7 @@ class ProbeHandler(LayerHandler):
     stub: FakeWrites
 
     def post(self, path: str) -> None:
-        self.probe(path) if path.startswith("/probe/") else super().post(path)
+        self.probe(path) if path.startswith("/__probe__/") else super().post(path)
 
     def probe(self, path: str) -> None:
         words = path.strip("/").split("/")[1:]

@@ -52,7 +52,7 @@ if sys.argv[1:3] == ["verifyaccount", "create"]:
 if sys.argv[1] == "renderpages":
     print((here / "pages.json").read_text())
 if sys.argv[1] == "writerow":
-    url = os.environ["FAKE_URL"] + "/probe/rows/" + "/".join(sys.argv[2:]) + "/"
+    url = os.environ["FAKE_URL"] + "/__probe__/rows/" + "/".join(sys.argv[2:]) + "/"
     request = urllib.request.Request(url, b"", {"X-Command": "1"})
     print(urllib.request.urlopen(request).read().decode())
 """
@@ -169,7 +169,7 @@ class SiteHandler(AccountHandler):
             if mistake in self.stub.wrong and concerns(self, path):
                 answer(self)
                 return
-        if path == "/probe/inside" and "no-probe" in self.stub.wrong:
+        if path == "/__probe__/inside" and "no-probe" in self.stub.wrong:
             self.missing(path)
         elif path in VIEWS:
             VIEWS[path](self)
@@ -284,9 +284,9 @@ View = Callable[[SiteHandler], None]
 # Path -> the view for any method.
 VIEWS: dict[str, View] = {
     "/healthz": lambda site: site.send(200, "ok\n", "text/plain"),
-    "/probe/inside": SiteHandler.inside,
-    "/probe/connections": SiteHandler.connections,
-    "/probe/failure": SiteHandler.failure,
+    "/__probe__/inside": SiteHandler.inside,
+    "/__probe__/connections": SiteHandler.connections,
+    "/__probe__/failure": SiteHandler.failure,
 }
 GET_VIEWS: dict[str, View] = {
     "/login/": lambda site: site.login_form(

@@ -90,7 +90,7 @@ class FakeWrites(FakeLayer):
             "totals": self.totals(),
             "author_page": f"/authors/{pk}/",
             "post_page": f"/posts/{pk}00/" if title else None,
-            "probe_page": f"/probe/author/{pk}/",
+            "probe_page": f"/__probe__/author/{pk}/",
             "never": [],
         }
 
@@ -194,15 +194,15 @@ class WritesHandler(ProbeHandler):
         if not stub.service_up and "breaks-without-service" in wrong and self.command == "GET":
             self.html(500, stub.not_found())
             return
-        if stub.disk_full and "full-disk-breaks" in wrong and path.startswith("/probe/page/"):
+        if stub.disk_full and "full-disk-breaks" in wrong and path.startswith("/__probe__/page/"):
             self.hang_up()
             return
         if stub.hangs and "waits-for-service" in wrong and self.command == "GET":
             time.sleep(LONG_S)
-        if "waits-for-the-dead" in wrong and path.startswith("/probe/page/") and stub.killed:
+        if "waits-for-the-dead" in wrong and path.startswith("/__probe__/page/") and stub.killed:
             time.sleep(LONG_S)
         self.generation = stub.generation
-        if "uncacheable-wait" in wrong and path.startswith("/probe/odd/private/"):
+        if "uncacheable-wait" in wrong and path.startswith("/__probe__/odd/private/"):
             # Each waits for the rendering of the one before.
             with stub.lock:
                 time.sleep(UNCACHEABLE_S)

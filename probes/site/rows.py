@@ -22,11 +22,11 @@ from django.views.decorators.http import require_POST
 
 from benchapp import pagination
 from benchapp.caching.invalidation import StalePages, invalidate
+from benchapp.caching.rendering import public_page as page
 from benchapp.invalidation import stale_after_write
 from benchapp.models import Author, Comment, Post
-from benchapp.views import page
-from probes import render_gate
 from probes.rendered import probe_page
+from probes.site import render_gate
 
 # Names that no person has, so that a person's row never looks like one of these.
 PREFIX = "probe-"

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from probes import rows
+from probes.site import rows
 
 
 class Command(BaseCommand):

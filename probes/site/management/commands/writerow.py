@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.http import Http404
 
-from probes import rows
+from probes.site import rows
 
 
 class Command(BaseCommand):
