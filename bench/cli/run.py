@@ -26,7 +26,7 @@ from bench.results.folder import resume_command
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
     *("stack", "layer", "workload", "mode", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
-    *("env", "set", "margin", "guard", "pin"),
+    *("env", "set", "margin", "guard", "pin", "capacity", "think"),
 )
 
 
@@ -89,8 +89,12 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", action="append", type=options.count, metavar="N", help="--mode open with this --level (repeatable)"
     )
+    _add_capacity(parser)
     parser.add_argument(
-        "--rounds", type=options.count, metavar="R", help=f"trials of each case (default: {begin.ROUNDS})"
+        "--rounds",
+        type=options.count,
+        metavar="R",
+        help=f"trials of each case (default: {begin.ROUNDS}, or {begin.CAPACITY_ROUNDS} with --capacity)",
     )
     parser.add_argument(
         "--duration", type=options.count, metavar="SEC", help=f"seconds of a trial (default: {begin.DURATION_S})"
@@ -106,6 +110,20 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         "--pin",
         action=argparse.BooleanOptionalAction,
         help=f"pin load tool, stack and services to their own cores (default: with {pin.CORES_FOR_ALL} cores or more)",
+    )
+
+
+def _add_capacity(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--capacity",
+        metavar="LIMIT",
+        help="find the highest rate at which the latency stays within a limit, such as p95=200ms or p99=1s",
+    )
+    parser.add_argument(
+        "--think",
+        type=options.between(0, math.inf, "a number of seconds"),
+        metavar="SEC",
+        help=f"with --capacity: seconds that a visitor stays on a page (default: {begin.THINK_S:g})",
     )
 
 
@@ -176,6 +194,8 @@ def _request(args: argparse.Namespace) -> Request:
         margin=args.margin,
         guards=tuple(args.guard or ()),
         pin=args.pin,
+        capacity=args.capacity or "",
+        think_s=args.think,
         to=args.to,
         command=tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:])),
     )

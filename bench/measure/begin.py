@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,14 +14,15 @@ from bench.catalog import catalog, sizes, values
 from bench.catalog import workload as workloads
 from bench.catalog.compose import CannotRun, Composition
 from bench.errors import BenchError
-from bench.figures import ratios
+from bench.figures import capacity, ratios
+from bench.figures.capacity import Limit, parse_limit
 from bench.host import machine, pin
 from bench.measure import guards
 from bench.measure import plan as planning
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
-from bench.measure.plan import ComposedCase
+from bench.measure.plan import Batch, ComposedCase
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
 from bench.results.folder import Folder, read_run
@@ -32,6 +33,9 @@ LEVEL = 16
 # Requests a second that any stack should sustain.
 RATE = 50
 ROUNDS = 5
+# Of a capacity run: the first finds the capacity, the others whether it stays there.
+CAPACITY_ROUNDS = 3
+THINK_S = 10.0
 DURATION_S = 10
 DEFAULT_WARMUP_S = 2.0
 MAX_CONNECTIONS = 10_000
@@ -48,6 +52,8 @@ class Request:
     changes   of values, as NAME=VALUE
     env       of the project, as NAME=VALUE
     guards    as NAME=BOUND or NAME=off
+    capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
+    think_s   seconds that a visitor spends on a page
     pin       whether load tool, stack and services have cores of their own
     command   the command line, without passwords
     """
@@ -68,6 +74,8 @@ class Request:
     changes: tuple[str, ...] = ()
     margin: float | None = None
     guards: tuple[str, ...] = ()
+    capacity: str = ""
+    think_s: float | None = None
     pin: bool | None = None
     to: Path | None = None
     command: tuple[str, ...] = ()
@@ -90,9 +98,9 @@ def planned(request: Request, instrument: Instrument) -> Planned:
     pinned = pin.cores(pin.affinity(), request.pin)
     chosen = _load(plan, request.tool, pinned)
     cases, skips = planning.cases(plan, _composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
-    notes = _notes(chosen, pinned)
+    notes = _notes(chosen, pinned, bool(plan.capacity))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    ledger = Ledger(planning.schedule(cases, plan.levels, plan.rounds, plan.order_seed or 0))
+    ledger = Ledger(_schedule(cases, plan), limit=_limit(plan))
     return Planned(info, cases, chosen, pinned, ledger)
 
 
@@ -129,8 +137,7 @@ def resume(directory: Path, asked: str | None, instrument: Instrument, again: bo
         folder.repair()
     here = _environment(cases, plan, chosen, instrument, pinned)
     info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
-    schedule = planning.schedule(cases, plan.levels, plan.rounds, plan.order_seed or 0)
-    ledger = Ledger(schedule, run.trials, run.checks, again)
+    ledger = Ledger(_schedule(cases, plan), run.trials, run.checks, again, _limit(plan))
     return Session(Journal(folder, info, run.environment), ledger, chosen, instrument, asked, run.trials)
 
 
@@ -149,7 +156,7 @@ def make_plan(request: Request) -> Plan:
         layers=request.layers or tuple(known.layers),
         workloads=request.workloads or (workloads.DEFAULT,),
         levels=levels,
-        rounds=request.rounds or ROUNDS,
+        rounds=request.rounds or (CAPACITY_ROUNDS if request.capacity else ROUNDS),
         duration_s=float(duration_s),
         warmup_s=min(DEFAULT_WARMUP_S, duration_s / 5) if request.warmup_s is None else request.warmup_s,
         sizes=request.sizes or (sizes.UNLIMITED,),
@@ -160,9 +167,28 @@ def make_plan(request: Request) -> Plan:
         changes=request.changes,
         env=request.env,
         mode=mode,
-        margin=ratios.MARGIN if request.margin is None else request.margin,
+        margin=_margin(request),
         guards=guards.bounds(list(request.guards)),
+        capacity=request.capacity,
+        think_s=THINK_S if request.think_s is None else request.think_s,
     )
+
+
+def _schedule(cases: Sequence[ComposedCase], plan: Plan) -> list[Batch]:
+    """What is measured in which order; the levels of a capacity run are found as it goes."""
+    levels = (0,) if plan.capacity else plan.levels
+    return planning.schedule(cases, levels, plan.rounds, plan.order_seed or 0)
+
+
+def _limit(plan: Plan) -> Limit | None:
+    return parse_limit(plan.capacity, "--capacity") if plan.capacity else None
+
+
+def _margin(request: Request) -> float:
+    """The share by which figures must differ; two capacities that were found in steps must do so by a step more."""
+    if request.margin is not None:
+        return request.margin
+    return round((1 + ratios.MARGIN) * (1 + capacity.STEP) - 1, 2) if request.capacity else ratios.MARGIN
 
 
 def _check_limits(request: Request) -> None:
@@ -176,7 +202,15 @@ def _check_limits(request: Request) -> None:
 
 
 def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
-    """Closed or open loop, and its levels."""
+    """Closed or open loop, and its levels; a capacity run finds them."""
+    if request.capacity:
+        parse_limit(request.capacity, "--capacity")
+        given = ("--rate" if request.rates else "") or ("--level" if request.levels else "")
+        if given or request.mode == "closed":
+            raise BenchError(f"--capacity finds the rates of an open loop; leave out {given or '--mode closed'}")
+        return "open", ()
+    if request.think_s is not None:
+        raise BenchError("--think says how long a visitor of --capacity stays on a page; give both, or leave it out")
     if request.rates and (request.levels or request.mode == "closed"):
         other = "--level" if request.levels else "--mode closed"
         raise BenchError(f"--rate is --mode open with a --level; leave out {other}")
@@ -216,16 +250,17 @@ def _environment(
     return machine.environment(instrument.programs(used.values(), plan.database), about_tool, pinned)
 
 
-def _notes(chosen: Load, pinned: pin.Cores | None) -> tuple[str, ...]:
+def _notes(chosen: Load, pinned: pin.Cores | None, capacity: bool) -> tuple[str, ...]:
     notes = []
     cores = machine.cores()
     if pinned:
         shared = ", ".join(f"{part} on {', '.join(map(str, numbers))}" for part, numbers in pinned.items())
         notes.append(f"processor cores: {shared}")
     if cores < pin.CORES_FOR_ALL and not pinned:
+        advice = "read capacities as lower bounds" if capacity else "do not read them as capacities"
         notes.append(
-            f"{cores} cores: the load tool shares them with the servers, so compare figures on this machine, and do "
-            "not read them as capacities"
+            f"{cores} cores: the load tool shares them with the servers, so compare figures on this machine, and "
+            + advice
         )
     if chosen.tool.fallback:
         notes.append(

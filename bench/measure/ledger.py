@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from bench.figures.capacity import Limit
 from bench.measure import guards
-from bench.measure.plan import Batch
+from bench.measure.plan import Batch, Measurement
+from bench.measure.staircase import Staircases
+from bench.results.capacity import MAX_REPEATS, overloaded
 from bench.results.records import Outcome, Plan
 from bench.results.trials import Trial
 
-# How often a trial that other processes disturbed is repeated.
-MAX_REPEATS = 2
 # So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.
 MAX_DISTURBED = MAX_REPEATS + 1
 # About how many seconds it takes on two cores to start and stop a deployment once, to verify it, and to make a trial
@@ -28,7 +29,8 @@ class Ledger:
     """Keeps count of the trials and checks of a run.
 
     again     whether trials that were voided before are made again
-    left      the batches with trials still to be made
+    limit     of the latency in a capacity run: each measurement of the schedule is a staircase
+    left      the batches with trials still to be made, or with a staircase that is not at its end
     failures  failed trials that are not repeated
     voided    voided trials that are not repeated
     is_disturbed  whether other processes disturbed the last MAX_DISTURBED trials
@@ -40,8 +42,10 @@ class Ledger:
         trials: Iterable[Trial] = (),
         outcomes: Iterable[Outcome] = (),
         again: bool = False,
+        limit: Limit | None = None,
     ):
         trials = tuple(trials)
+        self._limit = limit
         self._attempts = Counter(trial.trial_id for trial in trials)
         self._disturbed = 0
         self._wrong: dict[tuple[str, str], list[Outcome]] = {}
@@ -50,16 +54,21 @@ class Ledger:
         # Attempts before these do not count for how often a trial is repeated.
         self._before = {name: self._attempts[name] for name in voided}
         done = [trial for name, trial in latest.items() if name not in voided and not self._is_due_again(trial)]
-        self.failures = sum(trial.status == "failed" for trial in done)
-        self.voided = sum(trial.status == "voided" for trial in done)
-        self.left = _without(schedule, {trial.trial_id for trial in done})
+        self.failures = self.voided = 0
+        for trial in done:
+            self._count(trial)
+        self._staircases = Staircases(limit, (t for t in trials if t.trial_id not in voided)) if limit else None
+        self._done = {trial.trial_id for trial in done}
+        batches = (replace(batch, measurements=tuple(self.due(batch.measurements))) for batch in schedule)
+        self.left = [batch for batch in batches if batch.measurements]
         for outcome in outcomes:
             self.add_outcomes(outcome.stack, outcome.layer, [outcome])
 
     @property
     def trials_left(self) -> int:
-        """How many trials are still to be made."""
-        return sum(len(batch.measurements) for batch in self.left)
+        """How many trials are still to be made; of staircases an estimate."""
+        items = [item for batch in self.left for item in batch.measurements]
+        return sum(map(self._staircases.expected, items)) if self._staircases else len(self.due(items))
 
     def estimate_s(self, plan: Plan) -> float:
         """About how many seconds it takes to make them."""
@@ -71,11 +80,24 @@ class Ledger:
         """Count a trial. True when other processes disturbed it and it is to be repeated."""
         self._attempts[trial.trial_id] += 1
         self._disturbed = self._disturbed + 1 if guards.disturbed(trial.guards or {}) else 0
+        if self._staircases:
+            self._staircases.add(trial)
         if self._is_due_again(trial):
             return True
-        self.failures += trial.status == "failed"
-        self.voided += trial.status == "voided"
+        self._done.add(trial.trial_id)
+        self._count(trial)
         return False
+
+    def due(self, items: Iterable[Measurement]) -> list[Measurement]:
+        """Those of the measurements that are still to be made; of a staircase its next step."""
+        if self._staircases:
+            return list(filter(None, map(self._staircases.next, items)))
+        return [item for item in items if item.trial_id not in self._done]
+
+    def _count(self, trial: Trial) -> None:
+        if not (self._limit and overloaded(trial)):
+            self.failures += trial.status == "failed"
+            self.voided += trial.status == "voided"
 
     def attempts(self, trial_id: str) -> int:
         """How often the trial was made."""
@@ -105,11 +127,3 @@ class Ledger:
             return None
         names = ", ".join(outcome.check for outcome in wrong[:MAX_NAMED]) + (", ..." if len(wrong) > MAX_NAMED else "")
         return f"not measured, it gives wrong answers: {len(wrong)} check{'s'[: len(wrong) > 1]} failed: {names}"
-
-
-def _without(schedule: Sequence[Batch], done: set[str]) -> list[Batch]:
-    batches = []
-    for batch in schedule:
-        if left := tuple(item for item in batch.measurements if item.trial_id not in done):
-            batches.append(replace(batch, measurements=left))
-    return batches

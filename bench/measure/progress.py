@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -20,9 +20,12 @@ from rich.live import Live
 from rich.text import Text
 
 from bench.catalog.sizes import UNLIMITED
+from bench.figures.capacity import parse_limit
 from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
+from bench.measure.staircase import capacity_words, step_words
 from bench.results import stability
+from bench.results.capacity import visits
 from bench.results.folder import Run
 from bench.results.records import Case, RunInfo
 from bench.results.trials import Trial
@@ -146,14 +149,17 @@ class RunProgress:
         self._numbers: dict[int, dict[str, int]] = {}
         self._started = time.monotonic()
         self._current = ""
+        self._limit = parse_limit(info.plan.capacity, "capacity") if info.plan.capacity else None
         for trial in done:
             self._number(trial)
 
     def announce(self, tool: str, ledger: Ledger, folder: Path | None = None) -> None:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
         plan = self._info.plan
-        counts = f"{len(self._info.cases)} cases, {self._remaining} trials to make by {tool}"
+        about = "about " if self._limit else ""
+        counts = f"{len(self._info.cases)} cases, {about}{self._remaining} trials to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
+        levels = f"the highest rate with {self._limit.words}" if self._limit else levels
         self._printer.say(f"{counts}, in about {duration(ledger.estimate_s(plan))}")
         self._printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
         if folder:
@@ -187,24 +193,25 @@ class RunProgress:
         """Print that a trial is repeated, and why."""
         self._printer.say(f"{trial.reason}: the trial is repeated")
 
-    def trial(self, trial: Trial) -> None:
-        """Print the outcome of a trial."""
+    def trial(self, trial: Trial, left: int) -> None:
+        """Print the outcome of a trial; so many are left."""
         self._finished += 1
-        self._remaining -= 1
+        self._remaining = left
+        step = f", {words}" if self._limit and (words := step_words(trial, self._limit)) else ""
         self._printer.say(
             f"round {trial.round} of {self._info.plan.rounds}, case {self._number(trial)} of {len(self._info.cases)}: "
-            f"{case_words(trial)}, {level_words(trial.level, trial.mode)}: {outcome(trial)}; {self._left()}"
+            f"{case_words(trial)}, {level_words(trial.level, trial.mode)}: {outcome(trial)}{step}; {self._left()}"
         )
 
     def summarize(self, run: Run, failures: int, voided: int) -> None:
-        """Print the stability of each case below HIGH, the number of failed and voided trials, and the next command."""
+        """Print what is to say of each case, the number of failed and voided trials, and the next command.
+
+        That is the capacity of a case where it was sought, else its stability where that is below HIGH.
+        """
         for case in run.info.cases:
             if trials := [trial for trial in run.trials if trial.case_id == case.case_id]:
-                rated = stability.rate(trials)
-                why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
-                if rated.rating != stability.HIGH:
-                    self._printer.say(f"stability of {case_words(case)}: {rated.word}{why}")
-        planned = run.info.trials_planned
+                self._summarize(run, case, trials)
+        planned = max(run.info.trials_planned, len(run.latest))
         if failures:
             self._printer.say(f"{failures} of {planned} trials failed")
         if voided:
@@ -213,6 +220,16 @@ class RunProgress:
         if not run.is_measured:
             self._printer.say("nothing was measured")
         self._printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
+
+    def _summarize(self, run: Run, case: Case, trials: Sequence[Trial]) -> None:
+        if self._limit:
+            visit = visits(run.addresses).get(case.workload)
+            self._printer.say(f"capacity of {case_words(case)}: {capacity_words(trials, self._limit, visit)}")
+            return
+        rated = stability.rate(trials)
+        why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
+        if rated.rating != stability.HIGH:
+            self._printer.say(f"stability of {case_words(case)}: {rated.word}{why}")
 
     def _number(self, trial: Trial) -> int:
         """Which case of its round it is, in the order in which they are measured."""

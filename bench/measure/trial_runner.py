@@ -45,11 +45,12 @@ class TrialRunner:
         self._database = database
 
     def measure(self, left: list[Measurement], running: Running) -> None:
-        """Make the measurements one by one, taking each off the list; returns early when the deployment dies.
+        """Make the measurements one by one, until the list holds none that is due; returns early when the site dies.
 
         A trial that other processes disturbed is recorded and repeated. Raises MachineBusy when they disturb one trial
         after another.
         """
+        left[:] = self._ledger.due(left)
         while left:
             item = left[0]
             self._progress.start_trial(item.case, item.level, self.load.mode)
@@ -61,35 +62,32 @@ class TrialRunner:
                 if died := running.died():
                     log = self._folder.relative(died.log) or trial.log
                     trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
-            is_repeated = self._record(trial)
+            self._record(trial)
+            left[:] = self._ledger.due(left)
             if self._ledger.is_disturbed and not self.keep_going:
                 words = self._instrument.machine_load().words
                 raise MachineBusy(
                     f"{MAX_DISTURBED} trials in a row were voided ({trial.reason}); now {words}; stop those programs, "
                     "or add --keep-going"
                 )
-            if is_repeated:
-                continue
-            left.pop(0)
             if died:
                 return
 
     def fail(self, left: list[Measurement], reason: str, log: Path | None) -> None:
         """Record all of the measurements as failed for this reason."""
-        for item in left:
+        for item in self._ledger.due(left):
             self._record(failed(item, self.load, reason, self._folder.relative(log)))
         left.clear()
 
-    def _record(self, trial: Trial) -> bool:
-        """Store the trial; True when it is to be repeated. A full disk fails no trial: it stops the run."""
+    def _record(self, trial: Trial) -> None:
+        """Store the trial. A full disk fails no trial: it stops the run."""
         if trial.status == "failed":
             self._folder.require_space()
         self._folder.append_trial(trial)
-        if not self._ledger.add(trial):
-            self._progress.trial(trial)
-            return False
-        self._progress.repeated(trial)
-        return True
+        if self._ledger.add(trial):
+            self._progress.repeated(trial)
+        else:
+            self._progress.trial(trial, self._ledger.trials_left)
 
     def _set_aside(self, trial_id: str) -> None:
         """Rename the raw output of the trial's last attempt, so that the next one does not replace it."""

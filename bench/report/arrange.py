@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
+from bench.figures.capacity import Limit, parse_limit
 from bench.figures.stats import paired_ratio
 from bench.report.model import BASELINE, CaseRow, Panel, Report, Setting
+from bench.results.capacity import capacity, climbs, made_load
 from bench.results.folder import Run
 from bench.results.records import Case, Outcome, Skip
 from bench.results.trials import Trial
@@ -34,9 +37,9 @@ def _settings(run: Run) -> list[Setting]:
     """Every setting that was planned or measured: workloads in the order of the plan, highest level first."""
     plan = run.info.plan
     planned = {
-        Setting(case.workload, case.size, case.database, level, plan.mode)
+        Setting(case.workload, case.size, case.database, level, plan.mode, _limit_words(run))
         for case in run.info.cases
-        for level in plan.levels
+        for level in ((0,) if plan.capacity else plan.levels)
     }
     settings = planned | _measured(run)
     workloads = _in_order(plan.workloads, (setting.workload for setting in settings))
@@ -56,12 +59,21 @@ def _position(order: tuple[str, ...], name: str) -> tuple[int, str]:
     return (order.index(name) if name in order else len(order), name)
 
 
-def _setting(trial: Trial) -> Setting:
-    return Setting(trial.workload, trial.size, trial.database, trial.level, trial.mode)
+def _setting(run: Run, trial: Trial) -> Setting:
+    level = 0 if run.info.plan.capacity else trial.level
+    return Setting(trial.workload, trial.size, trial.database, level, trial.mode, _limit_words(run))
+
+
+def _limit(run: Run) -> Limit | None:
+    return parse_limit(text, "capacity") if (text := run.info.plan.capacity) else None
+
+
+def _limit_words(run: Run) -> str:
+    return limit.words if (limit := _limit(run)) else ""
 
 
 def _measured(run: Run, wanted: Callable[[Trial], bool] = lambda trial: True) -> set[Setting]:
-    return {_setting(trial) for trial in run.trials if wanted(trial)}
+    return {_setting(run, trial) for trial in run.trials if wanted(trial)}
 
 
 def _main_settings(run: Run) -> set[Setting]:
@@ -89,7 +101,7 @@ def _row(run: Run, setting: Setting, stack: str, layer: str) -> CaseRow | None:
     def here(item: Trial | Skip | Case | Outcome) -> bool:
         return (item.stack, item.layer) == (stack, layer)
 
-    trials = tuple(trial for trial in run.trials if here(trial) and _setting(trial) == setting)
+    trials = tuple(trial for trial in run.trials if here(trial) and _setting(run, trial) == setting)
     skips = [
         skip.reason
         for skip in run.info.skips
@@ -102,7 +114,19 @@ def _row(run: Run, setting: Setting, stack: str, layer: str) -> CaseRow | None:
     if not (trials or skips or planned):
         return None
     wrong = sum(here(check) and not check.ok for check in run.checks)
-    return CaseRow(stack, layer, setting, trials, skips[0] if skips else None, wrong)
+    row = CaseRow(stack, layer, setting, trials, skips[0] if skips else None, wrong)
+    return _at_capacity(row, limit) if trials and (limit := _limit(run)) else row
+
+
+def _at_capacity(row: CaseRow, limit: Limit) -> CaseRow:
+    """The row with the trials at the highest rate that held in each round, or with those that failed before a load."""
+    rounds = next(iter(climbs(row.trials, limit).values()))
+    held = tuple(climb.held for climb in rounds.values() if climb.held)
+    if held:
+        return replace(row, trials=held, capacity=capacity(list(rounds.values())))
+    if failed := tuple(trial for trial in row.trials if not made_load(trial)):
+        return replace(row, trials=failed)
+    return replace(row, trials=(), skip=f"no rate holds {limit.words}")
 
 
 def _with_ratio(row: CaseRow, baseline: CaseRow | None) -> CaseRow:
@@ -110,4 +134,4 @@ def _with_ratio(row: CaseRow, baseline: CaseRow | None) -> CaseRow:
     if baseline is None or not row.ok:
         return row
     ratio = paired_ratio(row.by_round(field), baseline.by_round(field))
-    return CaseRow(row.stack, row.layer, row.setting, row.trials, row.skip, row.wrong, ratio)
+    return replace(row, times_none=ratio)

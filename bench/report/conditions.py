@@ -92,9 +92,15 @@ def _unusable(reports: Sequence[Report]) -> list[str]:
         notes.append(f"{plural(failed, 'trial')} failed: a failed trial has a reason and no figures.")
     if voided := sum(len(failure.rounds) for report in reports for failure in report.voided):
         notes.append(f"Guards voided {plural(voided, 'trial')}: the figures are recorded but not used.")
-    if again := sum(len(report.run.trials) - len({t.trial_id for t in report.run.trials}) for report in reports):
+    if again := sum(_repeated(report) for report in reports):
         notes.append(f"Repeated because of interference of other processes: {plural(again, 'trial')}.")
     return notes
+
+
+def _repeated(report: Report) -> int:
+    """How many trials were repeated; a staircase tries rates twice without any interference."""
+    trials = report.run.trials
+    return 0 if report.run.info.plan.capacity else len(trials) - len({trial.trial_id for trial in trials})
 
 
 def _notes(report: Report) -> list[str]:
@@ -175,12 +181,14 @@ def machine(report: Report) -> list[tuple[str, str]]:
     environment, plan = report.run.environment, report.run.info.plan
     tool = environment.load_tool
     levels = joined([f"{level:,}" for level in plan.levels])
-    unit = "requests/s, open loop" if plan.mode == OPEN else "connections"
+    load = f"{levels} {'requests/s, open loop' if plan.mode == OPEN else 'connections'}"
+    if limits := dict.fromkeys(panel.setting.limit for panel in report.panels if panel.setting.limit):
+        load = f"the highest rate with {joined(list(limits))}, open loop"
     rows = f", {plan.rows_total:,} rows" if plan.rows_total is not None else ""
     found = [
         *machine_of(environment),
         ("Load tool", f"{tool.name} {tool.version or ''}".strip() + (" (fallback)" if tool.fallback else "")),
-        ("Load", f"{levels} {unit}, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
+        ("Load", f"{load}, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
         ("Database", f"{plan.database}{rows}"),
     ]
     for name, changes in (("Changed values", plan.changes), ("Project environment", plan.env)):

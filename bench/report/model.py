@@ -15,6 +15,7 @@ from bench.figures import histogram
 from bench.figures.noise import Noise, noise_of
 from bench.figures.ratios import MARGIN, Standings, logarithms, standings
 from bench.figures.stats import PooledPercentile, Spread, spread
+from bench.results.capacity import Capacity
 from bench.results.folder import Run
 from bench.results.records import Outcome
 from bench.results.trials import Trial
@@ -42,10 +43,13 @@ class Setting:
     database: str
     level: int
     mode: str = CLOSED
+    limit: str = ""  # in a run that sought capacities: the limit of the latency, in words; the level is 0
 
     @property
     def load(self) -> str:
-        """The level with its unit: `16 connections` (closed loop) or `200 requests/s` (open loop)."""
+        """The level with its unit: `16 connections` (closed loop) or `200 requests/s` (open loop); or the limit."""
+        if self.limit:
+            return self.limit
         return f"{self.level:,} {'requests/s' if self.mode == OPEN else 'connections'}"
 
     @property
@@ -65,6 +69,7 @@ class CaseRow:
     skip: str | None  # why it cannot run here
     wrong: int  # number of failed checks of verify
     times_none: Spread | None = None  # requests/s divided by those of layer `none` on the same stack, paired by round
+    capacity: Capacity | None = None  # where it was sought: the trials are those at the highest rate of each round
 
     @cached_property
     def ok(self) -> dict[int, Trial]:
@@ -128,7 +133,9 @@ class CaseRow:
 
     @cached_property
     def rate(self) -> Spread | None:
-        """Requests a second."""
+        """Requests a second; at its capacity, with the interval of that."""
+        if self.capacity:
+            return self.capacity.spread
         return spread(self.by_round("requests_per_second").values())
 
     @cached_property
@@ -307,12 +314,6 @@ class Report:
             case = (row.stack, row.layer, row.setting.workload, row.setting.size, row.setting.database)
             best[case] = min(best.get(case, row.outcome), row.outcome, key=order.index)
         return {outcome: sum(found == outcome for found in best.values()) for outcome in order}
-
-
-def voided_by(trial: Trial) -> list[tuple[str, str]]:
-    """The guards that voided a trial, with what each of them found."""
-    parts = (part.partition(": ") for part in (trial.reason or "").split("; "))
-    return [(name, text) for name, colon, text in parts if colon]
 
 
 def _by_reason(found: Iterable[tuple[CaseRow, Trial]]) -> list[Failure]:

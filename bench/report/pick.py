@@ -10,8 +10,9 @@ from bench.figures.ratios import Standings
 from bench.report import ratings, safety
 from bench.report.conditions import FEW_ROUNDS
 from bench.report.findings import deployment_name, interval, quoted, setting_title, some, winners
-from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report, rate_of, voided_by
+from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report, rate_of
 from bench.report.numbers import MIB, joined, number, plural
+from bench.results.trials import voided_by
 
 Deployment = tuple[str, str]  # stack, layer
 

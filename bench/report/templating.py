@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench.report import (
+    capacity,
     charts,
     conditions,
     extra_costs,
@@ -40,6 +41,7 @@ _FILTERS = {
 }
 
 _GLOBALS = {
+    "capacity": capacity,
     "charts": charts,
     "conditions": conditions,
     "extra_costs": extra_costs,

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,6 +45,7 @@ class Run:
     environment: Environment
     trials: tuple[Trial, ...]
     checks: tuple[Outcome, ...]
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # workload -> what a visit requests
 
     @property
     def latest(self) -> dict[str, Trial]:
@@ -93,6 +94,7 @@ def read_run(directory: Path | str) -> Run:
         environment=convert(Environment, read_json(environment), environment),
         trials=tuple(read_lines(Trial, directory / TRIALS_FILE)),
         checks=tuple(read_lines(Outcome, directory / CHECKS_FILE)),
+        addresses=read_addresses(directory / ADDRESSES_FILE),
     )
 
 
@@ -134,6 +136,11 @@ def read_lines(record: type[Record], path: Path) -> Iterator[Record]:
                 return
             raise ResultsError(f"{where}: not JSON: {error}; remove the line") from None
         yield convert(record, content, where)
+
+
+def read_addresses(path: Path) -> dict[str, tuple[str, ...]]:
+    """The addresses by workload in a workloads.json, empty when there is none."""
+    return convert(dict[str, tuple[str, ...]], read_json(path), path) if path.exists() else {}
 
 
 def _lines(path: Path) -> list[bytes]:
@@ -242,8 +249,7 @@ class Folder:
 
     def read_addresses(self) -> dict[str, tuple[str, ...]]:
         """The addresses by workload, empty when none were looked up yet."""
-        path = self.directory / ADDRESSES_FILE
-        return convert(dict[str, tuple[str, ...]], read_json(path), path) if path.exists() else {}
+        return read_addresses(self.directory / ADDRESSES_FILE)
 
     def append_trial(self, trial: Trial) -> None:
         """Add one line to trials.jsonl and wait until it is on the disk."""

@@ -110,6 +110,12 @@ class Plan:
     guards: Annotated[dict[str, float] | None, means("Guard's setting -> the bound beyond which it voids a trial.")] = (
         None
     )
+    capacity: Annotated[
+        str, means("Limit of the latency, such as p95=200ms, within which the highest rate was sought; or empty.")
+    ] = ""
+    think_s: Annotated[float, means("Seconds that a visitor spends on a page, where capacities are said in visitors.")] = (
+        10.0
+    )
 
 
 @dataclass(frozen=True)

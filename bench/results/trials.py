@@ -233,3 +233,9 @@ class Trial(Evidence, Condition, Costs, Errors, TrialFigures, TrialIdentity):
             raise ResultsError(f"trial {self.trial_id}: status is {self.status} without a reason")
         if self.status == "failed" and (found := [name for name in FIGURES if getattr(self, name) is not None]):
             raise ResultsError(f"trial {self.trial_id}: status is failed and yet it has {found[0]}")
+
+
+def voided_by(trial: Trial) -> list[tuple[str, str]]:
+    """The guards that voided a trial, with what each of them found."""
+    parts = (part.partition(": ") for part in (trial.reason or "").split("; "))
+    return [(name, text) for name, colon, text in parts if colon]

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bench.measure import plan
-from bench.measure.ledger import MAX_REPEATS, Ledger
+from bench.measure.ledger import Ledger
+from bench.results.capacity import MAX_REPEATS
 from bench.results.records import Outcome
 from bench.results.trials import Trial
 from tests.bench.measure.test_plan import case

@@ -106,7 +106,7 @@ def test_a_file_gets_plain_lines_alone(monkeypatch, name):
 def test_a_trial_is_one_plain_line():
     stream = io.StringIO()
     counted = run_progress(Printer(stream), remaining=1)
-    counted.trial(failed(CASE, 16, 2, "503 answers"))
+    counted.trial(failed(CASE, 16, 2, "503 answers"), left=0)
     assert stream.getvalue() == (
         "round 2 of 3, case 1 of 2: one, layer none, home, 16 connections: FAILED: 503 answers "
         "(see raw/one~none~home~unlimited~sqlite~c16~r2/server.log); done\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bench.figures import histogram
 from bench.results import records, trials
 
 ENVIRONMENT = records.Environment(
@@ -84,3 +85,19 @@ TRIAL = trials.Trial(
 def failed(trial=TRIAL, **changes):
     nothing = dict.fromkeys(trials.FIGURES)
     return replace(trial, **nothing, status="failed", reason="503 answers", **changes)
+
+
+def at_rate(rate: int, latency_ms: float = 20.0, round: int = 1, trial=TRIAL, **changes):
+    """A trial of an open loop at this rate, all of whose answers took as long."""
+    made = replace(
+        trial,
+        trial_id=f"{trial.case_id}~{rate}~r{round}",
+        level_connections=None,
+        rate_requested=float(rate),
+        round=round,
+        requests_total=10 * rate,
+        requests_per_second=float(rate),
+        histogram=histogram.encode(histogram.of([(int(1000 * latency_ms), 10 * rate)])),
+        came_back=True,
+    )
+    return replace(made, **changes)

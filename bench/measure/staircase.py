@@ -1,0 +1,78 @@
+"""The staircases of a capacity run: which rate each case is tried at next, round by round. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bench.figures.capacity import FIRST_RATE, Limit, rate_near
+from bench.measure.plan import Measurement
+from bench.results.capacity import Capacity, Climb, Visits, capacity, climbs, latency_ms, overloaded
+from bench.results.trials import Trial
+
+# About how many trials the first staircase of a case takes, and a later one, which begins close to its end.
+FIRST_TRIALS = 10
+LATER_TRIALS = 4
+
+
+class Staircases:
+    """Says which trial comes next, from the trials that were made."""
+
+    def __init__(self, limit: Limit, trials: Iterable[Trial]):
+        self._limit = limit
+        self._climbs = climbs(trials, limit)
+
+    def add(self, trial: Trial) -> None:
+        """The next trial."""
+        self._rounds(trial.case_id).setdefault(trial.round, Climb(self._limit)).add(trial)
+
+    def next(self, item: Measurement) -> Measurement | None:
+        """The next trial of the case in the round of `item`; None at the end of its staircase."""
+        climb = self._rounds(item.case.case_id).get(item.round) or Climb(self._limit)
+        before = self._before(item)
+        # A whole number of steps: the higher of the two middle ones.
+        first = rate_near(statistics.median_high(before)) if before else FIRST_RATE
+        rate = climb.next_rate(first, near=bool(before))
+        return None if rate is None else replace(item, level=rate)
+
+    def expected(self, item: Measurement) -> int:
+        """About how many trials the case still takes in the round of `item`."""
+        if self.next(item) is None:
+            return 0
+        climb = self._rounds(item.case.case_id).get(item.round)
+        usual = FIRST_TRIALS if item.round == 1 else LATER_TRIALS
+        return max(1, usual - len(climb.trials)) if climb else usual
+
+    def _rounds(self, case_id: str) -> dict[int, Climb]:
+        return self._climbs.setdefault(case_id, {})
+
+    def _before(self, item: Measurement) -> list[int]:
+        """The rates at which the staircases of earlier rounds ended."""
+        rounds = self._rounds(item.case.case_id).items()
+        return [climb.low for number, climb in rounds if number < item.round and climb.low is not None]
+
+
+def step_words(trial: Trial, limit: Limit) -> str:
+    """Whether a rate held, in words: `p95 35.2 ms, holds`."""
+    latency = latency_ms(trial, limit) if trial.status == "ok" else None
+    if latency is None:
+        return "does not hold" if overloaded(trial) else ""
+    return f"{limit.percentile} {latency:,.1f} ms, {'holds' if latency <= limit.milliseconds else 'does not hold'}"
+
+
+def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) -> str:
+    """The capacity of a case, whose trials these are, in words."""
+    rounds = [climb for by_round in climbs(trials, limit).values() for climb in by_round.values()]
+    found = capacity(rounds)
+    if found is None:
+        return f"no rate holds {limit.words}"
+    return f"{rate_words(found)} with {limit.words}" + (
+        f", {visit.an_hour(found.rate):,.0f} visitors an hour" if visit else ""
+    )
+
+
+def rate_words(found: Capacity) -> str:
+    """`500 requests/s (475 to 530)`."""
+    reach = f"{found.low:,.0f} or more" if found.high is None else f"{found.low:,.0f} to {found.high:,.0f}"
+    return f"{found.rate:,.0f} requests/s ({reach})"

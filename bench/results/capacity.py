@@ -1,0 +1,163 @@
+"""The capacity of each case of a run, from its trials: which rates held its limit, and what that is in visitors. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from bench.figures import histogram
+from bench.figures.capacity import TRIES, Limit, Step, bracket, next_rate
+from bench.figures.stats import Spread, spread
+from bench.results.trials import Trial, voided_by
+
+# Guards that an overloaded site itself sets off: their trials show that it does not hold the rate.
+OVERLOAD = {"drift", "dropped"}
+# How often a trial that other processes disturbed is repeated. In a staircase it then counts as half a try.
+MAX_REPEATS = 2
+DISTURBED = "others"
+HOUR_S = 3600
+
+
+def latency_ms(trial: Trial, limit: Limit) -> float | None:
+    """The limit's percentile of a trial in milliseconds, however few requests lie beyond it; None without answers."""
+    merged = histogram.merged([trial.histogram])
+    return float(merged.get_value_at_percentile(limit.percent) / 1000) if merged and merged.total_count else None
+
+
+def made_load(trial: Trial) -> bool:
+    """Whether the trial came as far as its load."""
+    return trial.status != "failed" or trial.came_back is not None
+
+
+def overloaded(trial: Trial) -> bool:
+    """Whether a failed or voided trial shows that the site does not hold the rate, and nothing else went wrong."""
+    if trial.status == "failed":
+        return made_load(trial)
+    return trial.status == "voided" and {name for name, _ in voided_by(trial)} <= OVERLOAD
+
+
+class Climb:
+    """The staircase of a case in a round, from its trials in their order.
+
+    trials  rate -> its last trial
+    steps   rate -> what the staircase knows of it
+    """
+
+    def __init__(self, limit: Limit, trials: Iterable[Trial] = ()):
+        self._limit = limit
+        self._halves: dict[int, int] = {}
+        self._again: int | None = None
+        self.trials: dict[int, Trial] = {}
+        self.steps: dict[int, Step] = {}
+        for trial in trials:
+            self.add(trial)
+
+    def add(self, trial: Trial) -> None:
+        """The next trial."""
+        rate = trial.level
+        self.trials[rate] = trial
+        disturbed = DISTURBED in {name for name, _ in voided_by(trial)}
+        self._halves[rate] = self._halves.get(rate, 0) + (1 if disturbed else TRIES)
+        self._again = rate if disturbed and self._halves[rate] <= MAX_REPEATS else None
+        latency = latency_ms(trial, self._limit) if trial.status == "ok" else None
+        held = latency is not None and latency <= self._limit.milliseconds
+        self.steps[rate] = Step(held, max(1, self._halves[rate] // TRIES))
+
+    def next_rate(self, first: int, *, near: bool) -> int | None:
+        """The rate to try next; None at the end, and when a trial failed before its load."""
+        if not all(map(made_load, self.trials.values())):
+            return None
+        return self._again or next_rate(self.steps, first, near=near)
+
+    @property
+    def low(self) -> int | None:
+        """The highest rate that held; None when none did."""
+        return bracket(self.steps)[0]
+
+    @property
+    def high(self) -> int | None:
+        """The lowest rate that the site was seen not to hold; None when something else ended the staircase."""
+        high = bracket(self.steps)[1]
+        return None if high is None or self.ended_by else high
+
+    @property
+    def ended_by(self) -> str | None:
+        """Why the trial above the highest rate is not to be trusted, so that the capacity may be higher."""
+        trial = self.trials.get(bracket(self.steps)[1] or 0)
+        return trial.reason if trial and trial.status != "ok" and not overloaded(trial) else None
+
+    @property
+    def held(self) -> Trial | None:
+        """The trial at the highest rate that held."""
+        return self.trials.get(self.low or 0)
+
+
+def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Climb]]:
+    """Case -> round -> its staircase."""
+    found: dict[str, dict[int, Climb]] = {}
+    for trial in trials:
+        found.setdefault(trial.case_id, {}).setdefault(trial.round, Climb(limit)).add(trial)
+    return found
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The highest rate that a case held, over its rounds.
+
+    rate   median of the rounds, in requests a second
+    low    the capacity is at least this, with 95 % confidence; with up to five rounds that of the lowest round
+    high   and at most this: the lowest rate that did not hold, of the highest round; None when that was not found
+    """
+
+    rate: float
+    low: float
+    high: float | None
+    rounds: int
+
+    @property
+    def spread(self) -> Spread:
+        """The rate with its interval; where the upper end was not found, it ends at the rate."""
+        return Spread(self.rate, self.low, self.rate if self.high is None else self.high, self.rounds)
+
+
+def capacity(rounds: Sequence[Climb]) -> Capacity | None:
+    """The capacity over the rounds in which a rate held; None when none did."""
+    held = [climb for climb in rounds if climb.low is not None]
+    rate = spread(climb.low for climb in held)
+    if rate is None:
+        return None
+    highs = [climb.high for climb in held]
+    above = None if None in highs else spread(highs)
+    return Capacity(rate.median, rate.low, above.high if above else None, len(held))
+
+
+@dataclass(frozen=True)
+class Visits:
+    """What a visitor does: goes through a workload once, and thinks after each page.
+
+    requests  addresses of a visit
+    pages     those of them that are pages: a file has an ending, such as .css
+    """
+
+    requests: int
+    pages: int
+
+    @classmethod
+    def of(cls, addresses: Sequence[str]) -> Visits:
+        """A visit to these addresses."""
+        return cls(len(addresses), sum(not PurePosixPath(address.partition("?")[0]).suffix for address in addresses))
+
+    def an_hour(self, rate: float) -> float:
+        """Visitors an hour at a rate in requests a second."""
+        return rate * HOUR_S / self.requests
+
+    def at_once(self, rate: float, think_s: float) -> float:
+        """Visitors on the site at once, by Little's law; the time of the answers is left out."""
+        return rate / self.requests * self.pages * think_s
+
+
+def visits(addresses: Mapping[str, Sequence[str]]) -> dict[str, Visits]:
+    """Workload -> its visit, of those with pages."""
+    found = {name: Visits.of(paths) for name, paths in addresses.items() if paths}
+    return {name: visit for name, visit in found.items() if visit.pages}
