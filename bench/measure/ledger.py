@@ -13,6 +13,7 @@ from bench.measure.staircase import Staircases
 from bench.results.capacity import MAX_REPEATS, overloaded
 from bench.results.records import Outcome, Plan
 from bench.results.trials import Trial
+from bench.serve import connections
 
 # So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.
 MAX_DISTURBED = MAX_REPEATS + 1
@@ -74,6 +75,7 @@ class Ledger:
         """About how many seconds it takes to make them."""
         deployments = {(batch.stack, batch.layer) for batch in self.left if not self.is_verified(batch)}
         of_trial = plan.warmup_s + plan.duration_s + AROUND_TRIAL_S
+        of_trial += connections.LEFT_S if plan.database.startswith("postgres") else 0
         return UP_S * len(self.left) + VERIFY_S * len(deployments) + of_trial * self.trials_left
 
     def add(self, trial: Trial) -> bool:

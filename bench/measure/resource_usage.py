@@ -16,6 +16,7 @@ import psutil
 
 from bench.host.processes import Sampler, Usage, members
 from bench.results.trials import Condition, Costs
+from bench.serve import connections
 from bench.serve.deployment import Running
 
 # The time for a site to answer again after a load, and for its connections to be closed.
@@ -41,6 +42,7 @@ class Observer:
         self._running = running
         self._killed = running.oom_kills()
         self._sampler = Sampler(running.pids)
+        self._connections = connections.of(running.env.get("DATABASE_URL", ""))
 
     def note(self, **found: Any) -> None:
         """Add to the condition."""
@@ -50,12 +52,17 @@ class Observer:
         """Begin, right before the load."""
         self._began, self._used = time.monotonic(), time.process_time()
         self._sampler.start()
+        if self._connections:
+            self._connections.watch()
 
     def stop(self) -> None:
         """End, right after the load."""
         if self.costs is not None:
             return
+        self._ended = time.monotonic()
         usage = self._sampler.stop()
+        if self._connections:
+            self.note(database_connections_peak=self._connections.peak())
         lasted, own = time.monotonic() - self._began, time.process_time() - self._used
         self.costs = Costs(**{item.name: _each(usage, item.name) for item in fields(Costs)})
         self.note(
@@ -74,6 +81,10 @@ class Observer:
     def look_back(self) -> None:
         """Record the state that the load left behind; waits a moment until the deployment has settled."""
         came_back = until(self._running.answers, COME_BACK_S)
+        if self._connections:
+            with self._connections as counted:
+                left = counted.left(self._ended)
+                self.note(database_connections_left=left, database_connections_limit=counted.limit())
         killed = self._running.oom_kills()
         self.note(
             close_wait=settled_close_wait(self._running.pids),

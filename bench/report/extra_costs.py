@@ -26,6 +26,8 @@ COLUMNS: dict[str, Callable[[Trial], float | None]] = {
     "busiest worker / mean": evenness,
     "processes": _of_servers("processes"),
     "threads": _of_servers("threads"),
+    "database connections": lambda trial: trial.database_connections_peak,
+    "database connections left": lambda trial: trial.database_connections_left,
     "connections in CLOSE_WAIT": _of_servers("close_wait"),
     "memory growth, MiB/min": lambda trial: (
         None if (slope := total(trial.memory_slope_bytes_per_s)) is None else slope * 60 / 1024 / 1024

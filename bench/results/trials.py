@@ -157,6 +157,16 @@ class Condition:
     close_wait: Annotated[
         dict[str, int | None] | None, means("Server or service -> connections left in CLOSE_WAIT after the load.")
     ] = None
+    database_connections_peak: Annotated[
+        int | None,
+        means("Largest number of client connections to the site's database seen in the timed load; only on PostgreSQL."),
+    ] = None
+    database_connections_left: Annotated[
+        int | None, means("Client connections to the site's database that were left 5 s after the load.")
+    ] = None
+    database_connections_limit: Annotated[
+        int | None, means("Client connections that the database allows, all of its programs together.")
+    ] = None
     came_back: Annotated[bool | None, means("True when the site answered again by itself after the trial.")] = None
     observer_cpu_seconds: Annotated[
         float | None, means("CPU seconds the instrument itself used in the load.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
+from bench.serve import connections
+from bench.serve.connections import Connections
 from bench.verify import wire
 from bench.verify.check import LAYER, check
 from bench.verify.context import Context
@@ -16,50 +18,47 @@ PROBE = "/__probe__/connections"
 # More clients than any stack has threads, and fewer than PostgreSQL takes connections (100).
 CLIENTS = 80
 ROUNDS = 4
-# Closing connections are gone by then.
-LEFT_S = 5.0
-PAUSE_S = 0.5
+# The probe holds a connection that long.
+COUNT_EVERY_S = 0.02
 
 
 @check("database-connections", stage=LAYER, thorough=True)
 def database_connections(context: Context) -> Iterator[Finding]:
     """Under 80 clients at once no page fails for want of a database connection, and the stack never holds more than
     its threads."""
-    answer = context.get(PROBE)
-    if answer.status == 404:
+    if context.get(PROBE).status == 404:
         raise NotTried(NEEDS_PROBES)
-    if answer.status == 200 and json.loads(answer.body)["connections"] is None:
+    counter = connections.of(context.running.env.get("DATABASE_URL", "")) if context.running else None
+    if context.running and counter is None:
         raise NotTried("only PostgreSQL reports its connections: give --database postgresql")
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        counts = list(pool.map(lambda _: _count(context), range(CLIENTS * ROUNDS)))
-    if failed := counts.count(None):
-        yield Mismatch(f"{len(counts)} requests by {CLIENTS} clients: status 200", f"{failed} of them failed")
-    most, left = max(count or 0 for count in counts), _left(context)
+    with counter or nullcontext():
+        if counter:
+            counter.watch(COUNT_EVERY_S)
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            answered = list(pool.map(lambda _: _holds(context), range(CLIENTS * ROUNDS)))
+        if failed := answered.count(False):
+            yield Mismatch(f"{len(answered)} requests by {CLIENTS} clients: status 200", f"{failed} of them failed")
+        if not counter or not context.running:
+            raise NotTried("the site's database and number of threads are not known: bench did not start it")
+        yield from _too_many(counter, context.running.composition.threads)
+
+
+def _too_many(counter: Connections, limit: int) -> Iterator[Finding]:
+    """How many connections there were, and were left, and which of both is beyond the limit."""
+    most, left = counter.peak(), counter.left(time.monotonic())
     yield Figure("database_connections", most)
     yield Figure("database_connections_left", left)
-    if context.running is None:
-        raise NotTried("the site's number of threads is not known: bench did not start it")
-    limit = context.running.composition.threads
-    if most > limit:
+    if most is None or most > limit:
         expected = f"{CLIENTS} clients at once: at most {limit} database connections, one for each thread"
-        yield Mismatch(expected, f"{most} connections")
+        yield Mismatch(expected, "no answer" if most is None else f"{most} connections")
     if left is None or left > limit:
-        expected = f"{LEFT_S:g} s after the load: at most {limit} database connections, one for each thread"
+        expected = f"{connections.LEFT_S:g} s after the load: at most {limit} database connections, one for each thread"
         yield Mismatch(expected, "no answer" if left is None else f"{left} connections")
 
 
-def _left(context: Context) -> int | None:
-    """Connections left besides the counting one, at the latest after LEFT_S; None without an answer."""
-    deadline = time.monotonic() + LEFT_S
-    while (count := _count(context)) != 1 and time.monotonic() < deadline:
-        time.sleep(PAUSE_S)
-    return None if count is None else count - 1
-
-
-def _count(context: Context) -> int | None:
-    """The number of connections to the database; None when it does not report them."""
+def _holds(context: Context) -> bool:
+    """Whether a page that holds a connection for a moment is answered."""
     try:
-        answer = wire.fetch(context.target, PROBE)
+        return wire.fetch(context.target, PROBE).status == 200
     except (wire.BadAnswer, OSError):
-        return None
-    return json.loads(answer.body)["connections"] if answer.status == 200 else None
+        return False

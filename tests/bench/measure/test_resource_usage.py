@@ -55,6 +55,7 @@ def test_a_database_that_ends_and_begins_processes_replaces_no_worker(monkeypatc
         memory_idle_bytes={},
         oom_kills=lambda: None,
         answers=lambda: True,
+        env={},
     )
     watching = resource_usage.Observer(running)
     watching.start()

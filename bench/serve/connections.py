@@ -1,0 +1,110 @@
+"""The connections that a site holds to its PostgreSQL database, counted from outside, without any code of the site."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+# Seconds between two counts while a load is made.
+INTERVAL_S = 0.1
+# When closing connections are gone.
+LEFT_S = 5.0
+PAUSE_S = 0.25
+CONNECT_TIMEOUT_S = 2
+NAME = "bench-count"
+COUNT = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> %s"
+)
+LIMIT = "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
+
+
+class Connections:
+    """Counts the client connections to a database on a connection of its own, which does not count.
+
+    As a context manager it ends what it began, and gives up its connection.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._own: Any = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._peak: int | None = None
+
+    def count(self) -> int | None:
+        """How many there are now; None when the database does not answer."""
+        return self._asked(COUNT, NAME)
+
+    def limit(self) -> int | None:
+        """How many the database allows, all programs together; None when it does not answer."""
+        return self._asked(LIMIT)
+
+    def _asked(self, question: str, *values: str) -> int | None:
+        import psycopg2  # type: ignore[import-untyped]
+
+        try:
+            if self._own is None:
+                self._own = psycopg2.connect(self._url, connect_timeout=CONNECT_TIMEOUT_S, application_name=NAME)
+                self._own.autocommit = True
+            with self._own.cursor() as cursor:
+                cursor.execute(question, values)
+                return int(cursor.fetchone()[0])
+        except psycopg2.Error:
+            self.close()
+            return None
+
+    def __enter__(self) -> Connections:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.peak()
+        self.close()
+
+    def close(self) -> None:
+        """Give up the connection of its own."""
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def watch(self, interval_s: float = INTERVAL_S) -> None:
+        """Begin to count again and again."""
+        self._stop.clear()
+        self._peak = None
+        self._thread = threading.Thread(target=self._watch, args=(interval_s,), name="database connections")
+        self._thread.start()
+
+    def peak(self) -> int | None:
+        """End that; the highest count, None without any."""
+        self._stop.set()
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        return self._peak
+
+    def left(self, since: float) -> int | None:
+        """How many are left LEFT_S after the moment `since` of the monotonic clock; at once when there are none."""
+        while (count := self.count()) != 0 and time.monotonic() < since + LEFT_S:
+            time.sleep(PAUSE_S)
+        return count
+
+    def _watch(self, interval_s: float) -> None:
+        while True:
+            if (count := self.count()) is not None:
+                self._peak = max(count, self._peak or 0)
+            if self._stop.wait(interval_s):
+                return
+
+
+def of(url: str) -> Connections | None:
+    """What counts the connections to the database of this URL; None for another database, or without the driver."""
+    if urlsplit(url).scheme.partition("+")[0] not in ("postgres", "postgresql"):
+        return None
+    with contextlib.suppress(ImportError):
+        import psycopg2  # noqa: F401
+
+        return Connections(url)
+    return None
