@@ -13,7 +13,7 @@ import pytest
 from bench.catalog import compose
 from bench.serve import deployment
 from tests import postgresql
-from tests.deploy.running import FEW, command
+from tests.deploy.running import FEW, client_of, command, get
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -26,18 +26,18 @@ def test_writers_that_wait_for_a_lock_of_sqlite_hold_up_no_health_page(site_url)
     path = site_url.removeprefix("sqlite:///")
     with deployment.deployed(compose.must_compose("gunicorn", changes=FEW), database=site_url) as running:
         lock = sqlite3.connect(path, isolation_level=None)
-        with httpx.Client(base_url=running.url) as client:
+        with client_of(running.url) as client:
             made = client.post("/__probe__/rows/", headers=token(client)).json()["author"]
         lock.execute("BEGIN IMMEDIATE")
         try:
             with ThreadPoolExecutor(4) as pool:
                 writers = [pool.submit(write, running.url, made, "edit") for _ in range(4)]
                 begun = time.monotonic()
-                assert httpx.get(f"{running.url}/healthz", timeout=30).status_code == 200
+                assert get(f"{running.url}/healthz", timeout=30).status_code == 200
                 assert time.monotonic() - begun < HEALTH_S
                 answers = [writer.result() for writer in writers]
                 # Readers wait for no writer.
-                assert httpx.get(f"{running.url}/posts/").status_code == 200
+                assert get(f"{running.url}/posts/").status_code == 200
         finally:
             lock.close()
         assert {(answer.status_code, answer.headers["Retry-After"]) for answer in answers} == {(503, "5")}
@@ -51,7 +51,7 @@ def token(client: httpx.Client) -> dict[str, str]:
 
 
 def write(url: str, author: int, what: str) -> httpx.Response:
-    with httpx.Client(base_url=url, timeout=30) as client:
+    with client_of(url, timeout=30) as client:
         return client.post(f"/__probe__/rows/{author}/{what}/", headers=token(client))
 
 
@@ -69,11 +69,11 @@ def test_a_database_that_takes_no_more_connections_is_a_503_until_one_is_free():
                 with pytest.raises(psycopg2.OperationalError, match="too many clients"):
                     while len(held) <= CONNECTIONS:
                         held.append(psycopg2.connect(database))
-                answer = httpx.get(f"{running.url}/posts/")
+                answer = get(f"{running.url}/posts/")
                 assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
                 assert "The pantry is locked." in answer.text
-                assert httpx.get(f"{running.url}/healthz").status_code == 200
+                assert get(f"{running.url}/healthz").status_code == 200
             finally:
                 for connection in held:
                     connection.close()
-            until(lambda: httpx.get(f"{running.url}/posts/").status_code == 200, "a page again")
+            until(lambda: get(f"{running.url}/posts/").status_code == 200, "a page again")

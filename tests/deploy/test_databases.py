@@ -6,11 +6,10 @@ import re
 import subprocess
 import sys
 
-import httpx
 import pytest
 
 from bench import paths
-from tests.deploy.running import Up
+from tests.deploy.running import Up, get
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -50,7 +49,7 @@ def test_verify_waits_for_a_site_that_is_up_and_names_it(site_url, verify):
         line = process.stderr.readline()
         says = rf"the database {re.escape(database)} is in use by process {up.process.pid} \(.+\)"
         assert re.fullmatch(rf"{says}; waiting for it up to 600 s\n", line)
-        assert httpx.get(up.url).status_code == 200
+        assert get(up.url).status_code == 200
         assert process.poll() is None
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out.count("FAIL")) == (0, 0), out + err

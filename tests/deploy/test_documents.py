@@ -11,13 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
 from bench import paths
 from bench.catalog import catalog, compose, manifest
 from bench.host.identity import worker
 from bench.serve import export, render
+from tests.deploy.running import get
 
 TEXT = (paths.PROJECT / "docs" / "adding-a-stack.md").read_text("utf-8")
 
@@ -69,7 +69,7 @@ def test_the_commands_of_the_document_do_what_it_says(words, checkout, site_url)
         if "up" in words:
             line = process.stdout.readline()
             try:
-                assert httpx.get(line.removeprefix("ready ").strip()).status_code == 200
+                assert get(line.removeprefix("ready ").strip()).status_code == 200
             finally:
                 process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=200)

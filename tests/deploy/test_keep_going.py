@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.deploy.running import Up, alive, closed, runnable
+from tests.deploy.running import Up, alive, closed, get, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -50,7 +50,7 @@ class KeepGoing(Up):
 
     def _status(self, path: str) -> int | None:
         try:
-            return httpx.get(self.url + path).status_code
+            return get(self.url + path).status_code
         except httpx.HTTPError:
             return None
 

@@ -18,6 +18,7 @@ from bench.catalog import catalog, compose, values
 from bench.catalog.compose import CannotRun, Composition
 from bench.project import commands
 from bench.serve import deployment
+from tests.deploy.running import client_of, get
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_hits_over_tls_have_the_headers_of_a_rendering(stack, layer, site_url):
         pytest.skip(composed.reason)
     with (
         deployment.deployed(composed, database=site_url) as running,
-        httpx.Client(base_url=running.url, verify=False) as client,
+        client_of(running.url) as client,
     ):
         hits_equal_renderings(client, values.derived(production.names)["page_headers"])
         assert protocol_chosen(running.url) != "h2"
@@ -150,7 +151,7 @@ def hits_equal_renderings(client: httpx.Client, page_headers: dict[str, str]) ->
 def test_names_below_a_domain_share_cached_pages(stack, layer, site_url):
     if isinstance(composed := compose.compose(stack, layer, NAMES, ALLOWED), CannotRun):
         pytest.skip(composed.reason)
-    with deployment.deployed(composed, database=site_url) as running, httpx.Client(base_url=running.url) as client:
+    with deployment.deployed(composed, database=site_url) as running, client_of(running.url) as client:
         names_share_a_page(client)
 
 
@@ -179,11 +180,11 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
     ) as running:
         assert running.env["CACHE_URL"].startswith("redis://")
         assert "memcached" not in running.pids
-        assert httpx.get(running.url).status_code == 200
+        assert get(running.url).status_code == 200
     composed = compose.must_compose("uwsgi", "fragments", env={"CACHE_URL": "dbcache://parts"})
     with deployment.deployed(composed, database=site_url) as running:
         assert running.env["CACHE_URL"] == "dbcache://parts"
-        assert [httpx.get(running.url).status_code for _ in range(2)] == [200, 200]
+        assert [get(running.url).status_code for _ in range(2)] == [200, 200]
     with sqlite3.connect(site_url.removeprefix("sqlite:///")) as database:
         assert database.execute("SELECT count(*) FROM parts").fetchone()[0] >= 10
 
@@ -197,13 +198,13 @@ def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, site_
         pytest.skip(composed.reason)
     with deployment.deployed(composed, database=site_url) as running:
         forged = {"FrontAddress": "9.9.9.9", "FrontProto": "https", "X-Real-IP": "9.9.9.9"}
-        transport = httpx.HTTPTransport(local_address="127.0.0.2")
-        with httpx.Client(base_url=running.url, transport=transport) as client:
+        transport = httpx.HTTPTransport(verify=False, local_address="127.0.0.2")
+        with client_of(running.url, transport=transport) as client:
             seen = client.get("/__probe__/inside", headers=forged).json()
             assert (seen["client"], seen["scheme"]) == ("127.0.0.2", "http")
             assert client.request("PURGE", "/").status_code == 403
             assert client.request("BAN", "/").status_code == 403
-        assert httpx.request("PURGE", running.url).status_code == 403, "from this machine too"
+        assert httpx.request("PURGE", running.url, verify=False).status_code == 403, "from this machine too"
         # A server that ends TLS says who the client is with the PROXY protocol.
         with socket.socket(socket.AF_UNIX) as tls:
             tls.settimeout(20)

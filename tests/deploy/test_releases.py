@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
 
 from bench.catalog import catalog, compose
 from bench.faults.scene import FIRST, Versions
 from bench.faults.visitors import PAGE, said
 from bench.serve import deployment
-from tests.deploy.running import FEW, runnable
+from tests.deploy.running import FEW, client_of, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -28,7 +27,7 @@ def test_a_new_release_is_served_after_a_reload(site_url, stack):
     runnable(stack)
     with (
         deployment.deployed(compose.must_compose(stack, changes=FEW), database=site_url, releases=True) as running,
-        httpx.Client(base_url=running.url, timeout=20, headers={"Connection": "close"}) as client,
+        client_of(running.url, timeout=20, headers={"Connection": "close"}) as client,
     ):
         seen = [said(client.get(PAGE.format("before")).text)]
         versions = Versions(running.releases)

@@ -9,7 +9,7 @@ import pytest
 
 from bench.catalog import catalog, compose
 from bench.serve import deployment, reload
-from tests.deploy.running import FEW, Up, command, runnable
+from tests.deploy.running import FEW, Up, client_of, command, get, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -55,22 +55,22 @@ class Visitors:
             thread.join()
 
     def _visit(self, keep: bool) -> None:
-        client = httpx.Client(base_url=self.url, timeout=20)
+        client = client_of(self.url, timeout=20)
         while not self._over.wait(PAUSE_S):
             for path in PATHS:
                 try:
                     self._note(path, client.get(path))
-                except httpx.RemoteProtocolError as error:
+                except (httpx.RemoteProtocolError, httpx.ReadError) as error:
                     if keep:
-                        # A server may close a keep-alive connection; a browser then asks on another.
-                        self._note(path, httpx.get(self.url + path, timeout=20))
+                        # A server may close a keep-alive connection as it is asked; a browser then asks on another.
+                        self._note(path, get(self.url + path, timeout=20))
                     else:
                         self.failed.append(f"{path}: {error!r}")
                 except httpx.HTTPError as error:
                     self.failed.append(f"{path}: {error!r}")
                 if not keep:
                     client.close()
-                    client = httpx.Client(base_url=self.url, timeout=20)
+                    client = client_of(self.url, timeout=20)
         client.close()
 
     def _note(self, path: str, answer: httpx.Response) -> None:
@@ -81,7 +81,7 @@ class Visitors:
 
 def workers(url: str) -> set[int]:
     """The processes of the application that answer."""
-    return {httpx.get(url.rstrip("/") + "/__probe__/inside").json()["process_id"] for _ in range(12)}
+    return {get(url.rstrip("/") + "/__probe__/inside").json()["process_id"] for _ in range(12)}
 
 
 @pytest.mark.parametrize(("stack", "layer"), CASES)

@@ -21,7 +21,7 @@ from bench.host import cgroups
 from bench.host.cgroups import Unavailable
 from bench.measure import resource_usage
 from bench.serve import deployment
-from tests.deploy.running import Up, runnable
+from tests.deploy.running import Up, get, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -49,7 +49,7 @@ def folders(name: str) -> list[Path]:
 def test_stack_layer_and_services_are_inside_and_the_instrument_is_not(site_url):
     runnable("nginx-uwsgi", "fragments")
     with Up("nginx-uwsgi", "--layer", "fragments", "--size", "bronze", "--database", site_url) as up:
-        assert httpx.get(up.url).status_code == 200
+        assert get(up.url).status_code == 200
         tree = up.tree()
         inside = [groups_of(process.pid) for process in tree]
         (name,) = set.union(*inside)
@@ -69,7 +69,7 @@ def test_a_killed_instrument_leaves_its_group_to_the_next_command(site_url):
         up.process.wait()
         assert folders(name)
         with Up("gunicorn", "--database", site_url) as other:
-            assert httpx.get(other.url).status_code == 200
+            assert get(other.url).status_code == 200
         until(lambda: not folders(name), "the group is gone")
 
 
@@ -146,8 +146,8 @@ def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkey
         left = observer.condition
         assert (left.oom_kills, left.came_back) == (1, False)
         # The web server lives, and has nobody to ask.
-        assert httpx.get(running.url + "/healthz").status_code == 503
-        assert httpx.get(running.url + "/static/small.txt").status_code == 200
+        assert get(running.url + "/healthz").status_code == 503
+        assert get(running.url + "/static/small.txt").status_code == 200
 
 
 def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url):

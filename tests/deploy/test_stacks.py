@@ -16,7 +16,7 @@ from bench.results.records import Outcome
 from bench.serve import config_check, deployment
 from bench.serve.deployment import Running
 from bench.verify.verifier import Verifier
-from tests.deploy.running import FEW, alive, command, idle_connection, runnable
+from tests.deploy.running import FEW, alive, client_of, command, get, idle_connection, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -98,17 +98,17 @@ def shows_a_comment_soon(url: str, database: str) -> None:
     made = json.loads(commands.manage(["verifyaccount", "create"], database, worker()).splitlines()[-1])
     (account,) = made["accounts"]
     try:
-        with httpx.Client(base_url=url) as visitor:
+        with client_of(url) as visitor:
             values = {**account, "csrfmiddlewaretoken": token(visitor.get("/login/"))}
             assert visitor.post("/login/", data=values).status_code == 302
             for path in ("/", "/comments/", "/comments/page/2/"):
-                hit = [httpx.get(url + path) for _ in range(2)][1]
+                hit = [get(url + path) for _ in range(2)][1]
                 assert "fresh words" not in hit.text
             values = {"csrfmiddlewaretoken": token(visitor.get("/posts/1/")), "body": "fresh words", "rating": "3"}
             assert visitor.post("/posts/1/comment/", data=values).status_code == 302
         # A web server may keep a file open for a second.
         for path in ("/", "/comments/"):
-            until(lambda path=path: "fresh words" in httpx.get(url + path).text, f"a fresh {path}", 5)
+            until(lambda path=path: "fresh words" in get(url + path).text, f"a fresh {path}", 5)
     finally:
         commands.manage(["verifyaccount", "delete", account["username"], "--post", "1"], database, worker())
 
@@ -137,9 +137,9 @@ def test_an_emptied_layer_begins_anew_on_the_same_address(site_url, tmp_path):
     with deployment.deployed(composed, database=site_url, run_dir=tmp_path / "run") as running:
         before = {name: psutil.Process(pid) for name, pid in running.pids.items()}
         url = running.url
-        assert "X-Render-Id" not in [httpx.get(url + "/posts/") for _ in range(2)][1].headers, "served from a file"
+        assert "X-Render-Id" not in [get(url + "/posts/") for _ in range(2)][1].headers, "served from a file"
         running.empty_layer()
         assert running.url == url
         assert running.pids.keys() == before.keys()
         assert alive(before.values()) == []
-        assert "X-Render-Id" in httpx.get(url + "/posts/").headers, "rendered anew"
+        assert "X-Render-Id" in get(url + "/posts/").headers, "rendered anew"

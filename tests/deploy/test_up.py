@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from bench.host.supervise import Address
-from tests.deploy.running import Up, alive, closed, command, idle_connection, runnable
+from tests.deploy.running import Up, alive, client_of, closed, command, get, idle_connection, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -20,7 +20,7 @@ def test_up_says_ready_and_leaves_nothing_behind(signum, site_url):
     with Up("nginx-uwsgi", "--database", site_url) as up:
         assert up.line == f"ready {up.url}\n"
         assert up.url.startswith("http://127.0.0.1:")
-        assert httpx.get(up.url + "posts/").status_code == 200
+        assert get(up.url + "posts/").status_code == 200
         tree = up.tree()
         assert len(tree) > 4
         up.process.send_signal(signum)
@@ -34,7 +34,7 @@ def test_two_stacks_are_up_at_once(site_url):
     with Up("gunicorn", "--database", site_url) as one, Up("nginx-gunicorn", "--database", site_url) as other:
         assert one.url != other.url
         for url in (one.url, other.url):
-            assert httpx.get(url).status_code == 200
+            assert get(url).status_code == 200
 
 
 def test_the_next_command_cleans_up_after_a_killed_up(site_url):
@@ -44,7 +44,7 @@ def test_the_next_command_cleans_up_after_a_killed_up(site_url):
         up.process.kill()
         up.process.wait()
         with Up("gunicorn", "--database", site_url) as other:
-            assert httpx.get(other.url).status_code == 200
+            assert get(other.url).status_code == 200
         until(lambda: alive(tree) == [], "all that the killed one left is gone")
         assert closed(up.url)
 
@@ -71,7 +71,7 @@ def test_processes_and_site_environment_come_from_the_command_line(site_url):
     with Up(
         "gunicorn", "--database", site_url, "--set", "processes=2", "--env", "ALLOWED_HOSTS=127.0.0.1,other.test"
     ) as up:
-        assert httpx.get(up.url, headers={"Host": "other.test"}).status_code == 200
+        assert get(up.url, headers={"Host": "other.test"}).status_code == 200
         # The first worker answers before the second one is there.
         master = up.tree()[0]
         until(lambda: len(master.children()) == 2, "gunicorn has two workers")
@@ -82,7 +82,7 @@ def test_tls_is_a_setting_and_a_variant(site_url, words):
     runnable("nginx-uwsgi")
     with Up(*words, "--database", site_url) as up:
         assert up.url.startswith("https://127.0.0.1:")
-        answer = httpx.get(up.url + "posts", verify=False)
+        answer = get(up.url + "posts")
         assert answer.headers["Location"] == "/posts/"
 
 
@@ -98,7 +98,7 @@ def test_granian_closes_an_idle_connection_when_the_others_do(site_url):
 def test_pages_on_disk_are_no_older_than_the_time_to_live(site_url):
     runnable("nginx-gunicorn", "staticgenerator")
     words = ["nginx-gunicorn", "--layer", "staticgenerator", "--database", site_url, "--set", "cache_seconds=1"]
-    with Up(*words) as up, httpx.Client(base_url=up.url) as client:
+    with Up(*words) as up, client_of(up.url) as client:
         assert "X-Render-Id" in client.get("/posts/").headers
         assert "X-Render-Id" not in client.get("/posts/").headers, "the second answer is the file"
         until(lambda: "X-Render-Id" in client.get("/posts/").headers, "the file is gone after its time to live")
