@@ -1,13 +1,16 @@
-"""A reload while visitors ask: nothing fails, and the application's workers are new ones."""
+"""A reload while visitors ask: nothing fails, the workers are new ones, and serve the new release."""
 
 from __future__ import annotations
 
+import secrets
 import threading
 
 import httpx
 import pytest
 
 from bench.catalog import catalog, compose
+from bench.faults.scene import FIRST, Versions
+from bench.faults.visitors import PAGE, said
 from bench.serve import deployment, reload
 from tests.deploy.running import FEW, Up, client_of, command, get, runnable
 from tests.waiting import until
@@ -19,14 +22,14 @@ PAUSE_S = 0.05
 
 
 def covering() -> list[str]:
-    """Stacks that have every server between them, as few as can be; those whose application server can reload first."""
-    stacks = sorted(catalog.read().stacks.values(), key=lambda stack: -len(stack.servers))
-    seen: set[str] = set()
+    """Stacks that have every server between them, as few as can be."""
+    stacks = sorted(catalog.read().stacks.values(), key=lambda stack: stack.name)
+    left = {server.name for stack in stacks for server in stack.servers}
     chosen = []
-    for stack in sorted(stacks, key=lambda stack: not stack.servers[0].reload.application):
-        if not {server.name for server in stack.servers} <= seen:
-            seen |= {server.name for server in stack.servers}
-            chosen.append(stack.name)
+    while left:
+        best = max(stacks, key=lambda stack: len(left.intersection(server.name for server in stack.servers)))
+        left.difference_update(server.name for server in best.servers)
+        chosen.append(best.name)
     return chosen
 
 
@@ -85,13 +88,16 @@ def workers(url: str) -> set[int]:
 
 
 @pytest.mark.parametrize(("stack", "layer"), CASES)
-def test_a_reload_loses_no_request(stack, layer, site_url):
+def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site_url):
     runnable(stack, layer)
     # A page may take longer than a second on a busy machine.
     composition = compose.must_compose(stack, layer, {"stop_timeout_s": 10, **FEW})
-    with deployment.deployed(composition, database=site_url) as running:
-        before = workers(running.url)
+    with deployment.deployed(composition, database=site_url, releases=True) as running:
+        before, old = workers(running.url), page(running.url)
+        versions = Versions(running.releases)
+        new = versions.new()
         with Visitors(running.url) as visitors:
+            versions.switch(new)
             done = reload.reload(running)
             until(lambda: not before & workers(running.url), "new workers", 20)
         assert running.died() is None
@@ -103,6 +109,30 @@ def test_a_reload_loses_no_request(stack, layer, site_url):
             assert visitors.failed == []
         else:
             assert done[inner.name] == "restarted"
+        serves_the_new_release(running.url, old)
+
+
+def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
+    """Its code, its templates and its static files; `old` is what a page said before it."""
+    seen: set[tuple[str, ...]] = set()
+
+    def everywhere() -> bool:
+        # As often as there may be workers: each of them must have it.
+        seen.clear()
+        seen.update(page(url) for _ in range(16))
+        return {it[:2] for it in seen} == {("release-2", "release-2")}
+
+    until(everywhere, f"every worker serves the new release; {seen}")
+    assert old[:2] == (FIRST, FIRST)
+    # Pages of the old release are still in browsers, and name its files.
+    files = {it[4] for it in (old, *seen)}
+    assert len(files) == 2
+    assert {get(url + file).status_code for file in files} == {200}
+
+
+def page(url: str) -> tuple[str, ...]:
+    """What a page that nobody has asked for says of its release."""
+    return said(get(url + PAGE.format(secrets.token_hex(8)), timeout=20).text)
 
 
 def test_the_command_reloads_what_up_serves(site_url):
