@@ -36,6 +36,9 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 	@$(BIN)/python -m bench run $(QUICK) --to $(RUN_DIR); status=$$?; \
 	if test -e $(RUN_DIR)/run.json; then $(BIN)/python -m bench report $(RUN_DIR) || exit; fi; exit $$status
 
+# The tests start Python hundreds of times, so modules are compiled once, whatever the caller's environment says.
+test test-fast: export PYTHONDONTWRITEBYTECODE :=
+
 # ARGS goes to pytest: make test ARGS="tests/app -x"
 test: $(VENV)/.installed-dev  ## everything from a fresh clone to a green test run
 	@# Three processes: servers that start and stop leave a third of two cores idle.
