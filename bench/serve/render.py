@@ -11,6 +11,7 @@ A server reads, all from one directory:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,9 +68,15 @@ def _inner_address(server: Server, places: Places, index: int, ports: Callable[[
 def text(template: str, context: dict[str, Any], where: str) -> str:
     """`template` rendered; raises BenchError naming `where` for an unknown name or a syntax error."""
     try:
-        return ENGINE.from_string(template).render(context)
+        return _compiled(template).render(context)
     except jinja2.TemplateError as error:
         raise BenchError(f"{where}: {error}; docs/adding-a-stack.md lists the names") from None
+
+
+@functools.cache
+def _compiled(template: str) -> jinja2.Template:
+    """Stacks share most of their templates, and to compile one takes longer than to render it."""
+    return ENGINE.from_string(template)
 
 
 def context_of(server: Server, composition: Composition, places: Places, wiring: Wiring) -> dict[str, Any]:
