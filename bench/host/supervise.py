@@ -19,6 +19,8 @@ from bench.host import http
 from bench.host.identity import Identity
 
 POLL_S = 0.02
+# Between two looks at all processes of the machine, which take milliseconds of a core.
+LOOK_S = 0.1
 HEALTH_TIMEOUT_S = 5
 # How long a program has to end before the stop signal is sent again.
 RESEND_S = 1.2
@@ -147,7 +149,7 @@ def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quie
     deadline = time.monotonic() + timeout_s
     seen, since = children(processes), time.monotonic()
     while time.monotonic() < min(since + (6 * quiet_s if seen & before else quiet_s), deadline):
-        time.sleep(POLL_S)
+        time.sleep(LOOK_S)
         if (now := children(processes)) != seen:
             seen, since = now, time.monotonic()
 
