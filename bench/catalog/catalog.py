@@ -84,7 +84,12 @@ class Catalog:
         return named(self.services, name, "service")
 
     def value_set(self, name: str) -> Values:
-        """The file of values called `name`; raises BenchError that lists the names there are."""
+        """The file of values called `name`, or the user's own at that path, `x.toml`.
+
+        Raises BenchError that lists the names there are, and for a file that is wrong.
+        """
+        if name.endswith(".toml"):
+            return values.read_own(Path(name), self.values)
         if name not in self.values:
             raise BenchError(f"no values called {name!r} in deploy/values; {hint(name, self.values)}")
         return self.values[name]

@@ -12,8 +12,9 @@ from typing import Any
 from bench.catalog.manifest import read_toml
 from bench.errors import BenchError, hint
 
-# The file of values that measuring uses.
+# The file of values that measuring uses, and the one for a server that faces the internet.
 BENCH = "bench"
+PRODUCTION = "production"
 # The host name in the instrument's own requests.
 LOOPBACK = "127.0.0.1"
 
@@ -117,6 +118,23 @@ def read(path: Path) -> Values:
         if problem := _problem(key, value, usual.get(key, value)):
             raise BenchError(f"{path}: {key} = {value!r}: {problem}")
     return Values(path.stem, table, env, places)
+
+
+def read_own(path: Path, known: Mapping[str, Values]) -> Values:
+    """The values in a user's file: those of its `base`, `production` without one, with what it changes.
+
+    What it changes wins over the values of a stack. Raises BenchError naming the file for a name that does not exist.
+    """
+    table = read_toml(path)
+    name = table.pop("base", PRODUCTION)
+    if name not in known:
+        raise BenchError(f"{path}: base = {name!r}: no such values; {hint(str(name), known)}")
+    base = known[name]
+    env = {key: str(value) for key, value in table.pop("env", {}).items()}
+    places = table.pop("places", {})
+    if unknown := next((key for key in places if key not in base.places), None):
+        raise BenchError(f"{path}: places.{unknown}: no such place; {hint(unknown, base.places)}")
+    return replace(base.changed(table, f"{path}:"), env={**base.env, **env}, places={**base.places, **places})
 
 
 def derived(names: dict[str, Any]) -> dict[str, Any]:

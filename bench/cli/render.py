@@ -18,7 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `render`."""
     options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
     options.add_layer(parser)
-    parser.add_argument("--values", default="bench", help="a file of deploy/values (default: bench)")
+    parser.add_argument(
+        "--values",
+        default="bench",
+        metavar="NAME|FILE",
+        help="a file of deploy/values, or your own FILE.toml (default: bench)",
+    )
     parser.add_argument(
         "--as",
         dest="form",

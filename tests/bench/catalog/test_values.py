@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, values
+from bench.catalog import catalog, compose, values
 from bench.errors import BenchError
 
 
@@ -90,3 +90,52 @@ def test_the_pattern_of_the_host_names_matches_them_alone(names, served, refused
 )
 def test_what_is_derived_from_the_values(changes, name, is_):
     assert values.derived({**catalog.read().values["bench"].names, **changes})[name] == is_
+
+
+# ------------------------------------------------------------------------------------- a file of the user's own
+
+
+def own(tmp_path, text: str) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_an_own_file_changes_production_and_wins_over_the_stack(tmp_path):
+    known = catalog.read()
+    path = own(tmp_path, "processes = 3\nthreads = 2\n\n[env]\nDEBUG = 0\n\n[places]\nport = 8443\n")
+    found = known.value_set(path)
+    composition = compose.compose_for_files("gunicorn", "none", found)
+    assert (composition.settings["processes"], composition.settings["threads"]) == (3, 2)
+    assert (found.env["DEBUG"], found.places["port"]) == ("0", 8443)
+    production = known.value_set("production")
+    assert found.places["conf"] == production.places["conf"]
+    assert found.names["web_processes"] == production.names["web_processes"]
+
+
+def test_an_own_file_may_have_another_base(tmp_path):
+    assert catalog.read().value_set(own(tmp_path, 'base = "bench"\nprocesses = 3')).places == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("proceses = 3", "proceses: no such value; did you mean processes?"),
+        ("processes = 0", "processes=0: use a whole number, 1 or more"),
+        ('base = "prodution"', "base = 'prodution': no such values; did you mean production?"),
+        ("[places]\nprot = 1", "places.prot: no such place; did you mean port?"),
+        ("processes", "not valid TOML: "),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(tmp_path, text, message):
+    path = own(tmp_path, text)
+    with pytest.raises(BenchError) as refused:
+        catalog.read().value_set(path)
+    found = str(refused.value)
+    assert found.startswith(f"{path}: {message}"), found
+    assert "\n" not in found
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(BenchError, match=r"^nowhere\.toml: cannot be read: No such file or directory$"):
+        catalog.read().value_set("nowhere.toml")
