@@ -23,6 +23,7 @@ from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch, ComposedCase
+from bench.measure.progress import RunProgress
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
 from bench.results.folder import Folder, read_run
@@ -97,7 +98,7 @@ def planned(request: Request, instrument: Instrument) -> Planned:
     known, plan = catalog.read(), make_plan(request)
     pinned = pin.cores(pin.affinity(), request.pin)
     chosen = _load(plan, request.tool, pinned)
-    cases, skips = planning.cases(plan, _composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
+    cases, skips = planning.cases(plan, composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
     notes = _notes(chosen, pinned, bool(plan.capacity))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
     ledger = Ledger(_schedule(cases, plan), limit=_limit(plan))
@@ -106,13 +107,18 @@ def planned(request: Request, instrument: Instrument) -> Planned:
 
 def begin(request: Request, instrument: Instrument) -> Session:
     """A new run, its folder made. Raises BenchError for unknown names and invalid values."""
-    new = planned(request, instrument)
+    return opened(planned(request, instrument), request, instrument)
+
+
+def opened(new: Planned, request: Request, instrument: Instrument, progress: RunProgress | None = None) -> Session:
+    """The session of a planned run, its folder made; `progress` is what is printed of it."""
     folder = Folder(request.to or new_folder())
     paths.must_be_plain(folder.directory)
     environment = _environment(new.cases, new.info.plan, new.load, instrument, new.pinned)
     folder.create()
     folder.begin(new.info, environment)
-    return Session(Journal(folder, new.info, environment), new.ledger, new.load, instrument, request.database)
+    journal = Journal(folder, new.info, environment)
+    return Session(journal, new.ledger, new.load, instrument, request.database, progress=progress)
 
 
 def resume(directory: Path, asked: str | None, instrument: Instrument, again: bool = False) -> Session:
@@ -130,7 +136,7 @@ def resume(directory: Path, asked: str | None, instrument: Instrument, again: bo
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, run.environment.load_tool.name, pinned)
-    cases = planning.recomposed(run.info.cases, _composer(plan, instrument))
+    cases = planning.recomposed(run.info.cases, composer(plan, instrument))
     paths.must_be_plain(directory)
     folder = Folder(directory)
     with folder.locked():
@@ -222,7 +228,7 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
     return mode, levels
 
 
-def _composer(plan: Plan, instrument: Instrument) -> planning.Compose:
+def composer(plan: Plan, instrument: Instrument) -> planning.Compose:
     """Composes stacks and layers with the plan's values and environment."""
     changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
 

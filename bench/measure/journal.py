@@ -10,7 +10,7 @@ from bench import paths
 from bench.errors import GlobalFault
 from bench.host import machine
 from bench.results.folder import Folder
-from bench.results.records import Environment, RunInfo
+from bench.results.records import Case, Environment, RunInfo
 
 # Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
 MAX_CHANGED_ROWS = 0.01
@@ -29,6 +29,10 @@ class Journal:
     def finish(self, when: str) -> None:
         """The run is complete."""
         self._write_info(replace(self.info, finished_at=when))
+
+    def case(self, case: Case) -> None:
+        """Store one more case: the settings that are tried next follow from those before."""
+        self._write_info(replace(self.info, cases=(*self.info.cases, case)))
 
     def note(self, notes: Iterable[str]) -> None:
         """Store the notes of a deployment about this machine; its cases have those about the stack."""

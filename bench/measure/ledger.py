@@ -10,7 +10,7 @@ from bench.figures.capacity import Limit
 from bench.measure import guards
 from bench.measure.plan import Batch, Measurement
 from bench.measure.staircase import Staircases
-from bench.results.capacity import MAX_REPEATS, overloaded
+from bench.results.capacity import MAX_REPEATS, Climb, overloaded
 from bench.results.records import Outcome, Plan
 from bench.results.trials import Trial
 from bench.serve import connections
@@ -95,6 +95,15 @@ class Ledger:
         if self._staircases:
             return list(filter(None, map(self._staircases.next, items)))
         return [item for item in items if item.trial_id not in self._done]
+
+    def begin_near(self, case_id: str, rate: int) -> None:
+        """Have the first staircase of a case begin near a rate in requests a second."""
+        assert self._staircases
+        self._staircases.near[case_id] = rate
+
+    def rounds_of(self, case_id: str) -> dict[int, Climb]:
+        """The staircases of a case by round."""
+        return dict(self._staircases.rounds_of(case_id)) if self._staircases else {}
 
     def _count(self, trial: Trial) -> None:
         if not (self._limit and overloaded(trial)):

@@ -76,14 +76,15 @@ def cases(
                     skips.append(Skip(stack, layer, None, f"size {size} is not available here: {problems[size]}", size))
                     continue
                 for workload in plan.workloads:
-                    found.append(ComposedCase(_record(stack, layer, workload, size, plan.database, composed), composed))
+                    found.append(ComposedCase(record(stack, layer, workload, size, plan.database, composed), composed))
     if not found:
         first = skips[0]
         raise BenchError(f"nothing to measure here: {first.stack} with layer {first.layer}: {first.reason}")
     return tuple(found), tuple(skips)
 
 
-def _record(stack: str, layer: str, workload: str, size: str, database: str, composed: Composition) -> records.Case:
+def record(stack: str, layer: str, workload: str, size: str, database: str, composed: Composition) -> records.Case:
+    """The case of a composition, as results name it."""
     case_id = "~".join((stack, layer, workload, size, database))
     return records.Case(case_id, stack, layer, workload, size, database, composed.notes)
 

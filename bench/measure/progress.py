@@ -142,7 +142,7 @@ class RunProgress:
     """Counts a run's trials and estimates the time left from the trials of this invocation."""
 
     def __init__(self, printer: Printer, info: RunInfo, remaining: int, done: Iterable[Trial] = ()):
-        self._printer = printer
+        self.printer = printer
         self._info = info
         self._remaining = remaining
         self._finished = 0
@@ -160,21 +160,21 @@ class RunProgress:
         counts = f"{len(self._info.cases)} cases, {about}{self._remaining} trials to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
-        self._printer.say(f"{counts}, in about {duration(ledger.estimate_s(plan))}")
-        self._printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
+        self.printer.say(f"{counts}, in about {duration(ledger.estimate_s(plan))}")
+        self.printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
         if folder:
-            self._printer.say(f"results go to {folder}")
+            self.printer.say(f"results go to {folder}")
         for line in by_reason(self._info.skips):
-            self._printer.say(f"skipped: {line}")
+            self.printer.say(f"skipped: {line}")
         for note in self._info.notes:
-            self._printer.say(f"note: {note}")
+            self.printer.say(f"note: {note}")
         if folder:
-            self._printer.show("looking at the database and the machine")
+            self.printer.show("looking at the database and the machine")
 
     def warn_of_load(self, load: MachineLoad, bound: float) -> None:
         """Print that the machine is busy, by whom and what to do, if it is busy beyond the guard's bound."""
         if (load.share or 0) > bound:
-            self._printer.say(
+            self.printer.say(
                 f"warning: {load.words}; trials beyond {bound:.0%} are voided: stop those programs, or begin again "
                 "with --guard others=off"
             )
@@ -182,26 +182,36 @@ class RunProgress:
     def start_trial(self, case: Case, level: int, mode: str) -> None:
         """Note the trial that begins."""
         self._current = f"{case_words(case)}, {level_words(level, mode)}"
-        self._printer.show(self._current)
+        self.printer.show(self._current)
 
     def live(self, seconds: float, requests: int) -> None:
         """Show the current trial: seconds since its load began, requests so far."""
         if seconds > 0:
-            self._printer.show(f"{self._current}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s")
+            self.printer.show(f"{self._current}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s")
 
     def repeated(self, trial: Trial) -> None:
         """Print that a trial is repeated, and why."""
-        self._printer.say(f"{trial.reason}: the trial is repeated")
+        self.printer.say(f"{trial.reason}: the trial is repeated")
 
     def trial(self, trial: Trial, left: int) -> None:
         """Print the outcome of a trial; so many are left."""
         self._finished += 1
         self._remaining = left
         step = f", {words}" if self._limit and (words := step_words(trial, self._limit)) else ""
-        self._printer.say(
-            f"round {trial.round} of {self._info.plan.rounds}, case {self._number(trial)} of {len(self._info.cases)}: "
-            f"{case_words(trial)}, {level_words(trial.level, trial.mode)}: {outcome(trial)}{step}; {self._left()}"
-        )
+        words = f"{level_words(trial.level, trial.mode)}: {outcome(trial)}{step}"
+        self.printer.say(f"{self.where(trial)}, {words}{self.left()}")
+
+    def where(self, trial: Trial) -> str:
+        """Which trial it was, in words."""
+        number, cases = self._number(trial), len(self._info.cases)
+        return f"round {trial.round} of {self._info.plan.rounds}, case {number} of {cases}: {case_words(trial)}"
+
+    def left(self) -> str:
+        """What is left, in words that end a line."""
+        if not self._remaining:
+            return "; done"
+        seconds = (time.monotonic() - self._started) / self._finished * self._remaining
+        return f"; time left ~{duration(seconds)}"
 
     def summarize(self, run: Run, failures: int, voided: int) -> None:
         """Print what is to say of each case, the number of failed and voided trials, and the next command.
@@ -213,34 +223,28 @@ class RunProgress:
                 self._summarize(run, case, trials)
         planned = max(run.info.trials_planned, len(run.latest))
         if failures:
-            self._printer.say(f"{failures} of {planned} trials failed")
+            self.printer.say(f"{failures} of {planned} trials failed")
         if voided:
             again = run.resume_command(again=True)
-            self._printer.say(f"{voided} of {planned} trials voided: guards do not trust them; again with: {again}")
+            self.printer.say(f"{voided} of {planned} trials voided: guards do not trust them; again with: {again}")
         if not run.is_measured:
-            self._printer.say("nothing was measured")
-        self._printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
+            self.printer.say("nothing was measured")
+        self.printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
 
     def _summarize(self, run: Run, case: Case, trials: Sequence[Trial]) -> None:
         if self._limit:
             visit = visits(run.addresses).get(case.workload)
-            self._printer.say(f"capacity of {case_words(case)}: {capacity_words(trials, self._limit, visit)}")
+            self.printer.say(f"capacity of {case_words(case)}: {capacity_words(trials, self._limit, visit)}")
             return
         rated = stability.rate(trials)
         why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
         if rated.rating != stability.HIGH:
-            self._printer.say(f"stability of {case_words(case)}: {rated.word}{why}")
+            self.printer.say(f"stability of {case_words(case)}: {rated.word}{why}")
 
     def _number(self, trial: Trial) -> int:
         """Which case of its round it is, in the order in which they are measured."""
         numbers = self._numbers.setdefault(trial.round, {})
         return numbers.setdefault(trial.case_id, len(numbers) + 1)
-
-    def _left(self) -> str:
-        if not self._remaining:
-            return "done"
-        seconds = (time.monotonic() - self._started) / self._finished * self._remaining
-        return f"time left ~{duration(seconds)}"
 
 
 def case_words(case: Case | Trial) -> str:

@@ -35,6 +35,7 @@ class Session:
 
     database  as `deployed` takes it; it may hold a password and is not recorded
     done      trials of a run that is resumed
+    progress  what is printed of it; a run's lines on stdout when None
     """
 
     def __init__(
@@ -45,19 +46,31 @@ class Session:
         instrument: Instrument,
         database: str | None,
         done: tuple[Trial, ...] = (),
+        progress: RunProgress | None = None,
     ):
         self.journal = journal
         self._ledger = ledger
         self._instrument = instrument
         self._database = database
-        self._printer = Printer()
-        self._progress = RunProgress(self._printer, journal.info, ledger.trials_left, done)
+        self._progress = progress or RunProgress(Printer(), journal.info, ledger.trials_left, done)
+        self._printer = self._progress.printer
         self._runner = TrialRunner(journal, ledger, self._progress, load, instrument, database)
         self._pinned = journal.environment.affinity
         self._refused: dict[str, str] = {}
 
     def go(self, interrupts: Interrupts, keep_going: bool = False) -> int:
-        """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0.
+        """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0."""
+        with self.open(interrupts, keep_going):
+            for batch in self._ledger.left:
+                self.measure(batch, interrupts)
+            self.journal.finish(now())
+            run = read_run(self.journal.folder.directory)
+            self._progress.summarize(run, self._ledger.failures, self._ledger.voided)
+            return 1 if self._ledger.failures or not run.is_measured else 0
+
+    @contextmanager
+    def open(self, interrupts: Interrupts, keep_going: bool = False) -> Iterator[None]:
+        """The database for this run alone, and the load tool calibrated, until the block ends: batches can be measured.
 
         `keep_going`: also when other programs keep the machine busy.
         """
@@ -66,20 +79,12 @@ class Session:
             self._progress.announce(self._runner.load.tool.name, self._ledger, self.journal.folder.directory)
             self._instrument.check_database(self._database)
             with self._instrument.database_alone(self._database):
-                return self._measure_all(interrupts)
-
-    def _measure_all(self, interrupts: Interrupts) -> int:
-        left, bounds = self._ledger.left, self._runner.load.bounds
-        if left and "others" in bounds:
-            self._progress.warn_of_load(self._instrument.machine_load(), bounds["others"])
-        if left and "ceiling" in bounds:
-            self._calibrate(interrupts)
-        for batch in left:
-            self._measure(batch, interrupts)
-        self.journal.finish(now())
-        run = read_run(self.journal.folder.directory)
-        self._progress.summarize(run, self._ledger.failures, self._ledger.voided)
-        return 1 if self._ledger.failures or not run.is_measured else 0
+                left, bounds = self._ledger.left, self._runner.load.bounds
+                if left and "others" in bounds:
+                    self._progress.warn_of_load(self._instrument.machine_load(), bounds["others"])
+                if left and "ceiling" in bounds:
+                    self._calibrate(interrupts)
+                yield
 
     @contextmanager
     def _up(
@@ -123,13 +128,13 @@ class Session:
             words = calibrate.summary(ceilings)
             self._printer.say(f"load tool {load.tool.name}: at most {words} for each core that it keeps busy")
 
-    def _measure(self, batch: Batch, interrupts: Interrupts) -> None:
+    def measure(self, batch: Batch, interrupts: Interrupts) -> None:
         """Make the trials of a batch; a deployment that dies is brought up again for the rest."""
         folder, left = self.journal.folder, list(batch.measurements)
         while left:
             if wrong := self._ledger.wrong_answers(batch):
                 return self._runner.fail(left, wrong, folder.directory / CHECKS_FILE)
-            directory, configs = self._new_directory(batch), folder.configs / batch.name
+            directory, configs = _new_directory(folder.raw, batch), folder.configs / batch.name
             try:
                 with self._up(batch.composition, batch.size, directory, configs, interrupts) as running:
                     self._learn(batch, running, directory)
@@ -144,13 +149,6 @@ class Session:
                 self._check_refusal(batch.stack, str(error))
                 return self._runner.fail(left, str(error), newest_log(directory / "logs"))
         return None
-
-    def _new_directory(self, batch: Batch) -> Path:
-        """A new directory for the files of the deployment, each time it is brought up."""
-        # Not every server can work in a directory with the comma of a variant of two values.
-        first = f"{batch.name}~r{batch.round}".replace(",", "+")
-        names = itertools.chain([first], (f"{first}~{number}" for number in itertools.count(2)))
-        return next(path for name in names if not (path := self.journal.folder.raw / name).exists())
 
     def _check_refusal(self, stack: str, reason: str) -> None:
         """Raise GlobalFault when another stack could not be brought up for the very same reason."""
@@ -180,6 +178,14 @@ class Session:
                 running.empty_layer()
                 self._instrument.settle(self._pinned, running)
         return not self._ledger.wrong_answers(batch)
+
+
+def _new_directory(raw: Path, batch: Batch) -> Path:
+    """A new directory for the files of the deployment, each time it is brought up."""
+    # Not every server can work in a directory with the comma of a variant of two values.
+    first = f"{batch.name}~r{batch.round}".replace(",", "+")
+    names = itertools.chain([first], (f"{first}~{number}" for number in itertools.count(2)))
+    return next(path for name in names if not (path := raw / name).exists())
 
 
 def _tidy(directory: Path, configs: Path) -> None:

@@ -17,19 +17,23 @@ LATER_TRIALS = 4
 
 
 class Staircases:
-    """Says which trial comes next, from the trials that were made."""
+    """Says which trial comes next, from the trials that were made.
+
+    near  case -> the rate that its first staircase begins close to
+    """
 
     def __init__(self, limit: Limit, trials: Iterable[Trial]):
         self._limit = limit
         self._climbs = climbs(trials, limit)
+        self.near: dict[str, int] = {}
 
     def add(self, trial: Trial) -> None:
         """The next trial."""
-        self._rounds(trial.case_id).setdefault(trial.round, Climb(self._limit)).add(trial)
+        self.rounds_of(trial.case_id).setdefault(trial.round, Climb(self._limit)).add(trial)
 
     def next(self, item: Measurement) -> Measurement | None:
         """The next trial of the case in the round of `item`; None at the end of its staircase."""
-        climb = self._rounds(item.case.case_id).get(item.round) or Climb(self._limit)
+        climb = self.rounds_of(item.case.case_id).get(item.round) or Climb(self._limit)
         before = self._before(item)
         # A whole number of steps: the higher of the two middle ones.
         first = rate_near(statistics.median_high(before)) if before else FIRST_RATE
@@ -40,17 +44,19 @@ class Staircases:
         """About how many trials the case still takes in the round of `item`."""
         if self.next(item) is None:
             return 0
-        climb = self._rounds(item.case.case_id).get(item.round)
+        climb = self.rounds_of(item.case.case_id).get(item.round)
         usual = FIRST_TRIALS if item.round == 1 else LATER_TRIALS
         return max(1, usual - len(climb.trials)) if climb else usual
 
-    def _rounds(self, case_id: str) -> dict[int, Climb]:
+    def rounds_of(self, case_id: str) -> dict[int, Climb]:
+        """The staircases of a case by round."""
         return self._climbs.setdefault(case_id, {})
 
     def _before(self, item: Measurement) -> list[int]:
-        """The rates at which the staircases of earlier rounds ended."""
-        rounds = self._rounds(item.case.case_id).items()
-        return [climb.low for number, climb in rounds if number < item.round and climb.low is not None]
+        """The rates at which the staircases of earlier rounds ended, or the one that the first is to begin near."""
+        rounds = self.rounds_of(item.case.case_id).items()
+        before = [climb.low for number, climb in rounds if number < item.round and climb.low is not None]
+        return before or [rate for case_id, rate in self.near.items() if case_id == item.case.case_id]
 
 
 def step_words(trial: Trial, limit: Limit) -> str:

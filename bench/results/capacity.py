@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from bench.figures import histogram
-from bench.figures.capacity import TRIES, Limit, Step, bracket, next_rate
+from bench.figures.capacity import RATES, TRIES, Limit, Step, bracket, next_rate
 from bench.figures.stats import Spread, spread
 from bench.results.trials import Trial, voided_by
 
@@ -76,6 +76,11 @@ class Climb:
         return bracket(self.steps)[0]
 
     @property
+    def holds_nothing(self) -> bool:
+        """Whether the site was seen not to hold even the lowest rate."""
+        return self.low is None and self.high == RATES[0]
+
+    @property
     def high(self) -> int | None:
         """The lowest rate that the site was seen not to hold; None when something else ended the staircase."""
         high = bracket(self.steps)[1]
@@ -122,14 +127,14 @@ class Capacity:
 
 
 def capacity(rounds: Sequence[Climb]) -> Capacity | None:
-    """The capacity over the rounds in which a rate held; None when none did."""
-    held = [climb for climb in rounds if climb.low is not None]
-    rate = spread(climb.low for climb in held)
-    if rate is None:
+    """The capacity over the rounds; None when no rate held in any. A round in which even the lowest did not counts as 0."""
+    ended = [climb for climb in rounds if climb.low is not None or climb.holds_nothing]
+    rate = spread(climb.low or 0 for climb in ended)
+    if rate is None or not any(climb.low for climb in ended):
         return None
-    highs = [climb.high for climb in held]
+    highs = [climb.high for climb in ended]
     above = None if None in highs else spread(highs)
-    return Capacity(rate.median, rate.low, above.high if above else None, len(held))
+    return Capacity(rate.median, rate.low, above.high if above else None, len(ended))
 
 
 @dataclass(frozen=True)

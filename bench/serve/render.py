@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2 import meta
 
 from bench import paths
 from bench.catalog import catalog
@@ -148,6 +149,24 @@ def server_files(server: Server, composition: Composition) -> dict[str, Path | N
         if not _brings(layer, server):
             files |= {f"layer/{point}": path for point, path in layer.snippets(server.name).items()}
     return files
+
+
+def names_used(composition: Composition) -> set[str]:
+    """The values that the files, commands and environment of a composition use by name."""
+    texts = [word for server in composition.servers for word in server.start]
+    texts += [*composition.env.values(), *(word for words in composition.sidecars.values() for word in words)]
+    for server in composition.servers:
+        texts += [path.read_text("utf-8") for path in server_files(server, composition).values() if path]
+    used = {server.instances for server in composition.servers if server.instances}
+    while texts:
+        parsed = ENGINE.parse(texts.pop())
+        used |= meta.find_undeclared_variables(parsed)
+        texts += [
+            (paths.DEPLOY / "common" / name).read_text("utf-8")
+            for name in meta.find_referenced_templates(parsed)
+            if name
+        ]
+    return used
 
 
 def _brings(layer: Layer, server: Server) -> bool:

@@ -81,6 +81,11 @@ def test_a_case_that_holds_no_rate_has_no_capacity():
     assert capacity([round_of((1, 900))]) is None
 
 
+def test_a_round_in_which_nothing_holds_is_not_forgotten():
+    rounds = [round_of((475, 20), (500, 900)), round_of((1, 900)), round_of((475, 20), (500, 900))]
+    assert capacity(rounds) == Capacity(475, 0, 500, 3)
+
+
 def test_trials_are_taken_apart_by_case_and_round():
     other = at_rate(50, 20, 2, case_id="two~none")
     found = climbs([at_rate(50), at_rate(200), at_rate(50, 20, 2), other], LIMIT)

@@ -1,0 +1,127 @@
+"""Find the settings of a stack: how many processes, with how many threads, hold the most requests a second within a
+limit of latency, the size's memory and the database's connections. It stops where more gains nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.catalog import workload as workloads
+from bench.cli import options
+from bench.cli.run import without_password
+from bench.errors import BenchError, GlobalFault, MachineBusy
+from bench.figures.columns import columns, paragraph
+from bench.interrupt import Interrupts, Stopped
+from bench.measure.begin import Request
+from bench.measure.instrument import Instrument
+from bench.measure.progress import Printer
+from bench.measure.tune import Tuner, answer, values_text
+from bench.measure.tuning import Answer, Tried
+
+# A staircase has many trials: short ones find the knee.
+DURATION_S = 5
+VALUES_FILE = "values.toml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `tune`."""
+    options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
+    options.add_layer(parser)
+    options.add_size(parser)
+    parser.add_argument(
+        "--limit",
+        required=True,
+        metavar="LIMIT",
+        help="of the latency, such as p95=200ms or p99=1s",
+    )
+    workload = parser.add_argument(
+        "--workload", default=workloads.DEFAULT, metavar="W", help=f"(default: {workloads.DEFAULT})"
+    )
+    options.completed(workload, workloads.workloads)
+    options.add_database(parser)
+    parser.add_argument(
+        "--duration",
+        type=options.count,
+        default=DURATION_S,
+        metavar="SEC",
+        help=f"seconds of a trial (default: {DURATION_S})",
+    )
+    parser.add_argument("--json", action="store_true", help="the answer as JSON; progress goes to stderr")
+    parser.add_argument(
+        "--to", type=options.results_folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
+    )
+    options.add_keep_going(parser)
+    options.add_guard(parser)
+
+
+def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
+    """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
+    printer = Printer(sys.stderr if args.json else sys.stdout)
+    tuner = Tuner(_request(args), instrument or Instrument(), printer)
+    folder = tuner.session.journal.folder
+    with folder.locked(), Interrupts() as interrupts:
+        try:
+            done = tuner.go(interrupts, args.keep_going)
+        except Stopped as stopped:
+            print(f"bench tune: {stopped.name}; what was measured is in {folder.directory}", file=sys.stderr)
+            return stopped.exit_status
+        except MachineBusy as busy:
+            raise BenchError(f"stopped: {busy}") from None
+        except GlobalFault as fault:
+            raise BenchError(f"stopped: {fault}; fix it and begin again") from None
+    found = answer(tuner, done)
+    path = folder.directory / VALUES_FILE
+    if found:
+        path.write_text(values_text(tuner, found), "utf-8")
+    if args.json:
+        print(msgspec.json.encode(_as_json(tuner, done, found, path)).decode())
+    else:
+        _print(tuner, done, found, path)
+    return 0 if found else 1
+
+
+def _request(args: argparse.Namespace) -> Request:
+    return Request(
+        stacks=(args.stack,),
+        layers=(args.layer,),
+        workloads=(args.workload,),
+        duration_s=args.duration,
+        sizes=(args.size,),
+        database=args.database,
+        guards=tuple(args.guard or ()),
+        capacity=args.limit,
+        to=args.to,
+        command=tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:])),
+    )
+
+
+HEADS = ("settings", "requests/s", "95 % interval", "rounds", "memory", "connections", "")
+
+
+def _print(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) -> None:
+    """One table and one sentence."""
+    print()
+    rows = [HEADS, *(item.cells(tuner.search.verdict(item, done)) for item in done)]
+    rows += [(settings.words, *[""] * 5, f"not tried: {why}") for settings, why in tuner.search.too_large(done).items()]
+    print("\n".join(columns(rows)))
+    print()
+    width = Printer().width
+    print("\n".join(paragraph(found.sentence if found else f"No settings hold {tuner.limit.words}.", width)))
+    if found:
+        layer = "" if found.layer == "none" else f" --layer {found.layer}"
+        print(f"next: python -m bench render {found.stack}{layer} --values {path} --to DIR")
+
+
+def _as_json(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) -> dict[str, Any]:
+    return {
+        "stack": tuner.stack,
+        "limit": tuner.session.journal.info.plan.capacity,
+        "answer": found.record() | {"values": str(path)} if found else None,
+        "tried": [item.record() | {"verdict": tuner.search.verdict(item, done)} for item in done],
+        "not_tried": [{"settings": settings, "reason": why} for settings, why in tuner.search.too_large(done).items()],
+        "results": str(tuner.session.journal.folder.directory),
+    }

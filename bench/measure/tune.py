@@ -1,0 +1,145 @@
+"""Find the settings of a stack on the real thing: a run of capacities whose cases follow from those before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.catalog import catalog
+from bench.catalog.compose import CannotRun, compose_for_files
+from bench.catalog.values import BENCH, PRODUCTION
+from bench.errors import BenchError
+from bench.figures.capacity import Limit, parse_limit
+from bench.figures.columns import paragraph
+from bench.interrupt import Interrupts
+from bench.measure import begin, plan, tuning
+from bench.measure.begin import Request
+from bench.measure.instrument import Instrument
+from bench.measure.ledger import Ledger
+from bench.measure.plan import Batch, ComposedCase, Measurement
+from bench.measure.progress import Printer, RunProgress
+from bench.measure.staircase import rate_words
+from bench.measure.trial import now
+from bench.measure.tuning import KNOBS, Answer, Room, Search, Settings, Tried
+from bench.results.records import RunInfo
+from bench.results.trials import Trial
+from bench.serve import render
+
+
+class TuneProgress(RunProgress):
+    """Names trials by their settings; how many are left nobody knows."""
+
+    def __init__(self, printer: Printer, info: RunInfo, limit: Limit):
+        super().__init__(printer, info, 0)
+        self._case, self._words = info.cases[0], limit.words
+        self.settings: Settings | None = None
+
+    def announce(self, tool: str, ledger: Ledger, folder: object = None) -> None:
+        """Print what is sought, and where the results go."""
+        case = self._case
+        name = case.stack.partition("@")[0]
+        self.printer.say(f"tune {name}, layer {case.layer}, {case.workload}: the highest rate with {self._words}")
+        self.printer.say(f"results go to {folder}")
+        self.printer.show("looking at the database and the machine")
+
+    def where(self, trial: Trial) -> str:
+        """The settings and the round."""
+        return f"{self.settings.words if self.settings else ''}, round {trial.round}"
+
+    def left(self) -> str:
+        """Nothing: the search ends when it has found the knee."""
+        return ""
+
+
+class Tuner:
+    """The search on real deployments.
+
+    stack   without settings
+    search  says what is tried
+    limit   of the latency
+    """
+
+    def __init__(self, request: Request, instrument: Instrument, printer: Printer):
+        (self.stack,) = request.stacks
+        (layer,) = request.layers
+        if "@" in self.stack:
+            raise BenchError(f"tune {self.stack}: it finds the settings by itself; leave out @ and what follows")
+        composition = compose_for_files(self.stack, layer, catalog.read().values[BENCH])
+        used = render.names_used(composition)
+        self.knobs = tuple(knob for knob in KNOBS if knob in used)
+        if not self.knobs:
+            raise BenchError(f"tune {self.stack}: it has neither processes nor threads to set; try another stack")
+        self.limit = parse_limit(request.capacity, "--limit")
+        usual = Settings(int(composition.settings["processes"]), int(composition.settings["threads"]))
+        self._compose = begin.composer(begin.make_plan(request), instrument)
+        first = Search(self.knobs, usual, Room(), 0.0).next([])
+        assert first
+        self._new = begin.planned(replace(request, stacks=(self.variant(first),)), instrument)
+        self._progress = TuneProgress(printer, self._new.info, self.limit)
+        self.session = begin.opened(self._new, request, instrument, self._progress)
+        self.search = Search(self.knobs, usual, self._room(request), self._new.info.plan.margin)
+        self._cases = {first: self._new.cases[0]}
+
+    def variant(self, settings: Settings) -> str:
+        """The name of the stack with these settings."""
+        return f"{self.stack}@" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
+
+    def go(self, interrupts: Interrupts, keep_going: bool = False) -> list[Tried]:
+        """Everything that was tried."""
+        with self.session.open(interrupts, keep_going):
+            rounds = self._new.info.plan.rounds
+
+            def measure(settings: Settings, number: int, near: int | None) -> Tried:
+                return self._measured(settings, number, near, interrupts)
+
+            done = tuning.search(self.search, rounds, measure)
+            self.session.journal.finish(now())
+            return done
+
+    def _measured(self, settings: Settings, number: int, near: int | None, interrupts: Interrupts) -> Tried:
+        """A round of the settings, and all that is known of them then."""
+        case, ledger = self._case(settings), self._new.ledger
+        record = case.record
+        if near:
+            ledger.begin_near(record.case_id, near)
+        self._progress.settings = settings
+        items = (Measurement(record, 0, number),)
+        self.session.measure(
+            Batch(case.composition, record.stack, record.layer, record.size, number, items), interrupts
+        )
+        found = tuning.tried(settings, ledger.rounds_of(record.case_id))
+        held = f"{rate_words(found.capacity)} in {found.memory}" if found.capacity else found.problem
+        self._progress.printer.say(f"{settings.words}: {held}")
+        return found
+
+    def _case(self, settings: Settings) -> ComposedCase:
+        if settings not in self._cases:
+            first = self._new.cases[0].record
+            name = self.variant(settings)
+            composed = self._compose(name, first.layer)
+            if isinstance(composed, CannotRun):
+                raise BenchError(f"{name} with layer {first.layer} cannot run here: {composed.reason}")
+            record = plan.record(name, first.layer, first.workload, first.size, first.database, composed)
+            self.session.journal.case(record)
+            self._cases[settings] = ComposedCase(record, composed)
+        return self._cases[settings]
+
+    def _room(self, request: Request) -> Room:
+        """The memory of the size, or of the machine."""
+        size = catalog.read().size(request.sizes[0])
+        return Room(size.limits.burstable_bytes if size else self.session.journal.environment.memory_bytes)
+
+
+def answer(tuner: Tuner, done: list[Tried]) -> Answer | None:
+    """The simplest settings within the margin of the best; None when none hold the limit."""
+    if not any(item.rate for item in done):
+        return None
+    case = tuner.session.journal.info.cases[0]
+    tied = tuple(tuner.search.tied(done))
+    return Answer(tuner.stack, case.layer, tuner.limit.words, tuner.search.best(done), tied)
+
+
+def values_text(tuner: Tuner, found: Answer) -> str:
+    """The settings as a file for `render --values`."""
+    lines = [f"# {line}" for line in paragraph(found.sentence, 100)]
+    chosen = [f"{knob} = {getattr(found.chosen.settings, knob)}" for knob in tuner.knobs]
+    return "\n".join([*lines, f'base = "{PRODUCTION}"', *chosen]) + "\n"

@@ -1,0 +1,318 @@
+"""The search for the settings of a stack: how many processes, with how many threads each. Pure: no server, no clock.
+
+Processes are doubled until that gains nothing, or until memory or the database's connections are used up; then the
+largest number that fits is tried. After that the threads are doubled in the same way. What is tried is measured in one
+round; the best and what is near it get more. The answer is the simplest of those within the margin of the best.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from bench.figures.stats import spread
+from bench.results.capacity import Capacity, Climb, capacity
+
+PROCESSES, THREADS = "processes", "threads"
+KNOBS = (PROCESSES, THREADS)
+MAX_SETTING = 64
+# More rounds are for so many settings at most, and for those whose rate is within this share of the best.
+MAX_FINALISTS = 3
+NEAR = 1.25
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many requests the application server handles at a time: processes, with so many threads each."""
+
+    processes: int
+    threads: int
+
+    @property
+    def at_once(self) -> int:
+        """Requests at a time, and at most as many database connections."""
+        return self.processes * self.threads
+
+    @property
+    def simplicity(self) -> tuple[int, int]:
+        """What sorts the simplest first: fewest requests at a time, then fewest processes."""
+        return self.at_once, self.processes
+
+    def with_(self, knob: str, value: int) -> Settings:
+        """The same with another number of processes or threads."""
+        return replace(self, **{knob: value})
+
+    @property
+    def words(self) -> str:
+        """`2 processes with 4 threads each`."""
+        threads = _count(self.threads, "thread", "threads") + (" each" if self.processes > 1 else "")
+        return f"{_count(self.processes, 'process', 'processes')} with {threads}"
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the settings must fit: bytes of memory, and connections that the database allows; None: no limit known."""
+
+    memory_bytes: int | None = None
+    connections: int | None = None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What was measured of some settings.
+
+    rounds       the staircases
+    memory_bytes peak of servers and services together at the highest rate, median of the rounds
+    connections  largest number of database connections; None where they were not counted
+    problem      why they are no answer, such as a process killed for want of memory
+    """
+
+    settings: Settings
+    rounds: dict[int, Climb] = field(default_factory=dict, compare=False)
+    memory_bytes: float | None = None
+    connections: int | None = None
+    connections_limit: int | None = None
+    problem: str = ""
+
+    @cached_property
+    def capacity(self) -> Capacity | None:
+        """The highest rate within the limit."""
+        return None if self.problem else capacity(list(self.rounds.values()))
+
+    @property
+    def rate(self) -> float:
+        """The capacity in requests a second, 0 without one."""
+        return self.capacity.rate if self.capacity else 0.0
+
+    @property
+    def memory(self) -> str:
+        """The memory in words."""
+        return "memory not measured" if self.memory_bytes is None else f"{self.memory_bytes / 2**20:,.0f} MiB"
+
+    def cells(self, verdict: str) -> tuple[str, ...]:
+        """A row of the table: settings, requests/s, interval, rounds, memory, connections, verdict."""
+        if not self.capacity:
+            return (self.settings.words, *["-"] * 5, verdict)
+        low, high = f"{self.capacity.low:,.0f}", self.capacity.high
+        interval = f"{low} or more" if high is None else f"{low} to {high:,.0f}"
+        connections = "not counted" if self.connections is None else f"{self.connections}"
+        rounds = f"{self.capacity.rounds}"
+        return (self.settings.words, f"{self.rate:,.0f}", interval, rounds, self.memory, connections, verdict)
+
+    def record(self) -> dict[str, Any]:
+        """The figures with their units, for JSON."""
+        found = self.capacity
+        return {
+            "settings": self.settings,
+            "requests_per_second": found.rate if found else None,
+            "requests_per_second_low": found.low if found else None,
+            "requests_per_second_high": found.high if found else None,
+            "rounds": found.rounds if found else 0,
+            "memory_bytes": self.memory_bytes,
+            "database_connections": self.connections,
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The settings to take.
+
+    limit   of the latency, in words
+    chosen  the simplest within the margin of the highest rate
+    tied    others within it: to them it makes no difference
+    """
+
+    stack: str
+    layer: str
+    limit: str
+    chosen: Tried
+    tied: tuple[Tried, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Settings, requests/s held within the limit with the interval, memory and connections."""
+        _, rate, interval, *_ = self.chosen.cells("")
+        counted = self.chosen.connections
+        number = self.chosen.settings.at_once if counted is None else counted
+        connections = _count(number, "database connection", "database connections")
+        connections = f"at most {connections}" if counted is None else connections
+        text = (
+            f"{self.stack} with layer {self.layer}: take {self.chosen.settings.words}; they hold {rate} requests/s "
+            f"({interval}, 95 % confidence) with {self.limit}, in {self.chosen.memory} and with {connections}."
+        )
+        if self.tied:
+            names = " and ".join(item.settings.words for item in self.tied)
+            return f"{text} No difference to {names}: take the simpler."
+        return text
+
+    def record(self) -> dict[str, Any]:
+        """The answer for JSON."""
+        return {
+            **self.chosen.record(),
+            "sentence": self.sentence,
+            "no_difference": [item.settings for item in self.tied],
+        }
+
+
+def tried(settings: Settings, rounds: dict[int, Climb]) -> Tried:
+    """What the staircases say of the settings."""
+    held = [trial for climb in rounds.values() if (trial := climb.held)]
+    made = [trial for climb in rounds.values() for trial in climb.trials.values()]
+    memory = spread(
+        sum(peak for peak in trial.memory_peak_bytes.values() if peak) if trial.memory_peak_bytes else None
+        for trial in held
+    )
+    killed = sum(trial.oom_kills or 0 for trial in held)
+    problem = "" if held else next((trial.reason or "" for trial in made if trial.status == "failed"), "no rate holds")
+    return Tried(
+        settings=settings,
+        rounds=rounds,
+        memory_bytes=memory.median if memory else None,
+        connections=_highest(trial.database_connections_peak for trial in made),
+        connections_limit=_highest(trial.database_connections_limit for trial in made),
+        problem=f"{_count(killed, 'process', 'processes')} killed for want of memory" if killed else problem,
+    )
+
+
+def _highest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+class Search:
+    """Which settings are tried next.
+
+    knobs   those of KNOBS that the stack uses
+    usual   what the stack has: threads are never fewer, for it may need them for slow clients
+    room    for memory; that for connections is learned from the trials
+    margin  share by which a rate must be higher to count as higher
+    """
+
+    def __init__(self, knobs: Sequence[str], usual: Settings, room: Room, margin: float):
+        self._knobs = knobs
+        self._first = usual.with_(PROCESSES, 1) if PROCESSES in knobs else usual
+        self._room = room
+        self._margin = margin
+
+    def next(self, done: Sequence[Tried]) -> Settings | None:
+        """The settings to try next, None at the end."""
+        if not done:
+            return self._first
+        room = self._room_of(done)
+        at = self._first
+        for knob in KNOBS:
+            if knob not in self._knobs:
+                continue
+            ladder = [item for item in done if item.settings == at.with_(knob, getattr(item.settings, knob))]
+            if (value := self._step(ladder, knob, room)) is not None:
+                return at.with_(knob, value)
+            at = self.best(ladder).settings
+        return None
+
+    def too_large(self, done: Sequence[Tried]) -> dict[Settings, str]:
+        """Settings that the search would have tried, and why they do not fit."""
+        room, found = self._room_of(done), {}
+        for item in done:
+            for knob in self._knobs:
+                settings = item.settings.with_(knob, 2 * getattr(item.settings, knob))
+                if why := self._misfit(settings, done, room):
+                    found[settings] = why
+        return {settings: why for settings, why in found.items() if settings not in {item.settings for item in done}}
+
+    def best(self, done: Sequence[Tried]) -> Tried:
+        """The simplest of those that nothing exceeds by more than the margin."""
+        highest = max(item.rate for item in done)
+        return min(
+            (item for item in done if item.rate * (1 + self._margin) >= highest), key=lambda it: it.settings.simplicity
+        )
+
+    def finalists(self, done: Sequence[Tried]) -> list[Settings]:
+        """Those that more rounds are for: near the best, the simplest first."""
+        able = [item for item in done if item.rate]
+        highest = max((item.rate for item in able), default=0.0)
+        near = [item for item in able if item.rate * NEAR >= highest]
+        ranked = sorted(near, key=lambda item: (item is not self.best(near), -item.rate))[:MAX_FINALISTS]
+        return sorted((item.settings for item in ranked), key=lambda settings: settings.simplicity)
+
+    def tied(self, done: Sequence[Tried]) -> list[Tried]:
+        """Those that the best one makes no difference to: within the margin of the highest rate, the best left out."""
+        highest, best = max(item.rate for item in done), self.best(done)
+        return [item for item in done if item.rate * (1 + self._margin) >= highest and item is not best]
+
+    def verdict(self, item: Tried, done: Sequence[Tried]) -> str:
+        """What to say of some settings beside the others."""
+        if not item.rate:
+            return item.problem
+        best = self.best(done)
+        if item is best:
+            return "take these"
+        return "no difference" if item in self.tied(done) else f"holds {item.rate / best.rate:.2f} times as much"
+
+    def _room_of(self, done: Sequence[Tried]) -> Room:
+        limit = _highest(item.connections_limit for item in done)
+        # One is the instrument's own, which counts them.
+        return self._room if limit is None else replace(self._room, connections=limit - 1)
+
+    def _step(self, ladder: Sequence[Tried], knob: str, room: Room) -> int | None:
+        """The next number on a ladder: twice the last one where that gained something, or the largest that fits."""
+        values = {getattr(item.settings, knob): item for item in ladder}
+        last = max(values)
+        before = [item.rate for value, item in values.items() if value < last]
+        if last >= MAX_SETTING or values[last].rate <= max(before, default=0.0) * (1 + self._margin):
+            return None
+        settings = values[last].settings
+
+        def fits(value: int) -> bool:
+            return not self._misfit(settings.with_(knob, value), ladder, room)
+
+        return next((value for value in range(min(2 * last, MAX_SETTING), last, -1) if fits(value)), None)
+
+    def _misfit(self, settings: Settings, done: Sequence[Tried], room: Room) -> str:
+        """Why settings do not fit, or an empty string."""
+        if room.connections is not None and settings.at_once > room.connections:
+            return f"{settings.at_once} threads may each hold a database connection, and {room.connections} are free"
+        needed = memory_needed(settings, done)
+        if room.memory_bytes is not None and needed is not None and needed > room.memory_bytes:
+            return f"needs about {needed / 2**20:,.0f} MiB of {room.memory_bytes / 2**20:,.0f} MiB"
+        return ""
+
+
+def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:
+    """About how much memory settings need, from what fewer processes need; None when nothing is known.
+
+    Processes share memory, so that the first one costs the most: with one number known it is taken in proportion.
+    """
+    known = {item.settings.processes: item.memory_bytes for item in done if item.memory_bytes}
+    if not known or settings.processes in known:
+        return known.get(settings.processes)
+    last = max(known)
+    if len(known) == 1:
+        return known[last] / last * settings.processes
+    each = statistics.linear_regression(list(known), list(known.values())).slope
+    return known[last] + max(0.0, each) * (settings.processes - last)
+
+
+Measure = Callable[[Settings, int, int | None], Tried]
+
+
+def search(plan: Search, rounds: int, measure: Measure) -> list[Tried]:
+    """Try settings until the end of the search, then the finalists in more rounds; all that was tried.
+
+    `measure` makes a round of some settings, beginning near a rate, and says all that is known of them then.
+    """
+    done: dict[Settings, Tried] = {}
+    while (settings := plan.next(list(done.values()))) is not None:
+        near = max((item.rate for item in done.values()), default=0.0)
+        done[settings] = measure(settings, 1, round(near) or None)
+    for number in range(2, rounds + 1):
+        # Every other round the other way round, so that none is always measured first.
+        finalists = plan.finalists(list(done.values()))
+        for settings in finalists if number % 2 else reversed(finalists):
+            done[settings] = measure(settings, number, None)
+    return list(done.values())

@@ -1,0 +1,130 @@
+"""The command that finds settings, on deployments that make no load."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from bench.catalog import catalog
+from bench.cli import main as command_line
+from bench.cli import tune
+from bench.errors import BenchError
+from bench.measure import guards, trial_runner
+from bench.results.folder import read_run
+from tests.bench.measure.fake_instrument import FakeInstrument
+from tests.bench.results.run_data import TRIAL, at_rate
+
+UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
+
+
+@pytest.fixture
+def instrument(monkeypatch):
+    """Deployments that hold 100 requests/s with each of up to two processes, whatever the threads."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+    def measure(item, paths, running, load, folder):
+        processes = int(re.search(r"processes=(\d+)", item.case.stack)[1])
+        identity = replace(TRIAL, **{name: getattr(item.case, name) for name in ("case_id", "stack", "layer")})
+        identity = replace(identity, memory_peak_bytes={"app": processes * 50 * 2**20})
+        return at_rate(item.level, 20.0 if item.level <= 100 * min(processes, 2) else 900.0, item.round, identity)
+
+    monkeypatch.setattr(trial_runner, "measure", measure)
+    return FakeInstrument()
+
+
+@pytest.fixture
+def go(tmp_path, instrument, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def went(*words: str) -> int:
+        parser = argparse.ArgumentParser()
+        tune.add_arguments(parser)
+        more = ["--limit", "p95=200ms", "--workload", "home", "--to", str(tmp_path / "run"), *UNGUARDED]
+        return tune.main(parser.parse_args([*words, *more]), instrument)
+
+    return went
+
+
+def test_it_prints_a_table_and_a_sentence_and_writes_values_that_render_takes(go, tmp_path, capsys):
+    assert go("nginx-gunicorn") == 0
+    said = capsys.readouterr().out
+    assert "tune nginx-gunicorn, layer none, home: the highest rate with p95 within 200 ms" in said
+    assert "2 processes with 1 thread each, round 1, 200 requests/s due: 200 requests/s, p95 20.0 ms, holds\n" in said
+    table = said[said.index("settings  ") :].splitlines()
+    rows = [re.split(r"  +", line) for line in table[1:5]]
+    assert rows == [
+        ["1 process with 1 thread", "100", "100 to 106", "1", "50 MiB", "not counted", "holds 0.50 times as much"],
+        ["2 processes with 1 thread each", "200", "200 to 212", "3", "100 MiB", "not counted", "take these"],
+        ["4 processes with 1 thread each", "200", "200 to 212", "3", "200 MiB", "not counted", "no difference"],
+        ["2 processes with 2 threads each", "200", "200 to 212", "3", "100 MiB", "not counted", "no difference"],
+    ]
+    assert " ".join(table[6:-1]).startswith(
+        "nginx-gunicorn with layer none: take 2 processes with 1 thread each; they hold 200 requests/s "
+        "(200 to 212, 95 % confidence) with p95 within 200 ms, in 100 MiB and with at most 2 database connections."
+    )
+    path = tmp_path / "run" / "values.toml"
+    assert table[-1] == f"next: python -m bench render nginx-gunicorn --values {path} --to DIR"
+    changed = catalog.read().value_set(str(path)).changes
+    assert changed == {"processes": 2, "threads": 1}
+
+
+def test_its_folder_is_a_run_whose_cases_were_each_verified_once(go, instrument, tmp_path):
+    go("nginx-gunicorn")
+    run = read_run(tmp_path / "run")
+    tried = [f"nginx-gunicorn@processes={p},threads={t}" for p, t in ((1, 1), (2, 1), (4, 1), (2, 2))]
+    assert [case.stack for case in run.info.cases] == tried
+    assert run.info.finished_at
+    assert [line for line in instrument.log if line.startswith("verify")] == [f"verify {name} none" for name in tried]
+
+
+def test_json_is_all_that_stdout_gets(go, capsys):
+    assert go("nginx-gunicorn", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["answer"]["settings"] == {"processes": 2, "threads": 1}
+    assert found["answer"]["no_difference"] == [{"processes": 4, "threads": 1}, {"processes": 2, "threads": 2}]
+    assert (found["answer"]["requests_per_second"], found["answer"]["memory_bytes"]) == (200, 100 * 2**20)
+    assert [item["verdict"] for item in found["tried"]].count("take these") == 1
+
+
+def test_a_stack_with_wrong_answers_has_no_settings(go, instrument, tmp_path, capsys):
+    instrument.wrong.add("nginx-gunicorn@processes=1,threads=1")
+    assert go("nginx-gunicorn") == 1
+    said = capsys.readouterr().out
+    assert "not measured, it gives wrong answers: 1 check failed: content" in said
+    assert said.splitlines()[-1] == "No settings hold p95 within 200 ms."
+    assert not (tmp_path / "run" / "values.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gunicorn@processes=2"], "tune gunicorn@processes=2: it finds the settings by itself; leave out @ and what "),
+        (["lighttpd-flup"], "tune lighttpd-flup: it has neither processes nor threads to set; try another stack"),
+        (["gunicron"], "no stack called 'gunicron'; did you mean gunicorn?"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused_in_one_line(go, words, message):
+    with pytest.raises(BenchError) as refused:
+        go(*words)
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gunicorn"], "the following arguments are required: --limit"),
+        (["gunicorn", "--limit", "p95=fast"], "bench tune: --limit p95=fast: write it as p95=200ms or p99=1.5s; "),
+    ],
+)
+def test_a_bad_limit_ends_with_2_in_one_line(words, message, capsys):
+    try:
+        status = command_line.main(["tune", *words])
+    except SystemExit as stop:
+        status = stop.code
+    said = capsys.readouterr().err
+    assert (status, said.count("\n")) == (2, 1)
+    assert message in said
