@@ -6,6 +6,7 @@ import os
 import sys
 
 import django
+from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -39,6 +40,7 @@ def inside(request: HttpRequest) -> JsonResponse:
             "scheme": request.scheme,
             "host": request.get_host(),
             "port": request.get_port(),
+            "allowed_hosts": settings.ALLOWED_HOSTS,
             "headers": sorted(name.lower() for name in request.headers),
         }
     )

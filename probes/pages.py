@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import gzip
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, UnreadablePostError
 from django.utils.cache import patch_vary_headers
+from django.utils.html import escape
 from django.utils.safestring import mark_safe
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
@@ -68,5 +69,10 @@ def coded(request: HttpRequest, name: str) -> HttpResponse:
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST", "PUT", "DELETE"])
 def form(request: HttpRequest, name: str) -> HttpResponse:
-    """A page that answers every method with 200, and shows which one it was."""
-    return page(rendered)(request) if request.method in ("GET", "HEAD") else rendered(request)
+    """A page that answers every method with 200, and shows which one it was and the user name in a form."""
+    if request.method in ("GET", "HEAD"):
+        return page(rendered)(request)
+    try:
+        return rendered(request, FILLING + escape(request.POST.get("username", "")))
+    except UnreadablePostError:
+        return HttpResponseBadRequest("a body that cannot be read")

@@ -17,7 +17,7 @@ from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
 from bench.host.identity import worker
 from bench.measure.progress import Printer, say, show_check
-from bench.project import commands
+from bench.project import commands, description
 from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment
 from bench.verify import table
@@ -107,7 +107,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else manifest.NO_LAYER
     declared = {item.check: item.reason for item in compose.declared((), catalog.read().joined_layers(layer))}
-    require_answer(target)
+    require_answer(target, description.read(paths.PROJECT).description.health)
     # The site that runs already may be `bench up`, which shares its database.
     lock = database.in_use(args.database, alone=False) if args.database else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
@@ -118,13 +118,15 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list
 
 def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
     """The site, with its expected pages if --database is given, and the environment of its commands."""
+    said = description.read(paths.PROJECT).description
     if not args.database:
-        return target_site(target, paths.PROJECT / "static"), values.environment(args.env)
+        return target_site(target, paths.PROJECT / "static", said), values.environment(args.env)
     chosen = database.parse(args.database)
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
     env = {**commands.site_environment(chosen.url, paths.VAR), **values.environment(args.env)}
-    return prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix), values.environment(args.env)
+    site = prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix, description=said)
+    return site, values.environment(args.env)
 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from bench.verify import page_parser, wire
 from bench.verify.site import Account
@@ -48,6 +48,17 @@ class Browser:
         form = page_parser.parse(self.get(path).text, path).form_with("csrfmiddlewaretoken")
         return form.values["csrfmiddlewaretoken"] if form else None
 
+    def log_in(self, path: str, account: Account) -> Answer:
+        """The answer to the login form at `path`, sent with all that the page has put into it.
+
+        Raises BadAnswer when the page has no such form.
+        """
+        form = page_parser.parse(self.get(path).text, path).login_form()
+        if form is None:
+            raise BadAnswer(f"GET {path}: no form with a name and a password")
+        values = {**form.values, form.names[0]: account.username, form.passwords[0]: account.password}
+        return self.post(urljoin(path, form.action), values)
+
     def cookie_header(self) -> dict[str, str]:
         """The Cookie header that this visitor sends; empty without cookies."""
         return {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
@@ -69,11 +80,9 @@ class Browser:
 
 
 def log_in(target: Target, path: str, account: Account) -> Browser:
-    """Log a new visitor in at `path` with the account; raises BadAnswer when that fails."""
+    """Log a new visitor in by the form at `path`; raises BadAnswer when that fails."""
     visitor = Browser(target)
-    token = visitor.token(path) or ""
-    values = {"csrfmiddlewaretoken": token, "username": account.username, "password": account.password}
-    answer = visitor.post(path, values)
+    answer = visitor.log_in(path, account)
     if not 300 <= answer.status < 400 or SESSION_COOKIE not in visitor.cookies:
         raise BadAnswer(f"POST {path} with the right password: status {answer.status}, no session")
     return visitor

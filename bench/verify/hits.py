@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from bench.verify import wire
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, NotTried
+from bench.verify.site import INSIDE
 from bench.verify.wire import Answer, BadAnswer
 
 # With up to 32 processes that each have a cache of their own, the 33rd request must be a hit (pigeonhole principle).
@@ -32,7 +33,7 @@ def new_path(view: str = "page") -> str:
 
 def require_probes(context: Context) -> None:
     """Raise NotTried when the --target has no probe views, BadAnswer when a deployment of ours has none."""
-    if context.first("/__probe__/inside").status != 200:
+    if context.first(INSIDE).status != 200:
         raise NotTried(NEEDS_PROBES) if context.running is None else BadAnswer("no probe views")
 
 

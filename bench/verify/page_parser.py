@@ -20,12 +20,15 @@ class Form:
     """A form of a page with the values that a browser sends unless its user changes them.
 
     texts  names of the fields for typed text
+    names  names of the fields that may take an account's name, and passwords of those that take a password
     """
 
     action: str
     method: str
     values: dict[str, str] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    passwords: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -41,6 +44,10 @@ class Page:
     def form(self, action_end: str) -> Form | None:
         """The first form whose action ends with `action_end`, or None."""
         return next((form for form in self.forms if form.action.split("?")[0].endswith(action_end)), None)
+
+    def login_form(self) -> Form | None:
+        """The first form with a field for a name and one for a password, or None."""
+        return next((form for form in self.forms if form.names and form.passwords), None)
 
     def form_with(self, field_name: str) -> Form | None:
         """The first form with a field of that name, or None."""
@@ -94,6 +101,10 @@ class _Parser(HTMLParser):
                 form.values[name] = values.get("value", "")
                 if kind in ("text", "search"):
                     form.texts.append(name)
+                if kind in ("text", "email", "tel"):
+                    form.names.append(name)
+                elif kind == "password":
+                    form.passwords.append(name)
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":

@@ -1,61 +1,56 @@
-"""The expected answers of the site, which its own commands give once for each database.
+"""The expected answers of the project, which its own interpreter gives once for each database.
 
-The instrument never imports the site. `manage.py siteurls` names one real URL of every kind, and `manage.py
-renderpages` renders them in process, without a server and without a layer. Every deployment of the same database must
-answer the same.
+The instrument never imports the project. Its description names public pages, `manage.py siteurls` what the probes know
+besides, and `manage.py renderpages` renders them in process, without a server and without a layer. Every deployment of
+the same database must answer the same.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
 from bench.host import orphans
 from bench.project.commands import COMMANDS_ENV
-from bench.verify.page_parser import normalised
+from bench.project.description import FILE, Description
+from bench.verify.expected import ORIGIN, Expected
+from bench.verify.finding import NotTried
 
 TIMEOUT_S = 60
+NOTHING_SAID = Description()
 # What a command takes over from the caller's environment; other variables could change the site's answers.
 INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
-# Paths to which the site must answer 404 with its own page.
+# A path to which the site answers 404 with its own page, unless it has a page for any path.
 UNKNOWN_PATH = "/no/such/page/"
-BEYOND_PATHS = (
-    "/authors/page/999999999/",
-    "/posts/page/999999999/",
-    "/comments/page/999999999/",
-    "/posts/page/0/",
-    "/authors/999999999/",
-    "/posts/999999999/",
-)
+# What a worker says of itself. Of a project it is the versions alone: its packages may come from two environments.
+INSIDE = "/__probe__/inside"
+INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
+# How a project's own probes end the names of kinds: pages beyond the last one, and those that lead to another.
+BEYOND, REDIRECT = "_beyond", "_redirect"
+SLASH_REDIRECT = f"slash{REDIRECT}"
+# Kinds that stand for a page of another kind.
+ROLES = ("list", "login")
+NOT_PLAIN = ("_page", "_middle", "_last", BEYOND, REDIRECT)
+# The kinds of static files, one of each: a small text of some lines, and the largest that is no video.
+STATIC = "static_"
+STATIC_URL = "/static/"
+SMALL_TYPES, SMALL_BYTES, LARGE_BYTES = (".css", ".js", ".txt", ".svg"), 50, 5_000_000
+# What collectstatic adds to the files of a project.
+COLLECTED = re.compile(r"\.[0-9a-f]{8,}\.[^./]+$|\.(gz|br)$|(^|/)staticfiles\.json$")
 
 
 class DatabaseChanged(GlobalFault):
     """Somebody else changed the rows while a deployment was verified, so differences prove nothing about it."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """An answer rendered in process; `content_type` as in Answer.content_type."""
-
-    status: int
-    content_type: str
-    body: str
-
-    @property
-    def comparable(self) -> tuple[int, str, str]:
-        """What is the same in each rendering of the same rows."""
-        return self.status, self.content_type, normalised(self.body)
-
-    @property
-    def is_html(self) -> bool:
-        return self.content_type.startswith("text/html")
 
 
 @dataclass(frozen=True)
@@ -70,11 +65,14 @@ class Account:
 class Site:
     """The site's expected answers, and its commands.
 
-    urls    one real path of every kind, by the kind's name
-    pages   the expected answer by path
-    static  the directory of the static files' sources
-    env     environment of the commands
-    prefix  words before each command, which run it as the servers' user
+    urls         one real path of every kind, by the kind's name
+    pages        the expected answer by path
+    static       the directory of its static files, and static_url where they are served
+    env          environment of the commands
+    prefix       words before each command, which run it as the servers' user
+    description  what the project says of itself
+    may_write    whether checks may write to its database
+    interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
     """
 
     urls: Mapping[str, str]
@@ -84,18 +82,32 @@ class Site:
     manage_py: Path
     env: Mapping[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()
+    description: Description = NOTHING_SAID
+    static_url: str = STATIC_URL
+    may_write: bool = True
+    interpreter: Mapping[str, str] = field(default_factory=dict)
 
     # Whether its commands can reach its database.
     has_database: ClassVar[bool] = True
 
+    @property
+    def own(self) -> bool:
+        """Whether its own probes name kinds of pages, and write rows: the kit's site, or one with such probes."""
+        return "section" in self.urls
+
     def url(self, *kinds: str) -> str:
-        """The path of the first of these kinds that the site has; raises BenchError when it has none."""
+        """The path of the first of these kinds that the site has; raises NotTried when it has none."""
         for kind in kinds:
             if kind in self.urls:
                 return self.urls[kind]
-        raise BenchError(
-            f"manage.py siteurls names no URL of the kind {' or '.join(kinds)}; it names {', '.join(self.urls)}"
-        )
+        if kinds[-1] == "login":
+            raise NotTried(f"the project describes no login: [tool.benchapp.login] in its {FILE}")
+        raise NotTried(f"the project has no page of the kind {kinds[-1].replace('_', ' ')}")
+
+    @property
+    def main_paths(self) -> list[str]:
+        """Home, a list and a detail page, or the first of a project's public pages."""
+        return list(dict.fromkeys(self.urls[kind] for kind in ("home", "list", "detail") if kind in self.urls))
 
     @property
     def html_paths(self) -> list[str]:
@@ -105,12 +117,49 @@ class Site:
     @property
     def plain_paths(self) -> list[str]:
         """One path for each kind of public HTML page, without second pages and the login form."""
-        kinds = [kind for kind in self.urls if not kind.endswith(("_page", "_middle", "_last")) and kind != "login"]
+        kinds = [kind for kind in self.urls if not kind.endswith(NOT_PLAIN) and kind not in ROLES]
         paths = dict.fromkeys(self.urls[kind] for kind in kinds)
         return [path for path in paths if path in self.html_paths]
 
+    @property
+    def public_paths(self) -> list[str]:
+        """The pages that the project names as public."""
+        return [path for path in self.description.public if path in self.html_paths]
+
+    def proof(self, account: Account) -> str:
+        """The text that only pages for this account show."""
+        login = self.description.login
+        return login.proof.format(name=account.username) if login else account.username
+
+    @property
+    def proof_paths(self) -> list[str]:
+        """The pages that show the proof of the account: all kinds on a site whose own probes name kinds of pages."""
+        return self.plain_paths if self.own else [self.url("account")]
+
+    @property
+    def small_files(self) -> list[str]:
+        """A small static file, if the site has one."""
+        return [self.urls["static_small"]] if "static_small" in self.urls else []
+
+    @property
+    def has_404(self) -> bool:
+        """Whether an unknown path gets a 404: a project may have a page for any path."""
+        return not self.has_database or self.pages[UNKNOWN_PATH].status == 404
+
+    @property
+    def beyond_paths(self) -> list[str]:
+        """Paths of pages beyond the last one."""
+        return [path for kind, path in self.urls.items() if kind.endswith(BEYOND)]
+
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
-        """Make accounts, and remove those that killed instruments left; raises BenchError when that fails."""
+        """Make accounts, and remove those that killed instruments left; raises BenchError when that fails.
+
+        Where the description names accounts, it is those, and NotTried when there are not as many.
+        """
+        self.url("login")
+        if self.description.login and self.description.login.users_env:
+            return _described_accounts(self.description.login.users_env, {**os.environ, **self.env}, count)
+        self.require_writes()
         made = self._command(["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner()], env)
         left = [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]
         if left:
@@ -119,8 +168,15 @@ class Site:
 
     def remove_accounts(self, accounts: list[Account], posts: list[str], env: Mapping[str, str] | None = None) -> None:
         """Remove the accounts and their comments on `posts` (ids); raises BenchError when the command fails."""
+        if self.description.login and self.description.login.users_env:
+            return
         named = [word for post in posts for word in ("--post", post)]
         self._command(["verifyaccount", "delete", *(item.username for item in accounts), *named], env, reads=False)
+
+    def require_writes(self) -> None:
+        """Raise NotTried unless checks may write to the project's database."""
+        if not self.may_write:
+            raise NotTried("it writes to the project's own database: give --write to allow that, or another --database")
 
     def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
         """Remove the rows that probes made and did not remove; raises BenchError when the command fails."""
@@ -131,13 +187,34 @@ class Site:
         found: dict[str, Any] = self._command(["writerow", str(author), what], env)
         return found
 
+    def run_write(self, words: list[str], env: Mapping[str, str]) -> None:
+        """Run the described command that changes a page; raises BenchError when it fails."""
+        self.require_writes()
+        self._command(words, env, reads=False)
+
+    def rendered_now(self, *paths: str) -> dict[str, Expected]:
+        """These pages as they are rendered in process now."""
+        rendered = self._command(["renderpages", "--twice", *paths], None)
+        return {path: _expected(path, rendered) for path in paths}
+
     def is_outdated(self) -> bool:
         """Whether a page is another one now than when the expected pages were rendered."""
-        rendered = self._command(["renderpages", *self.pages], None)
-        return any(_expected(path, rendered).comparable != page.comparable for path, page in self.pages.items())
+        now = self.rendered_now(*self.pages)
+        return any(not page.same(now[path]) for path, page in self.pages.items())
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
         return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)
+
+
+def _described_accounts(variables: Iterable[str], env: Mapping[str, str], count: int) -> list[Account]:
+    """The accounts that variables of the environment name; each may stand for another, for none is removed."""
+    found = []
+    for variable in variables:
+        name, colon, password = env.get(variable, "").partition(":")
+        if not (name and colon and password):
+            raise BenchError(f"{variable}: not set to NAME:PASSWORD; set it, or leave users_env out of {FILE}")
+        found.append(Account(name, password))
+    return list(islice(cycle(found), count))
 
 
 def prepare(
@@ -147,12 +224,17 @@ def prepare(
     manage_py: Path | str,
     *,
     prefix: tuple[str, ...] = (),
+    description: Description = NOTHING_SAID,
+    static: Path | None = None,
+    static_url: str = STATIC_URL,
 ) -> Site:
     """Ask the site for its expected answers with two commands, once for each database.
 
     database_url  None leaves the choice to `env` and the site's default
     env           environment of the site as its servers have it, without layers
     prefix        words before each command, which run it as the servers' user
+    description   what the project says of itself
+    static        the directory of its static files; `static` beside manage.py when None
 
     Raises BenchError when a command fails or its answers cannot be used.
     """
@@ -161,30 +243,72 @@ def prepare(
     if database_url is not None:
         environment["DATABASE_URL"] = database_url
     python = Path(python)
-    urls = _manage(prefix, python, manage_py, environment, ["siteurls", "--json"])
-    paths = [path for path in dict.fromkeys([*urls.values(), UNKNOWN_PATH, *BEYOND_PATHS]) if _is_page(path)]
-    rendered = _manage(prefix, python, manage_py, environment, ["renderpages", *paths])
+    urls = described_urls(description) | _manage(prefix, python, manage_py, environment, ["siteurls", "--json"])
+    paths = [path for path in dict.fromkeys([*urls.values(), UNKNOWN_PATH]) if not path.startswith(static_url)]
+    rendered = _manage(prefix, python, manage_py, environment, ["renderpages", "--twice", INSIDE, *paths])
     pages = {path: _expected(path, rendered) for path in paths}
-    home = urls.get("home", "/")
-    if pages.get(home, Expected(0, "", "")).status != 200:
+    static = static or manage_py.parent / "static"
+    urls |= static_urls(static, static_url)
+    site = Site(urls, pages, static, python, manage_py, environment, prefix, description, static_url)
+    _require_pages(site)
+    site = replace(site, interpreter=_interpreter(rendered, INTERPRETER if site.own else INTERPRETER[:2]))
+    return site if site.own else _with_main_pages(site)
+
+
+def described_urls(description: Description) -> dict[str, str]:
+    """The paths that a project names, by kind; without public pages it is the root."""
+    public = description.public or ("/",)
+    urls = {"home": public[0]} | {f"public_{number}": path for number, path in enumerate(public, 1)}
+    urls["health"] = description.health
+    if slashed := [path for path in public if path.endswith("/") and path != "/"]:
+        urls[SLASH_REDIRECT] = slashed[0].rstrip("/")
+    if description.login:
+        urls |= {"login": description.login.url, "account": description.login.page}
+    return urls
+
+
+def static_urls(folder: Path, static_url: str) -> dict[str, str]:
+    """The small and the large static file of a folder, by kind, as far as it has such files."""
+    files = [(path, path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file()]
+    sized = sorted((path.stat().st_size, name) for path, name in files if not COLLECTED.search(name))
+    small = [name for size, name in sized if size >= SMALL_BYTES and name.endswith(SMALL_TYPES)]
+    large = [name for size, name in sized if size <= LARGE_BYTES]
+    chosen = {"small": small[:1], "large": large[-1:]}
+    return {STATIC + kind: static_url + quote(name) for kind, names in chosen.items() for name in names}
+
+
+def _interpreter(rendered: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """What the probe says of the interpreter of the commands; empty where it is not there."""
+    answer = rendered.get(INSIDE, {})
+    found = json.loads(answer["body"]) if answer.get("content_type", "").startswith("application/json") else {}
+    return {name: found[name] for name in names if name in found}
+
+
+def _require_pages(site: Site) -> None:
+    """Raise BenchError when the home page is no page."""
+    home = site.urls["home"]
+    if (status := site.pages[home].status) != 200:
+        filled = " && ".join(f"./manage.py {command}" for command in site.description.setup)
         raise BenchError(
-            f"manage.py renderpages {home}: status {pages[home].status if home in pages else None}, not 200; "
-            "load rows with ./manage.py loadfixtures, then try again"
+            f"manage.py renderpages {home}: status {status}, not 200; run {filled}, or correct public in "
+            f"[tool.benchapp] of {FILE}, then try again"
         )
-    return Site(urls, pages, manage_py.parent / "static", python, manage_py, environment, prefix)
 
 
-def _is_page(path: str) -> bool:
-    # Static files are compared with their sources instead.
-    return path.startswith("/") and not path.startswith("/static/")
+def _with_main_pages(site: Site) -> Site:
+    """The same with a list and a detail page, for which a project's second and third public page stand."""
+    html = dict.fromkeys([*site.public_paths, *site.plain_paths])
+    return replace(site, urls={**site.urls, **dict(zip(("home", "list", "detail"), html, strict=False))})
 
 
 def _expected(path: str, rendered: Mapping[str, Any]) -> Expected:
     try:
         answer = rendered[path]
-        return Expected(answer["status"], "".join(answer["content_type"].lower().split()), answer["body"])
+        kind, location = "".join(answer["content_type"].lower().split()), answer.get("location")
+        found = Expected(answer["status"], kind, answer["body"], answer.get("again"), location)
     except (KeyError, TypeError, AttributeError):
         raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its answer") from None
+    return replace(found, location=location.removeprefix(ORIGIN)) if location else found
 
 
 def _manage(

@@ -1,4 +1,4 @@
-"""A site that runs already and is known only by its address (`verify --target` without --database)."""
+"""A site that runs already, known by its address and its description (`verify --target` without --database)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
+from bench.project.description import Description
 from bench.verify import page_parser, wire
+from bench.verify.expected import Expected
 from bench.verify.finding import NEEDS_DATABASE, NotTried
-from bench.verify.site import Account, Expected, Site
+from bench.verify.site import STATIC_URL, Account, Site, described_urls, static_urls
 from bench.verify.wire import BadAnswer, Target
 
-KNOWN = {"home": "/", "authors": "/authors/", "posts": "/posts/", "comments": "/comments/"}
-# Kind of URL -> the pages on which to look for a link of that kind.
-LINKED = {
-    "post": ("/", "/posts/"),
-    "author": ("/", "/authors/"),
-    "posts_page": ("/posts/",),
-    "authors_page": ("/authors/",),
-    "comments_page": ("/comments/",),
-}
-PATTERNS = {
-    "post": r"/posts/[1-9][0-9]*/",
-    "author": r"/authors/[1-9][0-9]*/",
-    "posts_page": r"/posts/page/2/",
-    "authors_page": r"/authors/page/2/",
-    "comments_page": r"/comments/page/2/",
-}
+# What a page further down looks like, below the public page that links to it.
+LISTED, DETAIL = re.compile(r"[^/?#]+/2/"), re.compile(r"[1-9][0-9]*/")
 
 
 class NoExpectedPages(Mapping[str, Expected]):
@@ -48,11 +36,9 @@ class TargetSite(Site):
 
     has_database = False
 
-    def url(self, *kinds: str) -> str:
-        found = next((self.urls[kind] for kind in kinds if kind in self.urls), None)
-        if found is None:
-            raise NotTried(f"no page of the site links to a {kinds[-1]}: load rows with ./manage.py loadfixtures")
-        return found
+    @property
+    def own(self) -> bool:
+        return True
 
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
         raise NotTried(NEEDS_DATABASE)
@@ -64,10 +50,10 @@ class TargetSite(Site):
         raise NotTried(NEEDS_DATABASE)
 
 
-def require_answer(target: Target) -> None:
-    """Raise BenchError unless a site of this project answers there."""
+def require_answer(target: Target, health: str) -> None:
+    """Raise BenchError unless a site of this project answers there; `health` is the path of its health page."""
     try:
-        answer = wire.fetch(target, "/healthz")
+        answer = wire.fetch(target, health)
     except (OSError, BadAnswer) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise BenchError(
@@ -75,25 +61,24 @@ def require_answer(target: Target) -> None:
         ) from None
     if answer.status != 200:
         raise BenchError(
-            f"--target {target.origin}/: GET /healthz answers with status {answer.status}, not 200: is it a site of "
+            f"--target {target.origin}/: GET {health} answers with status {answer.status}, not 200: is it a site of "
             "this project, and is the host in its ALLOWED_HOSTS?"
         )
 
 
-def target_site(target: Target, static: Path) -> TargetSite:
-    """Learn the site's URLs from the links on its pages; raises BenchError when they cannot be read."""
-    urls = {**KNOWN, "login": "/login/", "healthz": "/healthz"}
+def target_site(target: Target, static: Path, description: Description) -> TargetSite:
+    """Learn the site's URLs from its description and the links on its public pages.
+
+    Raises BenchError when they cannot be read.
+    """
+    urls = described_urls(description) | static_urls(static, STATIC_URL)
     try:
-        for kind, sources in LINKED.items():
-            found = next(filter(None, (_linked(target, source, PATTERNS[kind]) for source in sources)), None)
-            urls |= {kind: found} if found else {}
+        for path in description.public:
+            for link in page_parser.parse(wire.fetch(target, path).text, path).links:
+                rest = link.removeprefix(path) if path != "/" and link.startswith(path) else ""
+                for kind, pattern in (("list", LISTED), ("detail", DETAIL)):
+                    if pattern.fullmatch(rest):
+                        urls = {kind: link, "section": path} | urls
     except (OSError, BadAnswer) as error:
         raise BenchError(f"--target {target.origin}/: {error}") from None
-    if "post" in urls:
-        urls["post_with_comments"] = urls["post"]
-    return TargetSite(urls, NoExpectedPages(), static, Path("python"), Path("manage.py"))
-
-
-def _linked(target: Target, source: str, pattern: str) -> str | None:
-    links = page_parser.parse(wire.fetch(target, source).text, source).links
-    return next((link for link in links if re.fullmatch(pattern, link)), None)
+    return TargetSite(urls, NoExpectedPages(), static, Path("python"), Path("manage.py"), description=description)

@@ -6,7 +6,7 @@ import sys
 
 from bench import paths
 from bench.host.identity import worker
-from bench.project import commands
+from bench.project import commands, description
 from bench.results.records import Outcome
 from bench.serve.deployment import Running
 from bench.verify.site import DatabaseChanged, Site, prepare
@@ -39,7 +39,15 @@ class Verifier:
         if self._site is None:
             url = running.env["DATABASE_URL"]
             env = commands.site_environment(url, paths.VAR)
-            self._site = prepare(url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix)
+            self._site = prepare(
+                url,
+                env,
+                paths.PYTHON,
+                paths.MANAGE,
+                prefix=worker().prefix,
+                description=description.read(paths.PROJECT).description,
+                static=commands.static_root(),
+            )
         composition = running.composition
         return Subject(
             Target.parse(running.url),

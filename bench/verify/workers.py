@@ -52,7 +52,7 @@ def must_kill_application(context: Context) -> None:
 
 def is_back(context: Context) -> bool:
     """Wait until the site answers again; returns whether it does in time."""
-    return seconds_until(context, context.site.url("healthz"), ANSWERS) is not None
+    return seconds_until(context, context.site.url("health"), ANSWERS) is not None
 
 
 def seconds_until(context: Context, path: str, times: int = 1) -> float | None:

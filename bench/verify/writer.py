@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.verify.browser import Browser
 from bench.verify.context import Context
-from bench.verify.finding import NEEDS_PROBES, NotTried
+from bench.verify.finding import NEEDS_PROBES, NEEDS_ROWS, NotTried
 from bench.verify.wire import Answer, BadAnswer
 
 ROWS = "/__probe__/rows/"
@@ -41,6 +41,12 @@ class Row:
     never: list[str]
 
 
+def require_rows(context: Context) -> None:
+    """Raise NotTried where no probe knows how to write the project's rows."""
+    if not context.site.own:
+        raise NotTried(NEEDS_ROWS)
+
+
 class Writer:
     """A visitor who sends the probes' forms."""
 
@@ -58,7 +64,7 @@ class Writer:
         return _row(ROWS, answer)
 
     def write(self, row: Row, what: str) -> Row:
-        """Do `what` to the row, see probes/rows.py; returns the row as it is then."""
+        """Do `what` to the row, see probes/site/rows.py; returns the row as it is then."""
         path = f"{ROWS}{row.author}/{what}/"
         written = _row(path, self._post(path))
         if written.name is None:
@@ -85,6 +91,7 @@ class Writer:
 @contextlib.contextmanager
 def new_rows(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Row]]]:
     """New rows of the check's own, removed again however the block ends."""
+    require_rows(context)
     writer = Writer(context)
     rows: list[Row] = []
     try:

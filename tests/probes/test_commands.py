@@ -58,11 +58,12 @@ def test_every_url_answers(rows: Rows, client: Client):
         "/login/",
     }
     assert urls["author"] == f"/authors/{rows.author.pk}/"
-    assert urls["post"] == urls["post_with_comments"] == f"/posts/{rows.post.pk}/"
+    assert urls["post"] == urls["detail"] == urls["commented"] == f"/posts/{rows.post.pk}/"
     assert urls["post_page"] == f"/posts/{rows.post.pk}/page/2/"
     assert urls["comments_last"] == "/comments/page/3/"
     for kind, url in urls.items():
-        assert client.get(url).status_code == 200, kind
+        status = 404 if kind.endswith("_beyond") else 200
+        assert client.get(url, follow=kind.endswith("_redirect")).status_code == status, kind
 
 
 def test_siteurls_for_people(rows: Rows):
@@ -75,6 +76,7 @@ def test_kinds_without_an_example_are_left_out(db: None):
     Comment.objects.create(post=post, name="N", body="B", rating=1)
     urls = json.loads(run("siteurls", "--json"))
     assert not [kind for kind in urls if kind.endswith(("_page", "_middle", "_last"))]
+    assert urls["list"] == "/posts/"
 
 
 def test_siteurls_of_an_empty_site_says_what_to_do(db: None):
@@ -104,7 +106,14 @@ def test_pages_are_what_an_anonymous_reader_gets(rows: Rows, client: Client):
             "status": response.status_code,
             "content_type": response["Content-Type"],
             "body": response.content.decode(),
+            **({"location": response["Location"]} if response.has_header("Location") else {}),
         }
+
+
+def test_a_second_rendering_is_there_where_it_differs(rows: Rows):
+    pages = json.loads(run("renderpages", "--twice", "/", "/login/"))
+    assert "again" not in pages["/"]
+    assert pages["/login/"]["again"] != pages["/login/"]["body"]
 
 
 def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: Path):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import reload
+from importlib import import_module, reload
 
 import pytest
 from django.apps import apps
@@ -29,7 +28,7 @@ def client(site_with):
 
 def _forget_urls() -> None:
     clear_url_caches()
-    reload(sys.modules["config.urls"])
+    reload(import_module("config.urls"))
 
 
 @pytest.fixture

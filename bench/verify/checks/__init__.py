@@ -26,6 +26,7 @@ from bench.verify.checks import (
     paths,
     privacy,
     protocols,
+    public_pages,
     service,
     slow_clients,
     stampede,
@@ -59,6 +60,7 @@ MODULES = (
     caching,
     privacy,
     web,
+    public_pages,
     content,
     names,
 )

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from bench.verify import page_parser
 from bench.verify.browser import SESSION_COOKIE, Browser
 from bench.verify.check import ACCOUNT, check
-from bench.verify.checks.pages import main_paths, wrong_location
+from bench.verify.checks.pages import wrong_location
 from bench.verify.context import Context
-from bench.verify.finding import Mismatch
-from bench.verify.wire import BadAnswer
+from bench.verify.finding import Mismatch, NotTried
+from bench.verify.page_parser import Form
+from bench.verify.wire import Answer, BadAnswer
 
 
 @check("login-page")
@@ -21,6 +22,8 @@ def login_page(context: Context) -> Iterator[Mismatch]:
     login = context.site.url("login")
     first, second = Browser(context.target), Browser(context.target)
     tokens = {first.token(login), second.token(login)}
+    if tokens == {None} and not context.site.own:
+        raise NotTried(f"the form at {login} has no CSRF token")
     if None in tokens or len(tokens) != 2:
         yield Mismatch(f"GET {login} by two visitors: two CSRF tokens", f"{len(tokens - {None})}")
     if len({line.split(";")[0] for line in [*first.set_cookies, *second.set_cookies]}) != 2:
@@ -34,6 +37,8 @@ def post_without_token(context: Context) -> Iterator[Mismatch]:
     values = {"username": "nobody", "password": ""}
     visitor, other = Browser(context.target), Browser(context.target)
     token, foreign = visitor.token(login) or "", other.token(login) or ""
+    if not token and not context.site.own:
+        raise NotTried(f"the form at {login} has no CSRF token")
     for what, answer in (
         ("without cookie and token", Browser(context.target).post(login, values)),
         ("without token", visitor.post(login, values)),
@@ -51,7 +56,7 @@ def post_without_token(context: Context) -> Iterator[Mismatch]:
 def comment_needs_login(context: Context) -> Iterator[Mismatch]:
     """An anonymous comment is refused with a redirect to the login page."""
     visitor = Browser(context.target)
-    login, post = context.site.url("login"), _post(context)
+    post, login = _post(context), context.site.url("login")
     token = visitor.token(login) or ""
     answer = visitor.post(f"{post}comment/", {"csrfmiddlewaretoken": token, "body": "by nobody", "rating": "3"})
     if not 300 <= answer.status < 400 or login not in (answer.header("Location") or ""):
@@ -68,12 +73,7 @@ def login(context: Context) -> Iterator[Mismatch]:
     """An account logs in, gets an HttpOnly session cookie, and is redirected within the site."""
     path, account = context.site.url("login"), context.login_account()
     visitor = Browser(context.target)
-    token = visitor.token(path)
-    if token is None:
-        yield Mismatch(f"GET {path}: a form with csrfmiddlewaretoken", "none")
-        return
-    values = {"csrfmiddlewaretoken": token, "username": account.username, "password": account.password}
-    answer = visitor.post(path, values)
+    answer = visitor.log_in(path, account)
     if not 300 <= answer.status < 400:
         yield Mismatch(f"POST {path} with the right password: a redirect", f"status {answer.status}")
         return
@@ -89,12 +89,12 @@ def login(context: Context) -> Iterator[Mismatch]:
 
 @check("own-name", stage=ACCOUNT)
 def own_name(context: Context) -> Iterator[Mismatch]:
-    """A logged-in visitor reads their own name on every kind of page, and no cache may share these answers."""
-    visitor, name = context.signed_in(), context.login_account().username
-    for path in context.site.plain_paths:
+    """A logged-in visitor reads their own name where it stands, and no cache may share these answers."""
+    visitor, proof = context.signed_in(), context.site.proof(context.login_account())
+    for path in context.site.proof_paths:
         answer = visitor.get(path)
-        if name not in answer.text:
-            yield Mismatch(f"GET {path} logged in: the name {name}", f"status {answer.status} without it")
+        if proof not in answer.text:
+            yield Mismatch(f"GET {path} logged in: {proof}", f"status {answer.status} without it")
         control = (answer.header("Cache-Control") or "").lower()
         varies = "cookie" in (answer.header("Vary") or "").lower()
         if not varies and "private" not in control and "no-store" not in control:
@@ -104,18 +104,20 @@ def own_name(context: Context) -> Iterator[Mismatch]:
 @check("no-foreign-name", stage=ACCOUNT)
 def no_foreign_name(context: Context) -> Iterator[Mismatch]:
     """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
-    signed_in, name = context.signed_in(), context.login_account().username
-    for path in main_paths(context):
+    signed_in, site = context.signed_in(), context.site
+    proof = site.proof(context.login_account())
+    named = [path for path in site.main_paths if path in site.proof_paths or site.own] or site.proof_paths
+    for path in named:
         signed_in.get(path)
-    for path in [*context.site.plain_paths, *main_paths(context), context.site.url("login")]:
+    for path in dict.fromkeys([*site.plain_paths, *site.main_paths, *named, site.url("login")]):
         answer = context.get(path)
-        if name in answer.text:
-            yield Mismatch(f"GET {path} anonymously: not the logged-in visitor's name", name)
-        if f"{SESSION_COOKIE}=" in (answer.header("Set-Cookie") or ""):
+        if proof in answer.text:
+            yield Mismatch(f"GET {path} anonymously: not the logged-in visitor's name", proof)
+        if f"{SESSION_COOKIE}=" in (answer.header("Set-Cookie") or "") and site.own:
             yield Mismatch(f"GET {path} anonymously: no session", f"Set-Cookie: {answer.header('Set-Cookie')}")
-    for path in main_paths(context):
-        if name not in signed_in.get(path).text:
-            yield Mismatch(f"GET {path} logged in, after an anonymous visitor: the name {name}", "a page without it")
+    for path in named:
+        if proof not in signed_in.get(path).text:
+            yield Mismatch(f"GET {path} logged in, after an anonymous visitor: {proof}", "a page without it")
 
 
 @check("comment", stage=ACCOUNT)
@@ -162,9 +164,11 @@ def comment_without_token(context: Context) -> Iterator[Mismatch]:
 @check("logout", stage=ACCOUNT)
 def logout(context: Context) -> Iterator[Mismatch]:
     """Logging out ends the session: the name is gone, and the old cookie no longer works."""
-    visitor, home = context.signed_in(), context.site.url("home")
-    form = page_parser.parse(visitor.get(home).text, home).form("/logout/")
+    visitor, home = context.signed_in(), context.site.url("account", "home")
+    form = _logout_form(visitor.get(home), home)
     if form is None:
+        if not context.site.own:
+            raise NotTried(f"{home} has no form that logs out")
         yield Mismatch(f"GET {home} logged in: a form sent to the logout address", "none")
         return
     old = visitor.cookie_header()
@@ -175,17 +179,22 @@ def logout(context: Context) -> Iterator[Mismatch]:
     for what, headers in (("after logging out", visitor.cookie_header()), ("with the old cookie", old)):
         after = context.get(home, headers)
         # The name may stand beside its comment; only logged-in visitors see the logout form.
-        if page_parser.parse(after.text, home).form("/logout/"):
+        if _logout_form(after, home):
             yield Mismatch(f"GET {home} {what}: an anonymous page", f"a page for the logged-in visitor ({menu})")
+
+
+def _logout_form(answer: Answer, path: str) -> Form | None:
+    """The form of a page that logs out."""
+    return next((form for form in page_parser.parse(answer.text, path).forms if "logout" in form.action), None)
 
 
 def _post(context: Context) -> str:
     """The post to comment on."""
-    return context.site.url("post_with_comments", "post")
+    return context.site.url("commented")
 
 
 def _number(post: str) -> str:
     found = re.search(r"/(\d+)/$", post)
     if not found:
-        raise BadAnswer(f"manage.py siteurls names {post} as a post; its path should end in its id")
+        raise BadAnswer(f"the probes name {post} as a page that takes comments; its path should end in its id")
     return found[1]

@@ -12,9 +12,10 @@ from bench.verify.browser import Browser
 from bench.verify.check import AFTER, check
 from bench.verify.context import Context
 from bench.verify.finding import Mismatch
+from bench.verify.hits import new_path, require_probes
+from bench.verify.site import INSIDE
 from bench.verify.wire import Answer, BadAnswer, Connection
 
-NEXT = "/static/small.txt"
 MARK = "arrived-whole"
 UPLOAD_BYTES = 1_000_000
 # The answer to an unread upload can get lost in a race, so the check tries several times.
@@ -27,33 +28,32 @@ CLOSING_S = 0.1
 
 
 @dataclass(frozen=True)
-class _Post:
-    """A login without a password: the site answers 200 with the form and the user name that was sent."""
+class Post:
+    """A form for a page that shows the name it was sent."""
 
     path: str
     headers: dict[str, str]
     body: bytes
 
 
-def _form(context: Context) -> _Post:
+def echo(context: Context) -> Post:
+    """A form for a probe, or, where there are none, a login without a password, which shows the form again."""
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    body = urlencode({"username": MARK, "password": ""}).encode()
+    if context.first(INSIDE).status == 200:
+        return Post(new_path("form"), kind, body)
     path = context.site.url("login")
     visitor = Browser(context.target)
     token = visitor.token(path) or ""
     # The token is in a header too, so that a lost body meets the form and not the CSRF check.
-    headers = {
-        **visitor.cookie_header(),
-        "X-CSRFToken": token,
-        "Origin": context.target.origin,
-        "Referer": context.target.origin + path,
-        "Content-Type": "application/x-www-form-urlencoded",
-    }
-    return _Post(path, headers, urlencode({"username": MARK, "password": ""}).encode())
+    origin = {"Origin": context.target.origin, "Referer": context.target.origin + path}
+    return Post(path, {**visitor.cookie_header(), "X-CSRFToken": token, **origin, **kind}, body)
 
 
 @check("length-body", stage=AFTER)
 def length_body(context: Context) -> Iterator[Mismatch]:
     """A body with a Content-Length arrives, and the next request on the connection gets the right answer."""
-    post = _form(context)
+    post = echo(context)
     request = wire.build(context.target, "POST", post.path, post.headers, post.body)
     yield from _both_ways(context, "a body with Content-Length", request, refusable=False)
 
@@ -61,7 +61,7 @@ def length_body(context: Context) -> Iterator[Mismatch]:
 @check("chunked-body", stage=AFTER)
 def chunked_body(context: Context) -> Iterator[Mismatch]:
     """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right answer."""
-    post = _form(context)
+    post = echo(context)
     headers = {**post.headers, "Transfer-Encoding": "chunked"}
     request = wire.build(context.target, "POST", post.path, headers, wire.chunked(post.body))
     yield from _both_ways(context, "a chunked body", request)
@@ -70,7 +70,7 @@ def chunked_body(context: Context) -> Iterator[Mismatch]:
 @check("chunked-in-pieces", stage=AFTER)
 def chunked_in_pieces(context: Context) -> Iterator[Mismatch]:
     """A chunked body sent piece by piece arrives whole or gets a 4xx."""
-    post = _form(context)
+    post = echo(context)
     request = wire.build(context.target, "POST", post.path, {**post.headers, "Transfer-Encoding": "chunked"}, b"")
     with Connection(context.target) as connection:
         connection.send(request)
@@ -85,14 +85,14 @@ def chunked_in_pieces(context: Context) -> Iterator[Mismatch]:
 def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
     """Bytes inside a chunked body, or of one that also has a length, are never read as another request."""
     hidden = wire.build(context.target, "GET", "/hidden/in/a/body/")
-    post = _form(context)
+    post = echo(context)
     inside = {**post.headers, "Transfer-Encoding": "chunked"}
     both = {**inside, "Content-Length": "4"}
     for what, headers in (("a request inside a chunked body", inside), ("a chunked body with a length too", both)):
         body = wire.chunked(post.body + b"&more=" + hidden, size=4096)
         request = wire.build(context.target, "POST", post.path, headers, body)
         with Connection(context.target) as connection:
-            connection.send_anyway(request + wire.build(context.target, "GET", NEXT))
+            connection.send_anyway(request + _following(context))
             first = connection.read("POST")
             yield from _lost(what, first)
             if first.keeps_open:
@@ -102,7 +102,7 @@ def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
 @check("two-lengths", stage=AFTER)
 def two_lengths(context: Context) -> Iterator[Mismatch]:
     """A request with Content-Length and Transfer-Encoding is refused, or its answer is the last on the connection."""
-    post = _form(context)
+    post = echo(context)
     headers = {**post.headers, "Transfer-Encoding": "chunked", "Content-Length": "4"}
     with Connection(context.target) as connection:
         connection.send(wire.build(context.target, "POST", post.path, headers, wire.chunked(post.body)))
@@ -116,7 +116,7 @@ def two_lengths(context: Context) -> Iterator[Mismatch]:
 @check("broken-chunk", stage=AFTER)
 def broken_chunk(context: Context) -> Iterator[Mismatch]:
     """A chunk without a size is the client's fault: status 400 to 499, or no answer."""
-    post = _form(context)
+    post = echo(context)
     request = wire.build(context.target, "POST", post.path, {**post.headers, "Transfer-Encoding": "chunked"}, BROKEN)
     with Connection(context.target) as connection, contextlib.suppress(wire.Closed, ConnectionResetError):
         connection.send_anyway(request)
@@ -127,13 +127,9 @@ def broken_chunk(context: Context) -> Iterator[Mismatch]:
 @check("upload", stage=AFTER)
 def upload(context: Context) -> Iterator[Mismatch]:
     """An upload of 1 MB to a view that refuses it gets a complete 4xx, even if the view does not read it."""
-    login, posts = context.site.url("login"), context.site.url("posts")
-    views = (
-        (login, "application/x-www-form-urlencoded"),
-        (login, "application/octet-stream"),
-        (posts, "application/octet-stream"),
-    )
-    for path, kind in views * UPLOADS:
+    require_probes(context)
+    path = new_path()
+    for kind in ("application/x-www-form-urlencoded", "application/octet-stream") * UPLOADS:
         what = f"POST {path} with 1 MB of {kind}"
         request = wire.build(context.target, "POST", path, {"Content-Type": kind}, b"x" * UPLOAD_BYTES)
         with Connection(context.target) as connection:
@@ -145,13 +141,13 @@ def upload(context: Context) -> Iterator[Mismatch]:
                 continue
             if answer.status not in REFUSED:
                 yield Mismatch(f"{what}: status 400 to 499", f"status {answer.status}")
-            elif answer.keeps_open and connection.send_anyway(wire.build(context.target, "GET", NEXT)):
+            elif answer.keeps_open and connection.send_anyway(_following(context)):
                 yield from _next(context, what, connection)
 
 
 def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Mismatch]:
     """Send the request and another on the same connection: first after the answer, then both at once."""
-    following = wire.build(context.target, "GET", NEXT)
+    following = _following(context)
     for together in (False, True):
         with Connection(context.target) as connection:
             connection.send_anyway(request + (following if together else b""))
@@ -161,6 +157,11 @@ def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool =
                 continue
             if together or connection.send_anyway(following):
                 yield from _next(context, what, connection)
+
+
+def _following(context: Context) -> bytes:
+    """The next request on a connection."""
+    return wire.build(context.target, "GET", context.site.url("static_small", "health"))
 
 
 def _lost(what: str, answer: Answer, refusable: bool = True) -> Iterator[Mismatch]:
@@ -183,6 +184,8 @@ def _next(context: Context, what: str, connection: Connection) -> Iterator[Misma
     except BadAnswer as error:
         yield Mismatch(f"the request after {what}: an answer", str(error))
         return
-    right = context.first(NEXT)
-    if answer.status != 200 or answer.body != right.body:
-        yield Mismatch(f"the request after {what}: GET {NEXT} 200", f"status {answer.status}, {len(answer.body)} bytes")
+    path = context.site.url("static_small", "health")
+    right = context.first(path)
+    same = answer.body == right.body or (path not in context.site.small_files and not context.site.own)
+    if answer.status != 200 or answer.content_type != right.content_type or not same:
+        yield Mismatch(f"the request after {what}: GET {path} 200", f"status {answer.status}, {len(answer.body)} bytes")

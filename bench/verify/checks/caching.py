@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from bench.verify import wire
+from bench.verify.cacheability import obstacle
 from bench.verify.check import check
-from bench.verify.checks.pages import main_paths
 from bench.verify.context import Context
-from bench.verify.finding import Finding, Mismatch
+from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import MAX_TRIES, new_path, paragraphs, render_id, repeat, require_probes, until_hit
 from bench.verify.wire import BadAnswer
 
@@ -55,8 +55,11 @@ def keeps_pages(context: Context) -> Iterator[Finding]:
 @check("keeps-site", group="caching")
 def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
-    for path in main_paths(context):
-        yield from _hit_as_rendered(context, path)
+    for path in context.site.main_paths:
+        if why := obstacle(context.get(path)):
+            yield NotTried(f"{path} is not cached: {why}")
+        else:
+            yield from _hit_as_rendered(context, path)
 
 
 def _hit_as_rendered(context: Context, path: str) -> Iterator[Mismatch]:
@@ -67,7 +70,7 @@ def _hit_as_rendered(context: Context, path: str) -> Iterator[Mismatch]:
     known: dict[str | None, bytes] = {}
     for _ in range(MAX_TRIES):
         answer = context.get(path)
-        if answer.status != 200 or not answer.content.rstrip().endswith(b"</html>"):
+        if answer.status != 200 or (context.site.own and not answer.content.rstrip().endswith(b"</html>")):
             yield Mismatch(
                 f"GET {path}: status 200, a whole page", f"status {answer.status}, {len(answer.content)} bytes"
             )

@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 
-from bench.verify import page_parser, wire
+from bench.verify import wire
 from bench.verify.check import AFTER, check
-from bench.verify.checks.pages import differences, main_paths
+from bench.verify.checks.bodies import MARK, echo
+from bench.verify.checks.pages import differences
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_DATABASE, Mismatch, NotTried
 from bench.verify.wire import Answer, BadAnswer, Connection
 
-SMALL, LARGE = "/static/small.txt", "/static/large.txt"
 CLIENTS = 100
 SLOW_PIECES = 6
 SLOW_PAUSE_S = 0.05
@@ -24,7 +24,7 @@ SLOW_BUFFER = 65536
 def keep_alive(context: Context) -> Iterator[Mismatch]:
     """Each request on a keep-alive connection gets the right answer, for as long as the server keeps it open."""
     with Connection(context.target) as connection:
-        for number, path in enumerate([*main_paths(context), SMALL, *main_paths(context)]):
+        for number, path in enumerate([*_paths(context), *context.site.main_paths]):
             try:
                 answer = connection.exchange("GET", path)
             except (wire.Closed, BrokenPipeError, ConnectionResetError) as error:
@@ -39,7 +39,7 @@ def keep_alive(context: Context) -> Iterator[Mismatch]:
 @check("pipelining")
 def pipelining(context: Context) -> Iterator[Mismatch]:
     """Pipelined requests are answered in their order, unless the server closes the connection."""
-    paths = [SMALL, *main_paths(context), SMALL]
+    paths = [*context.site.small_files, *_paths(context)]
     with Connection(context.target) as connection:
         connection.send(b"".join(wire.build(context.target, "GET", path) for path in paths))
         for number, path in enumerate(paths):
@@ -57,7 +57,7 @@ def pipelining(context: Context) -> Iterator[Mismatch]:
 @check("http-1.0")
 def http_1_0(context: Context) -> Iterator[Mismatch]:
     """An HTTP/1.0 client gets the whole page without chunks, and then the connection is closed."""
-    for path in [*main_paths(context), SMALL]:
+    for path in _paths(context):
         with Connection(context.target) as connection:
             answer = connection.exchange("GET", path, version="1.0")
             if answer.header("Transfer-Encoding"):
@@ -75,27 +75,23 @@ def http_1_0(context: Context) -> Iterator[Mismatch]:
 @check("slow-request", background=True)
 def slow_request(context: Context) -> Iterator[Mismatch]:
     """A request that arrives in small pieces gets the right answer."""
-    home, login = context.site.url("home"), context.site.url("login")
-    visitor = _token_and_cookie(context, login)
-    form = b"csrfmiddlewaretoken=" + visitor[0].encode() + b"&username=slow-visitor&password="
-    headers = {"Cookie": visitor[1], "Origin": context.target.origin, "Referer": context.target.origin + login}
-    headers["Content-Type"] = "application/x-www-form-urlencoded"
-    whole = wire.build(context.target, "GET", home)
-    yield from _wrong(context, home, _send_slowly(context, whole), "a slow request")
-    answer = _send_slowly(context, wire.build(context.target, "POST", login, headers, form))
-    if answer.status != 200 or "slow-visitor" not in answer.text:
-        yield Mismatch(f"POST {login} in pieces: status 200 and the form as sent", f"status {answer.status}")
+    home, form = context.site.url("home"), echo(context)
+    yield from _wrong(context, home, _send_slowly(context, wire.build(context.target, "GET", home)), "a slow request")
+    answer = _send_slowly(context, wire.build(context.target, "POST", form.path, form.headers, form.body))
+    if answer.status != 200 or MARK not in answer.text:
+        yield Mismatch(f"POST {form.path} in pieces: status 200 and the form as sent", f"status {answer.status}")
 
 
 @check("slow-reader", background=True)
 def slow_reader(context: Context) -> Iterator[Mismatch]:
     """A client that reads slowly gets the whole of a large file."""
+    large = context.site.url("static_large")
     with Connection(context.target, receive_buffer=SLOW_BUFFER) as connection:
-        connection.send(wire.build(context.target, "GET", LARGE, {"Connection": "close"}))
+        connection.send(wire.build(context.target, "GET", large, {"Connection": "close"}))
         # The kernels of both sides buffer the answer; the pauses make the reader slow.
         answer = connection.read(pause=lambda: time.sleep(SLOW_PAUSE_S))
-    if answer.body != context.get(LARGE).body:
-        yield Mismatch(f"GET {LARGE} read slowly: the whole file", f"{len(answer.body)} bytes")
+    if answer.body != context.get(large).body:
+        yield Mismatch(f"GET {large} read slowly: the whole file", f"{len(answer.body)} bytes")
 
 
 def _send_slowly(context: Context, request: bytes) -> Answer:
@@ -111,11 +107,9 @@ def _send_slowly(context: Context, request: bytes) -> Answer:
         return connection.read()
 
 
-def _token_and_cookie(context: Context, login: str) -> tuple[str, str]:
-    answer = context.get(login)
-    form = page_parser.parse(answer.text, login).form_with("csrfmiddlewaretoken")
-    cookies = "; ".join(line.split(";")[0] for line in answer.all("Set-Cookie"))
-    return (form.values["csrfmiddlewaretoken"] if form else "", cookies)
+def _paths(context: Context) -> list[str]:
+    """The main pages and a small static file, if there is one."""
+    return [*context.site.main_paths, *context.site.small_files]
 
 
 @check("concurrency", stage=AFTER)
@@ -123,8 +117,9 @@ def concurrency(context: Context) -> Iterator[Mismatch]:
     """100 clients at once, each requesting pages and files in turn, get no error and no wrong answer."""
     if not context.site.has_database:
         raise NotTried(NEEDS_DATABASE)
-    # No comment changes the lists of authors, so they still are as they were rendered in process.
-    paths = [SMALL, context.site.url("authors"), context.site.url("authors_page", "authors")]
+    # Pages that no comment changes still are as they were rendered in process.
+    unchanged = [path for kind, path in context.site.urls.items() if kind.startswith("uncommented")]
+    paths = [*context.site.small_files, *(unchanged or context.site.main_paths)]
     errors: list[str] = []
     wrong: list[Mismatch] = []
     start = threading.Barrier(CLIENTS)

@@ -94,7 +94,7 @@ def ranges(context: Context) -> Iterator[Finding]:
 
 def _lasting(context: Context) -> str:
     """A page of the site that no check writes to; a server may serve others from an open file for a second."""
-    return context.site.url("author", "authors")
+    return context.site.url("lasting", "home")
 
 
 def _wrong_part(path: str, asked: str, answer: Answer, whole: Answer, part: slice) -> Iterator[Mismatch]:

@@ -26,7 +26,7 @@ PAUSE_S = 0.1
 
 @check("database-hangs", stage=LAYER, thorough=True)
 def database_hangs(context: Context) -> Iterator[Finding]:
-    """While the database hangs, a page is a 503 with Retry-After within seconds, and nothing holds up /healthz."""
+    """While the database hangs, a page is a 503 with Retry-After within seconds; nothing holds up the health page."""
     running, name = _database(context)
     with running.hung(name):
         yield from _without(context, running, "while the database hangs")
@@ -35,7 +35,7 @@ def database_hangs(context: Context) -> Iterator[Finding]:
 
 @check("database-stops", stage=LAYER, thorough=True)
 def database_stops(context: Context) -> Iterator[Finding]:
-    """While the database is stopped for 5 s, a page is a 503 with Retry-After, not /healthz; then pages are back."""
+    """While the database is stopped for 5 s, a page is a 503 with Retry-After, not the health page; then pages come."""
     running, name = _database(context)
     begun = time.monotonic()
     with running.without_service(name):
@@ -53,18 +53,21 @@ def _database(context: Context) -> tuple[Running, str]:
 
 def _without(context: Context, running: Running, when: str) -> Iterator[Finding]:
     """One request for each thread, for a page that no layer caches, and meanwhile one for the health page."""
+    health = context.site.url("health")
     with ThreadPoolExecutor(running.composition.threads) as pool:
         pages = [pool.submit(_page, context) for _ in range(running.composition.threads)]
         time.sleep(SETTLED_S)
         begun = time.monotonic()
-        status = context.get(context.site.url("healthz")).status
+        status = context.get(health).status
         health_s = time.monotonic() - begun
         answers = [page.result() for page in pages]
     slowest_s = max(took for _, took in answers)
     yield Figure("health_page_ms", round(health_s * 1000))
     yield Figure("slowest_page_ms", round(slowest_s * 1000))
     if status != 200 or health_s > HEALTH_S:
-        yield Mismatch(f"/healthz {when}: status 200 within {HEALTH_S:g} s", f"status {status} after {health_s:.1f} s")
+        yield Mismatch(
+            f"GET {health} {when}: status 200 within {HEALTH_S:g} s", f"status {status} after {health_s:.1f} s"
+        )
     if wrong := {text for text, _ in answers} - {"503 with Retry-After"}:
         yield Mismatch(f"a page {when}: status 503 with Retry-After", ", ".join(sorted(wrong)))
     if slowest_s > PAGE_S:
@@ -75,7 +78,7 @@ def _page(context: Context) -> tuple[str, float]:
     """What comes for a page of the database, and after how many seconds."""
     begun = time.monotonic()
     try:
-        answer = context.get(context.site.url("posts"), BYPASS)
+        answer = context.get(context.site.url("section", "home"), BYPASS)
         text = f"{answer.status} {'with' if answer.header('Retry-After') else 'without'} Retry-After"
     except (BadAnswer, OSError) as error:
         text = str(error)

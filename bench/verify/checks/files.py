@@ -17,7 +17,7 @@ from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.layer_facts import clone, forget_clones, layers_of
 from bench.verify.wire import Answer, BadAnswer
 from bench.verify.workers import NO_WORKERS, NOT_BACK, is_back, kill_workers, servers_of
-from bench.verify.writer import Row, Writer, new_rows
+from bench.verify.writer import Row, Writer, new_rows, require_rows
 
 CLIENTS = 64
 ROWS = 3
@@ -40,6 +40,7 @@ def whole_pages(context: Context) -> Iterator[Finding]:
 
     It asks a clone of the deployment with a time to live of 2 s, which ends pages that no write invalidates.
     """
+    require_rows(context)
     context = clone(context, {"cache_seconds": SHORT_TTL_S})
     with new_rows(context, ROWS) as (writer, rows):
         paths = [f"{row.probe_page}large/" for row in rows]
@@ -57,6 +58,7 @@ def killed_while_writing(context: Context) -> Iterator[Finding]:
 
     It asks a clone of the deployment with a time to live of 2 s.
     """
+    require_rows(context)
     context = clone(context, {"cache_seconds": SHORT_TTL_S})
     # No other check may use this clone afterwards.
     forget_clones(context)

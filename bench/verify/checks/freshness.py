@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from bench.project.description import FILE
 from bench.verify import wire
 from bench.verify.check import check
 from bench.verify.clients import Clients
 from bench.verify.context import Context
+from bench.verify.described_write import becomes_fresh
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.layer_facts import clone, layers_of, without_invalidation
 from bench.verify.row_pages import Right, expected_pages, words
@@ -126,7 +128,9 @@ def read_your_write(context: Context) -> Iterator[Finding]:
 
 
 def require_invalidation(context: Context) -> None:
-    """Raise NotTried where a layer's stale pages only expire."""
+    """Raise NotTried where stale pages only expire."""
+    if not context.site.own:
+        raise NotTried("no write of the project invalidates pages: see time-to-live")
     if names := ", ".join(layer.name for layer in without_invalidation(context)):
         raise NotTried(f"no write invalidates {names}: see time-to-live")
 
@@ -190,10 +194,15 @@ def time_to_live(context: Context) -> Iterator[Finding]:
 
     It asks a clone of the deployment with a time to live of 2 s.
     """
+    bound_s = SHORT_TTL_S * len(layers_of(context)) + SLACK_S
+    if not context.site.own:
+        if context.site.description.write is None:
+            raise NotTried(f"the project describes no write: [tool.benchapp.write] in its {FILE}")
+        yield from becomes_fresh(clone(context, {"cache_seconds": SHORT_TTL_S}), bound_s)
+        return
     invalidates = not without_invalidation(context)
     # Authors last: the home page names only the newest six.
     kinds = SILENT_WRITES if invalidates else (*WRITES, *AUTHOR_WRITES)
-    bound_s = SHORT_TTL_S * len(layers_of(context)) + SLACK_S
     context = clone(context, {"cache_seconds": SHORT_TTL_S})
     with new_rows(context, len(kinds) + 1) as (writer, [*rows, raced]):
         for row in rows:

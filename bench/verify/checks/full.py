@@ -28,7 +28,7 @@ from bench.verify.hits import new_path, repeat, require_probes, until_hit
 from bench.verify.layer_facts import clone
 from bench.verify.row_pages import Right, expected_pages
 from bench.verify.wire import BadAnswer
-from bench.verify.writer import Row, new_rows
+from bench.verify.writer import Row, new_rows, require_rows
 
 # The memory of the store in the clone: the least that a caching service starts with.
 SMALL_MB = 8
@@ -49,6 +49,7 @@ def full_store(context: Context) -> Iterator[Finding]:
     """
     require_invalidation(context)
     require_probes(context)
+    require_rows(context)
     context = clone(context, {"cache_memory_mb": SMALL_MB})
     with new_rows(context, 2) as (writer, (row, raced)):
         for each in (row, raced):
@@ -78,6 +79,7 @@ def full_disk(context: Context) -> Iterator[Finding]:
     """
     require_invalidation(context)
     require_probes(context)
+    require_rows(context)
     context = clone(context, {"cache_memory_mb": SMALL_MB})
     assert context.running is not None
     with new_rows(context) as (_, (row,)):

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from bench.verify.browser import SESSION_COOKIE
 from bench.verify.check import check
 from bench.verify.checks.hosts import forged_headers, with_underscores
-from bench.verify.checks.inside import CLIENT, HERE, PROBE
+from bench.verify.checks.inside import CLIENT, HERE
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, Mismatch, NotTried
+from bench.verify.site import INSIDE
 from bench.verify.wire import BadAnswer
 
 # Values of the session cookie that the site never gave out: NUL, which PostgreSQL refuses in a text, bytes that are no
@@ -28,7 +29,8 @@ TOO_MANY = (200, 400, 413, 431)
 @check("odd-cookies")
 def odd_cookies(context: Context) -> Iterator[Mismatch]:
     """A session cookie of any other shape than the site's own is no session: the page, or a 400."""
-    for path in dict.fromkeys(context.site.url(*kinds) for kinds in (("home",), ("post", "posts"), ("login",))):
+    kinds = ("home", "detail", "login")
+    for path in dict.fromkeys(context.site.urls[kind] for kind in kinds if kind in context.site.urls):
         for value in ODD_SESSIONS:
             got = context.get(path, {"Cookie": f"{SESSION_COOKIE}={value}"}).status
             if got not in (200, 400):
@@ -39,7 +41,7 @@ def odd_cookies(context: Context) -> Iterator[Mismatch]:
 def odd_bytes(context: Context) -> Iterator[Mismatch]:
     """A byte above 0x7f in a header that names the client, also spelt with underscores, costs no worker and no 5xx."""
     # A page that no layer caches: the byte comes as far as the application.
-    login = context.site.url("login")
+    login = context.site.urls.get("login", INSIDE)
     forged = forged_headers(context)
     for name in (name for each in (*forged, *with_underscores(forged)) for name in each):
         try:
@@ -57,14 +59,14 @@ def underscores(context: Context) -> Iterator[Mismatch]:
     if context.target.host in HERE:
         right["client"] = CLIENT
     for forged in with_underscores(forged_headers(context)):
-        answer = context.get(PROBE, forged)
+        answer = context.get(INSIDE, forged)
         if answer.status == 404:
             raise NotTried(NEEDS_PROBES)
         if answer.status in (400, 403):
             continue
         what = "".join(f"{name}: {value}" for name, value in forged.items())
         if answer.status != 200:
-            yield Mismatch(f"GET {PROBE} with {what}: status 200, 400 or 403", f"status {answer.status}")
+            yield Mismatch(f"GET {INSIDE} with {what}: status 200, 400 or 403", f"status {answer.status}")
             continue
         found = json.loads(answer.body)
         for name, expected in right.items():
@@ -75,13 +77,13 @@ def underscores(context: Context) -> Iterator[Mismatch]:
 @check("underscores-dropped")
 def underscores_dropped(context: Context) -> Iterator[Mismatch]:
     """A header name with underscores is refused or dropped before it reaches the site: CGI takes them for dashes."""
-    answer = context.get(PROBE, {UNKNOWN_NAME: "yes"})
+    answer = context.get(INSIDE, {UNKNOWN_NAME: "yes"})
     if answer.status == 404:
         raise NotTried(NEEDS_PROBES)
     if answer.status == 200 and UNKNOWN_NAME.lower().replace("_", "-") in json.loads(answer.body)["headers"]:
-        yield Mismatch(f"GET {PROBE} with {UNKNOWN_NAME}: refused, or without it", "the site was given it")
+        yield Mismatch(f"GET {INSIDE} with {UNKNOWN_NAME}: refused, or without it", "the site was given it")
     elif answer.status not in (200, 400, 403):
-        yield Mismatch(f"GET {PROBE} with {UNKNOWN_NAME}: status 200, 400 or 403", f"status {answer.status}")
+        yield Mismatch(f"GET {INSIDE} with {UNKNOWN_NAME}: status 200, 400 or 403", f"status {answer.status}")
 
 
 @check("many-headers")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from bench.verify.browser import Browser
 from bench.verify.check import check
-from bench.verify.checks.pages import main_paths, wrong_location
+from bench.verify.checks.pages import redirecting, wrong_location
 from bench.verify.context import Context
-from bench.verify.finding import Mismatch
+from bench.verify.finding import Mismatch, NotTried
+from bench.verify.site import INSIDE, UNKNOWN_PATH
 
 FOREIGN = "other.example"
 OWN_SCHEME_OTHER = {"http": "https", "https": "http"}
@@ -17,7 +19,9 @@ OWN_SCHEME_OTHER = {"http": "https", "https": "http"}
 @check("unknown-host")
 def unknown_host(context: Context) -> Iterator[Mismatch]:
     """An unknown host gets a 400, also for cached pages; the right host still gets its pages after that."""
-    for path in [*main_paths(context), context.site.url("login")]:
+    if "*" in allowed_hosts(context):
+        raise NotTried("its ALLOWED_HOSTS has *: the project answers to any host, see `python -m bench doctor`")
+    for path in [*context.site.main_paths, context.site.urls.get("login", UNKNOWN_PATH)]:
         for host in (FOREIGN, f"{FOREIGN}:{context.target.port}", "bad host"):
             if (got := context.get(path, host=host).status) != 400:
                 yield Mismatch(f"GET {path} with Host: {host}: status 400", f"status {got}")
@@ -68,28 +72,36 @@ def with_underscores(forged: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{name.replace("-", "_"): value for name, value in each.items()} for each in forged]
 
 
+def allowed_hosts(context: Context) -> list[str]:
+    """The hosts that the site answers to; empty where no probe says them."""
+    answer = context.first(INSIDE)
+    found: list[str] = json.loads(answer.body).get("allowed_hosts", []) if answer.status == 200 else []
+    return found
+
+
 @check("forged-headers")
 def forged_headers_not_believed(context: Context) -> Iterator[Mismatch]:
     """Forged X-Forwarded-* and similar headers change neither a redirect nor the origin that forms need."""
-    posts, login = context.site.url("posts"), context.site.url("login")
+    login = context.site.urls.get("login")
     visitor = Browser(context.target)
-    token = visitor.token(login) or ""
+    token = (visitor.token(login) if login else None) or ""
     for forged in forged_headers(context):
         what = ", ".join(f"{name}: {value}" for name, value in forged.items())
-        redirect = context.get(posts.rstrip("/"), forged)
-        yield from wrong_location(context, f"GET {posts.rstrip('/')} with {what}", redirect, posts)
-        # A form without a password gets the form again, unless the site believes in another origin.
-        form = visitor.post(login, {"csrfmiddlewaretoken": token, "username": "forged", "password": ""}, forged)
-        if form.status != 200:
-            yield Mismatch(f"POST {login} with {what}: status 200", f"status {form.status}")
+        for path, _, location in redirecting(context)[:1]:
+            yield from wrong_location(context, f"GET {path} with {what}", context.get(path, forged), location)
+        if login and token:
+            # A form without a password gets the form again, unless the site believes in another origin.
+            form = visitor.post(login, {"csrfmiddlewaretoken": token, "username": "forged", "password": ""}, forged)
+            if form.status == 403 or (form.status != 200 and context.site.own):
+                yield Mismatch(f"POST {login} with {what}: status 200", f"status {form.status}")
 
 
 @check("forged-names")
 def forged_names(context: Context) -> Iterator[Mismatch]:
     """A header name with underscores never overwrites the server's own variable of that name."""
-    posts = context.site.url("posts")
     for forged in with_underscores(forged_headers(context)):
-        answer = context.get(posts.rstrip("/"), forged)
         what = ", ".join(f"{name}: {value}" for name, value in forged.items())
-        if answer.status not in (400, 403):
-            yield from wrong_location(context, f"GET {posts.rstrip('/')} with {what}", answer, posts)
+        for path, _, location in redirecting(context)[:1]:
+            answer = context.get(path, forged)
+            if answer.status not in (400, 403):
+                yield from wrong_location(context, f"GET {path} with {what}", answer, location)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,35 +11,33 @@ from bench.verify.check import check
 from bench.verify.checks.hosts import forged_headers
 from bench.verify.context import Context
 from bench.verify.finding import Mismatch, NotTried
+from bench.verify.site import INSIDE
 
-PROBE = "/__probe__/inside"
 CLIENT = "127.0.0.1"
 HERE = ("127.0.0.1", "localhost")
 
 
 def _inside(context: Context, headers: dict[str, str] | None = None) -> dict[str, Any] | Mismatch:
-    answer = context.get(PROBE, headers or {})
+    answer = context.get(INSIDE, headers or {})
     if answer.status != 200:
-        return Mismatch(f"GET {PROBE}: status 200 (a site started with BENCHAPP_PROBES=1)", f"status {answer.status}")
+        return Mismatch(f"GET {INSIDE}: status 200 (a site started with the app `probes`)", f"status {answer.status}")
     found: dict[str, Any] = json.loads(answer.body)
     return found
 
 
 @check("interpreter")
 def interpreter(context: Context) -> Iterator[Mismatch]:
-    """A worker runs the Python and packages of the virtual environment, and not as root unless asked to."""
+    """A worker runs the Python and the Django of the project's environment, and not as root unless asked to."""
     if not context.site.has_database:
         raise NotTried("its Python is not known: give --database, if the site runs from this checkout")
     found = _inside(context)
     if isinstance(found, Mismatch):
         yield found
         return
-    own = {"python": sys.version.split()[0], "prefix": sys.prefix, "base_prefix": sys.base_prefix}
+    own = context.site.interpreter
     for name, expected in own.items():
         if found[name] != expected:
             yield Mismatch(f"{name} {expected} inside a worker", str(found[name]))
-    if not found["django_path"].startswith(sys.prefix):
-        yield Mismatch(f"Django of {sys.prefix}", found["django_path"])
     if found["user_id"] == 0 and os.environ.get("BENCH_USER") != "root":
         yield Mismatch("a worker of an ordinary user", "user id 0, root")
 

@@ -12,7 +12,7 @@ from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import new_path
 from bench.verify.layer_facts import clone, layers_of
 from bench.verify.workers import NOT_BACK, is_back, must_kill_application, seconds_until
-from bench.verify.writer import Row, Writer, new_rows
+from bench.verify.writer import Row, Writer, new_rows, require_rows
 
 # How many clients wait for one rendering when its worker is killed.
 WAITING = 60
@@ -34,6 +34,7 @@ def holder_killed(context: Context) -> Iterator[Finding]:
     """
     if not any(layer.coalesces for layer in layers_of(context)):
         raise NotTried("no layer here coalesces requests")
+    require_rows(context)
     context = clone(context, {})
     assert context.running is not None
     # All workers start at once, beside the clients: on a busy machine that takes as long as several starts.
@@ -66,6 +67,7 @@ def killed_mid_body(context: Context) -> Iterator[Finding]:
 
     It asks a clone of the deployment.
     """
+    require_rows(context)
     context = clone(context, {})
     with new_rows(context) as (writer, (row,)):
         for coding in CODINGS:

@@ -9,6 +9,7 @@ from bench.verify import wire
 from bench.verify.check import LAYER, check
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.hits import new_path
 from bench.verify.wire import BadAnswer, Connection
 
 TIMES = 10
@@ -38,14 +39,16 @@ def log_bytes(context: Context) -> Iterator[Finding]:
 
 def malformed(context: Context) -> dict[str, bytes]:
     """Requests that a server or the site refuses, by what is wrong with them."""
-    target, home, login = context.target, context.site.url("home"), context.site.url("login")
+    target, home = context.target, context.site.url("home")
+    # Where the site itself reads a body, or else a probe.
+    form = context.site.urls.get("login", new_path("form"))
     chunked = {"Transfer-Encoding": "chunked", "Content-Type": "application/x-www-form-urlencoded"}
     return {
         "foreign host": wire.build(target, "GET", home, host="other.example"),
         "long foreign host": wire.build(target, "GET", home, host="a" * 4000),
         "long header": wire.build(target, "GET", home, {"X-Verify": "a" * 100_000}),
-        "broken chunk": wire.build(target, "POST", login, chunked, BROKEN),
-        "broken chunk and long header": wire.build(target, "POST", login, {**chunked, "X-Verify": "a" * 7000}, BROKEN),
+        "broken chunk": wire.build(target, "POST", form, chunked, BROKEN),
+        "broken chunk and long header": wire.build(target, "POST", form, {**chunked, "X-Verify": "a" * 7000}, BROKEN),
         "broken escape": wire.build(target, "GET", "/%" + "a" * 2000),
         "no request": b"\0\1\2" * 1000 + b"\r\n\r\n",
     }

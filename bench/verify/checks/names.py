@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 
 from bench.verify.check import check
-from bench.verify.checks.paths import SECRETS
+from bench.verify.checks.paths import SECRETS, located
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import BYPASS, paragraphs, require_probes
@@ -107,7 +107,7 @@ RAW_ESCAPES = (
     "/__probe__/page/\u00e9/../../../../../../../etc/passwd".encode(),
     b"/__probe__/page/\xc0\xae\xc0\xae/\xc0\xae\xc0\xae/\xc0\xae\xc0\xae/etc/passwd",
     b"/__probe__/page/..\xc0\xaf..\xc0\xaf..\xc0\xaf..\xc0\xafetc/passwd",
-    b"/static/ /../../manage.py",
+    b"{static} /../../manage.py",
 )
 LENGTHS = (199, 200, 201, 249, 250, 251, 255, 256, 300)
 # Files of a layer that no URL may reach: those beside the pages, and a page under its file name.
@@ -115,7 +115,7 @@ OWN_FILES = (
     "/.generation",
     "/%2egeneration",
     "/index.html",
-    "/posts/index.html",
+    "{section}index.html",
     "/.tmp-0/",
     "/purged",
     "/microcache/",
@@ -129,7 +129,7 @@ ESCAPES = (
     "/__probe__/page/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
     "/__probe__/page/..\\..\\..\\..\\..\\etc\\passwd",
     "/__probe__/page/../../manage.py",
-    "/posts/%2e%2e/%2e%2e/manage.py",
+    "{section}%2e%2e/%2e%2e/manage.py",
 )
 
 
@@ -161,7 +161,7 @@ def raw_names(context: Context) -> Iterator[Finding]:
     require_probes(context)
     base = f"/__probe__/page/{secrets.token_hex(6)}/".encode()
     yield from _own_pages(context, [base + name + b"/" for name in RAW])
-    for path in RAW_ESCAPES:
+    for path in (located(context, path) for path in RAW_ESCAPES):
         answer = _answer(context, path)
         if answer and any(secret in answer.body for secret in SECRETS):
             yield Mismatch(f"GET {_short(path)}: no such file", f"status {answer.status} with the file's content")
@@ -172,11 +172,12 @@ def raw_names(context: Context) -> Iterator[Finding]:
 @check("other-files", group="names")
 def other_files(context: Context) -> Iterator[Finding]:
     """No path leads to a file outside the pages, nor to what a layer stores beside them."""
-    for path in (*OWN_FILES, *ESCAPES):
+    own = [located(context, path.encode()).decode() for path in OWN_FILES]
+    for path in (*own, *(located(context, path.encode()).decode() for path in ESCAPES)):
         answer = context.get(path)
         if any(secret in answer.body for secret in SECRETS):
             yield Mismatch(f"GET {path}: no such file", f"status {answer.status} with the file's content")
-        elif path in OWN_FILES and not (400 <= answer.status < 500 or answer.status in (301, 302)):
+        elif path in own and context.site.has_404 and not (400 <= answer.status < 500 or answer.status in (301, 302)):
             yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
         elif answer.status >= 500:
             yield Mismatch(f"GET {path}: status below 500", f"status {answer.status}")

@@ -6,11 +6,13 @@ import secrets
 from collections.abc import Iterator
 
 from bench.verify import page_parser, wire
+from bench.verify.cacheability import obstacle
 from bench.verify.check import check
 from bench.verify.context import Context
-from bench.verify.finding import Mismatch
+from bench.verify.expected import as_in_process
+from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import MAX_TRIES, is_hit, require_probes
-from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH
+from bench.verify.site import SLASH_REDIRECT, UNKNOWN_PATH
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 # Layers that cache no whole pages: every request renders its page.
@@ -83,6 +85,8 @@ def render_id(context: Context) -> Iterator[Mismatch]:
 @check("no-cookies")
 def no_cookies(context: Context) -> Iterator[Mismatch]:
     """Anonymous pages without a form that writes set no cookie and hold no CSRF token, so they are cacheable."""
+    if not context.site.own:
+        raise NotTried("a project's pages may set cookies: see public-pages")
     for path in context.site.html_paths:
         answer = context.first(path)
         holds_token = page_parser.parse(answer.text, path).form_with("csrfmiddlewaretoken")
@@ -96,14 +100,16 @@ def no_cookies(context: Context) -> Iterator[Mismatch]:
 
 @check("references")
 def references(context: Context) -> Iterator[Mismatch]:
-    """Every page refers to one CSS, one JavaScript and one image file, which exist with the right type."""
+    """The CSS, JavaScript and image files that pages refer to exist with the right type, one of each on the kit's."""
     kinds: dict[str, str] = {}
     for path in context.site.html_paths:
         found = page_parser.parse(context.first(path).text, path)
         for what, urls in (("CSS", found.styles), ("JavaScript", found.scripts), ("image", found.images)):
-            own = {url for url in urls if url.startswith("/static/")}
-            if len(own) != 1:
-                yield Mismatch(f"GET {path}: one {what} file under /static/", f"{sorted(own) or 'none'}")
+            own = {url for url in urls if url.startswith(context.site.static_url)}
+            if len(own) != 1 and context.site.own:
+                yield Mismatch(
+                    f"GET {path}: one {what} file under {context.site.static_url}", f"{sorted(own) or 'none'}"
+                )
             kinds.update(dict.fromkeys(own, what))
     types = {"CSS": ("text/css",), "JavaScript": ("text/javascript", "application/javascript"), "image": ("image/",)}
     for url, what in kinds.items():
@@ -118,7 +124,7 @@ def references(context: Context) -> Iterator[Mismatch]:
 def repeat(context: Context) -> Iterator[Mismatch]:
     """A second anonymous GET gets the same page: without a layer a new rendering, on a hit the very same bytes."""
     # Without a layer one code path makes all pages; a layer may cache each of them differently.
-    for path in context.site.html_paths if context.layers else main_paths(context):
+    for path in context.site.html_paths if context.layers else context.site.main_paths:
         first, second = context.first(path), context.get(path)
         if first.render_id and second.render_id == first.render_id:
             if not context.layers:
@@ -130,18 +136,21 @@ def repeat(context: Context) -> Iterator[Mismatch]:
 
 
 @check("hit")
-def hit(context: Context) -> Iterator[Mismatch]:
+def hit(context: Context) -> Iterator[Finding]:
     """With a layer that caches pages, home, a list and a detail page are soon hits for anonymous visitors."""
     if not set(context.layers) - PARTS_ONLY:
         return
-    for path in main_paths(context):
+    for path in context.site.main_paths:
         answers = [context.first(path)]
         while len(answers) < MAX_TRIES and not is_hit(answers[-1], answers[:-1]):
+            if why := obstacle(answers[-1]):
+                yield NotTried(f"{path} is not cached: {why}")
+                break
             answers.append(context.get(path))
-        if not is_hit(answers[-1], answers[:-1]):
-            yield Mismatch(
-                f"GET {path}: an X-Render-Id a second time", f"{len(answers)} renderings for {len(answers)} requests"
-            )
+        else:
+            if not is_hit(answers[-1], answers[:-1]):
+                got = f"{len(answers)} renderings for {len(answers)} requests"
+                yield Mismatch(f"GET {path}: an X-Render-Id a second time", got)
 
 
 @check("kept-headers")
@@ -149,9 +158,11 @@ def kept_headers(context: Context) -> Iterator[Mismatch]:
     """A cached page has the content type and the security headers of a newly rendered one."""
     if not context.layers:
         return
-    for path in main_paths(context):
+    for path in context.site.main_paths:
         cached = context.get(path)
         rendered = context.get(f"{path}?rendered={secrets.token_hex(4)}")
+        if rendered.status != cached.status:
+            continue
         for name in PAGE_HEADERS:
             if cached.header(name) != rendered.header(name):
                 yield Mismatch(f"GET {path}, a hit: {name}: {rendered.header(name)}", f"{cached.header(name)}")
@@ -160,7 +171,7 @@ def kept_headers(context: Context) -> Iterator[Mismatch]:
 @check("encodings")
 def encodings(context: Context) -> Iterator[Mismatch]:
     """A client that accepts gzip gets the same page, and a compressed answer has Vary: Accept-Encoding."""
-    for path in main_paths(context):
+    for path in context.site.main_paths:
         answer = context.get(path, {"Accept-Encoding": "gzip"})
         yield from differences(context, path, answer)
         if answer.header("Content-Encoding") and "accept-encoding" not in (answer.header("Vary") or "").lower():
@@ -168,21 +179,25 @@ def encodings(context: Context) -> Iterator[Mismatch]:
 
 
 @check("not-found")
-def not_found(context: Context) -> Iterator[Mismatch]:
+def not_found(context: Context) -> Iterator[Finding]:
     """An unknown path gets a 404 with the site's own page; an unknown static file gets a 404."""
+    unknown = f"{context.site.static_url}no-such-file.css"
+    if (got := context.get(unknown).status) != 404:
+        yield Mismatch(f"GET {unknown}: status 404", f"status {got}")
+    if not context.site.has_404:
+        raise NotTried(f"the project has a page for any path, such as {UNKNOWN_PATH}")
     answer = context.first(UNKNOWN_PATH)
     if answer.status != 404:
         yield Mismatch(f"GET {UNKNOWN_PATH}: status 404", f"status {answer.status}")
     yield from differences(context, UNKNOWN_PATH, answer)
-    unknown = "/static/no-such-file.css"
-    if (got := context.get(unknown).status) != 404:
-        yield Mismatch(f"GET {unknown}: status 404", f"status {got}")
 
 
 @check("out-of-range")
-def out_of_range(context: Context) -> Iterator[Mismatch]:
+def out_of_range(context: Context) -> Iterator[Finding]:
     """A page beyond the last one, page 0 and an unknown id get a 404 with the site's own page."""
-    for path in BEYOND_PATHS:
+    if not context.site.beyond_paths:
+        raise NotTried("the project names no page beyond a last one")
+    for path in context.site.beyond_paths:
         answer = context.first(path)
         if answer.status != 404:
             yield Mismatch(f"GET {path}: status 404", f"status {answer.status}")
@@ -208,26 +223,30 @@ def server_error(context: Context) -> Iterator[Mismatch]:
 
 
 @check("head")
-def head(context: Context) -> Iterator[Mismatch]:
+def head(context: Context) -> Iterator[Finding]:
     """HEAD gets the headers of GET and no body, and the next request on the connection is answered."""
-    for path in [*main_paths(context), UNKNOWN_PATH, "/static/small.txt"]:
+    following = context.site.url("static_small", "health")
+    for path in [*context.site.main_paths, UNKNOWN_PATH, *context.site.small_files]:
         whole = context.get(path)
         with Connection(context.target) as connection:
             answer = connection.exchange("HEAD", path)
+            if answer.status == 405 and not context.site.own:
+                yield NotTried(f"{path} refuses HEAD")
+                continue
             yield from _head_differences(path, answer, whole)
             if not answer.keeps_open:
                 if extra := connection.rest():
                     yield Mismatch(f"HEAD {path}: no body", f"{len(extra)} bytes: {extra[:40]!r}")
                 continue
             try:
-                following = connection.exchange("GET", "/static/small.txt")
+                got = connection.exchange("GET", following)
             except wire.Closed:
                 continue
             except BadAnswer as error:
                 yield Mismatch(f"HEAD {path}: no body, then an answer to the next request", str(error))
                 continue
-            if following.status != 200 or following.content_type != context.first("/static/small.txt").content_type:
-                yield Mismatch(f"HEAD {path}: then GET /static/small.txt 200", f"status {following.status}")
+            if got.status != 200 or got.content_type != context.first(following).content_type:
+                yield Mismatch(f"HEAD {path}: then GET {following} 200", f"status {got.status}")
 
 
 def _head_differences(path: str, answer: Answer, whole: Answer) -> Iterator[Mismatch]:
@@ -248,26 +267,32 @@ def _head_differences(path: str, answer: Answer, whole: Answer) -> Iterator[Mism
 @check("conditional")
 def conditional(context: Context) -> Iterator[Mismatch]:
     """A page with an ETag or Last-Modified answers 304 to that validator and 200 to another."""
-    for path in main_paths(context):
+    for path in context.site.main_paths:
         yield from revalidation(context, path)
 
 
 @check("redirects")
 def redirects(context: Context) -> Iterator[Mismatch]:
-    """Redirects lead to the right path, with no other scheme, host or port than the visitor's."""
-    posts = context.site.url("posts")
-    for path, expected, location in (
-        (f"{posts}page/1/", 301, posts),
-        (posts.rstrip("/"), 301, posts),
-        (f"{posts}jump/?page=2", 302, f"{posts}page/2/"),
-        ("/static/css", None, "/static/css/"),
-        ("//other.example/", None, None),
-    ):
-        answer = context.get(path)
-        if expected is not None and answer.status != expected:
+    """Redirects lead where they lead in process, with no other scheme, host or port than the visitor's."""
+    for path, expected, location in redirecting(context):
+        answer = context.first(path)
+        if answer.status != expected:
             yield Mismatch(f"GET {path}: status {expected}", f"status {answer.status}")
         if 300 <= answer.status < 400:
             yield from wrong_location(context, f"GET {path}", answer, location)
+    static = context.site.static_url
+    for path, location in ((f"{static}css", f"{static}css/"), ("//other.example/", None)):
+        answer = context.get(path)
+        if 300 <= answer.status < 400:
+            yield from wrong_location(context, f"GET {path}", answer, location)
+
+
+def redirecting(context: Context) -> list[tuple[str, int, str | None]]:
+    """The paths that lead to another, each with its status and the path that it leads to."""
+    site = context.site
+    if not site.has_database:
+        return [(path, 301, f"{path}/") for kind, path in site.urls.items() if kind == SLASH_REDIRECT]
+    return [(path, page.status, page.location) for path, page in site.pages.items() if page.redirects]
 
 
 def wrong_location(context: Context, what: str, answer: Answer, path: str | None) -> Iterator[Mismatch]:
@@ -279,19 +304,15 @@ def wrong_location(context: Context, what: str, answer: Answer, path: str | None
         yield Mismatch(f"{what}: Location {path or 'of this site'}", got or "none")
 
 
-def main_paths(context: Context) -> list[str]:
-    """Home, a list and a detail page."""
-    site = context.site
-    return [site.url("home"), site.url("posts_page", "posts"), site.url("post_with_comments", "post")]
-
-
 def revalidation(context: Context, path: str, *, required: bool = False) -> Iterator[Mismatch]:
     """What is wrong with the answers to each validator of `path`; having none is wrong only if `required`."""
     first = context.get(path)
+    # A page with something of its own in each rendering, such as a token, has another validator each time.
+    second = first if required else context.get(path)
     by = [
         (condition, first.header(validator))
         for condition, validator in (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
-        if first.header(validator)
+        if first.header(validator) and second.header(validator) == first.header(validator)
     ]
     if required and not by:
         yield Mismatch(f"GET {path}: ETag or Last-Modified", "neither")
@@ -299,7 +320,7 @@ def revalidation(context: Context, path: str, *, required: bool = False) -> Iter
         again = context.get(path, {condition: value or ""})
         if again.status != 304:
             yield Mismatch(f"GET {path} with {condition}: {value}: status 304", f"status {again.status}")
-    if first.header("ETag"):
+    if first.header("ETag") and second.header("ETag") == first.header("ETag"):
         other = context.get(path, {"If-None-Match": '"another"'})
         if other.status != 200 or other.content != first.content:
             yield Mismatch(f"GET {path} with another ETag: status 200 and the body", f"status {other.status}")
@@ -310,15 +331,5 @@ def differences(context: Context, path: str, answer: Answer) -> Iterator[Mismatc
     expected = context.site.pages[path]
     if answer.content_type != expected.content_type:
         yield Mismatch(f"GET {path}: Content-Type {expected.content_type}", answer.header("Content-Type") or "none")
-    right, got = page_parser.normalised(expected.body), page_parser.normalised(answer.text)
-    if got != right:
-        yield Mismatch(*_first_difference(f"GET {path}", right, got))
-
-
-def _first_difference(what: str, right: str, got: str) -> tuple[str, str]:
-    at = next((n for n, (a, b) in enumerate(zip(right, got, strict=False)) if a != b), min(len(right), len(got)))
-    start = max(0, at - 20)
-    return (
-        f"{what}: {len(right)} characters, from {start} on {right[start : at + 60]!r}",
-        f"{len(got)} characters, from {start} on {got[start : at + 60]!r}",
-    )
+    if wrong := expected.difference(as_in_process(answer.text, context.target)):
+        yield Mismatch(f"GET {path}: {wrong[0]}", wrong[1])

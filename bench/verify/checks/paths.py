@@ -9,31 +9,32 @@ from bench.verify.context import Context
 from bench.verify.finding import Mismatch
 from bench.verify.wire import Answer
 
-# Each names a file of the project or of the machine if a server joins it to a directory unchanged.
+# Each names a file of the project or of the machine if a server joins it to a directory unchanged. `located` says what
+# stands for the words in braces.
 ESCAPES = (
-    "/static/../manage.py",
-    "/static/../config/settings.py",
-    "/static../manage.py",
-    "/static../config/settings.py",
-    "/static/%2e%2e/manage.py",
-    "/static/..%2fmanage.py",
-    "/static/%2e%2e%2fmanage.py",
-    "/static/.%2e/manage.py",
-    "/static/css/../../manage.py",
-    "/static/css/..%2f..%2fmanage.py",
-    "/static/..\\manage.py",
-    "/static/..%5cmanage.py",
-    "/static/%252e%252e/manage.py",
-    "/static//etc/passwd",
-    "/static/%2fetc%2fpasswd",
-    "/static/../../../../../../../../../../etc/passwd",
-    "/static/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
-    "/static/..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "{static}../manage.py",
+    "{static}../{settings}",
+    "{bare}../manage.py",
+    "{bare}../{settings}",
+    "{static}%2e%2e/manage.py",
+    "{static}..%2fmanage.py",
+    "{static}%2e%2e%2fmanage.py",
+    "{static}.%2e/manage.py",
+    "{static}css/../../manage.py",
+    "{static}css/..%2f..%2fmanage.py",
+    "{static}..\\manage.py",
+    "{static}..%5cmanage.py",
+    "{static}%252e%252e/manage.py",
+    "{static}/etc/passwd",
+    "{static}%2fetc%2fpasswd",
+    "{static}../../../../../../../../../../etc/passwd",
+    "{static}%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "{static}..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
     "/../../../../../../../../../../etc/passwd",
     "/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
-    "/posts/..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "{section}..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
     "/manage.py",
-    "/config/settings.py",
+    "/{settings}",
     "/.git/config",
 )
 # Text of the files named above.
@@ -41,53 +42,55 @@ SECRETS = (b"execute_from_command_line", b"INSTALLED_APPS", b"root:x:0:0", b"[co
 
 ODD = (
     b"/%00",
-    b"/posts/%00/",
-    b"/static/small.txt%00.css",
+    b"{section}%00/",
+    b"{static}small.txt%00.css",
     b"/%ff%fe/",
     b"/caf%C3%A9/",
     "/caf\u00e9/".encode(),
     "/\u4f60\u597d/".encode(),
     b"/%E2%82/",
-    b"/static/%ff.css",
-    b"/static/%E4%BD%A0.css",
-    b"/posts/%20/",
-    b"/posts/1%20/",
-    b"/posts/%EF%BC%91/",
-    b"/posts/99999999999999999999999/",
-    b"/posts/page/99999999999999999999999/",
-    b"/authors/1/page/99999999999999999999999/",
-    b"/posts/-1/",
-    b"/posts/1%0d%0aX-Injected:%20yes/",
-    b"/static/%0d%0aX-Injected:%20yes",
+    b"{static}%ff.css",
+    b"{static}%E4%BD%A0.css",
+    b"{section}%20/",
+    b"{section}1%20/",
+    b"{section}%EF%BC%91/",
+    b"{section}99999999999999999999999/",
+    b"{section}page/99999999999999999999999/",
+    b"{section}1/page/99999999999999999999999/",
+    b"{section}-1/",
+    b"{section}1%0d%0aX-Injected:%20yes/",
+    b"{static}%0d%0aX-Injected:%20yes",
     b"/" + b"a" * 255 + b"/",
-    b"/static/" + b"a" * 255,
-    b"/static/" + b"a" * 300 + b".css",
+    b"{static}" + b"a" * 255,
+    b"{static}" + b"a" * 300 + b".css",
     b"/" + b"a" * 3000 + b"/",
 )
 # Not percent-encoding at all; a server that drops the malformed part answers with another page.
-BROKEN = (b"/%", b"/%zz/", b"/posts/%", b"/static/%", b"/static/%zz.css")
+BROKEN = (b"/%", b"/%zz/", b"{section}%", b"{static}%", b"{static}%zz.css")
 # Refused or not found.
 REFUSED = range(400, 500)
+# Where a project whose pages are not known has nothing, so that none of its views is asked for an odd number.
+SECTION = "/no/such/"
 
 
 @check("path-escapes")
 def path_escapes(context: Context) -> Iterator[Mismatch]:
     """Dot segments and encoded slashes never lead out of the static root, nor to a file of the project."""
-    for path in ESCAPES:
+    for path in (located(context, path.encode()).decode() for path in ESCAPES):
         answer = context.get(path)
         if any(secret in answer.body for secret in SECRETS):
             yield Mismatch(f"GET {path}: no such file", f"status {answer.status} with the file's content")
-        elif answer.status not in REFUSED and not _leads_to_refusal(context, answer):
+        elif not _refused(context, answer) and not _leads_to_refusal(context, answer):
             yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}")
 
 
 @check("odd-paths")
 def odd_paths(context: Context) -> Iterator[Mismatch]:
     """Percent-encoded, non-ASCII and overlong paths get a 4xx, never a server error."""
-    for path in ODD:
+    for path in (located(context, path) for path in ODD):
         answer = context.get(path)
         shown = path[:60].decode("ascii", "backslashreplace")
-        if answer.status not in REFUSED:
+        if not _refused(context, answer):
             yield Mismatch(f"GET {shown}: status 400 to 499", f"status {answer.status}")
         if answer.header("X-Injected"):
             yield Mismatch(f"GET {shown}: no header from the path", "X-Injected: yes")
@@ -96,9 +99,30 @@ def odd_paths(context: Context) -> Iterator[Mismatch]:
 @check("broken-escapes")
 def broken_escapes(context: Context) -> Iterator[Mismatch]:
     """A percent sign that encodes nothing gets a 4xx, never another page."""
-    for path in BROKEN:
-        if (got := context.get(path).status) not in REFUSED:
-            yield Mismatch(f"GET {path.decode()}: status 400 to 499", f"status {got}")
+    for path in (located(context, path) for path in BROKEN):
+        if not _refused(context, answer := context.get(path)):
+            yield Mismatch(f"GET {path.decode()}: status 400 to 499", f"status {answer.status}")
+
+
+def located(context: Context, path: bytes) -> bytes:
+    """A path below those of the site: of its static files (`bare` without the slash at the end), of a page below which
+    there are others (`section`), and of the file of its settings."""
+    site = context.site
+    settings = site.description.settings or site.env.get("DJANGO_SETTINGS_MODULE", "settings")
+    words = {
+        "static": site.static_url,
+        "bare": site.static_url.rstrip("/"),
+        "section": site.urls.get("section", SECTION),
+        "settings": f"{settings.replace('.', '/')}.py",
+    }
+    for word, stands_for in words.items():
+        path = path.replace(b"{%s}" % word.encode(), stands_for.encode())
+    return path
+
+
+def _refused(context: Context, answer: Answer) -> bool:
+    """Whether it is refused or not found; a project with a page for any path may have one for this."""
+    return answer.status in REFUSED or (not context.site.has_404 and answer.status < 500)
 
 
 def _leads_to_refusal(context: Context, answer: Answer) -> bool:

@@ -12,30 +12,36 @@ from itertools import permutations
 
 from bench.verify import page_parser
 from bench.verify.browser import SESSION_COOKIE, Browser
-from bench.verify.check import check
+from bench.verify.check import LAYER, check
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import new_path, paragraphs, render_id, require_probes, until_hit
 from bench.verify.layer_facts import without_invalidation
 from bench.verify.wire import Answer
-from bench.verify.writer import new_rows
+from bench.verify.writer import new_rows, require_rows
 
 ANONYMOUS = ""
 AT_ONCE = 8
 # A web server may check only once a second whether its open file still is the page.
 COLD_S = 2.5
 PAUSE_S = 0.05
+# A token or a session has at least so many.
+SECRET_CHARACTERS = 12
+# How many pages two accounts are kept apart on.
+MAX_PAGES = 12
 
 
 @dataclass
 class Visitor:
     """A visitor, with the tokens and cookies they got, to be compared with those of others.
 
-    name  of the account, empty when anonymous
+    name   of the account, empty when anonymous
+    proof  the text that only pages for them show
     """
 
     name: str
     browser: Browser
+    proof: str = ""
     tokens: set[str] = field(default_factory=set)
     cookies: set[str] = field(default_factory=set)
 
@@ -45,7 +51,9 @@ class Visitor:
         for form in page_parser.parse(answer.text, path).forms:
             if token := form.values.get("csrfmiddlewaretoken"):
                 self.tokens.add(token)
-        self.cookies |= {line.split(";")[0] for line in answer.all("Set-Cookie")}
+        given = {line.split(";")[0] for line in answer.all("Set-Cookie")}
+        # A short one, such as of a language, may well be that of another visitor.
+        self.cookies |= {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
         return answer
 
     @property
@@ -55,8 +63,50 @@ class Visitor:
 
 def visitors(context: Context) -> list[Visitor]:
     """Two logged-in accounts and an anonymous visitor."""
-    found = [Visitor(context.member(number).username, context.browser_of(number)) for number in (0, 1)]
+    found = [visitor(context, number) for number in (0, 1)]
     return [*found, Visitor(ANONYMOUS, Browser(context.target))]
+
+
+def visitor(context: Context, number: int) -> Visitor:
+    """The visitor of an account, logged in."""
+    account = context.member(number)
+    return Visitor(account.username, context.browser_of(number), context.site.proof(account))
+
+
+@check("accounts-apart", stage=LAYER, thorough=True, accounts=2)
+def accounts_apart(context: Context) -> Iterator[Finding]:
+    """Two accounts and an anonymous visitor read public pages and their own, whoever comes first to a page that nobody
+    has cached: none sees what only another's page shows, nor gets another's token or cookie."""
+    site = context.site
+    context.site.url("login")
+    everybody = visitors(context)
+    paths = list(dict.fromkeys([*site.proof_paths, *site.public_paths]))[:MAX_PAGES]
+    for number in range(len(everybody)):
+        order = [*everybody[number:], *everybody[:number]]
+        for path in paths:
+            # A query that nobody has sent makes even a page that is cached already a new one.
+            new = f"{path}{'&' if '?' in path else '?'}visit={secrets.token_hex(4)}"
+            for asked in (new, path):
+                for visitor in order:
+                    yield from _others(visitor, asked, visitor.read(asked), everybody, path in site.proof_paths)
+    yield from _shared(everybody)
+
+
+def _others(who: Visitor, path: str, answer: Answer, everybody: list[Visitor], own: bool) -> Iterator[Mismatch]:
+    """What of others, or what not of their `own`, a visitor sees on a page."""
+    text = answer.text
+    for other in everybody:
+        if other.proof and other is not who and other.proof in text:
+            yield Mismatch(f"GET {path} by {who.who}: not what only {other.who} may see", other.proof)
+    if own and who.proof and who.proof not in text:
+        yield Mismatch(f"GET {path} by {who.who}: {who.proof}", f"status {answer.status} without it")
+
+
+def _shared(everybody: list[Visitor]) -> Iterator[Mismatch]:
+    """Tokens and cookies that one visitor got and another got, too."""
+    for one, other in permutations(everybody, 2):
+        if shared := (one.tokens & other.tokens) | (one.cookies & other.cookies):
+            yield Mismatch(f"no token or cookie of {one.who} for {other.who}", ", ".join(sorted(shared)))
 
 
 @check("orders", group="privacy", accounts=2)
@@ -64,26 +114,29 @@ def orders(context: Context) -> Iterator[Finding]:
     """Two accounts and an anonymous visitor read home, a list, a detail and a probe page in every order: each gets
     their own page, without another's name, token or cookie."""
     require_probes(context)
+    cold = _cold_pages(context)
     everybody = visitors(context)
     names = {item.name for item in everybody} - {ANONYMOUS}
-    lists, details = _cold_pages(context)
+    lists, details = cold
     for number, order in enumerate(permutations(everybody)):
         for path in (context.site.url("home"), lists[number % len(lists)], details[number % len(details)], new_path()):
             # Each twice: the second answer may be a hit.
             for visitor in (*order, *order):
                 yield from _foreign(visitor, path, visitor.read(path), names)
-    for one, other in permutations(everybody, 2):
-        if shared := (one.tokens & other.tokens) | (one.cookies & other.cookies):
-            yield Mismatch(f"no token or cookie of {one.who} for {other.who}", ", ".join(sorted(shared)))
+    yield from _shared(everybody)
 
 
 def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     """Lists and details that nobody has requested yet, one for each order where the site has so many."""
-    listed = context.site.url("posts")
-    details = [link for link in page_parser.parse(context.get(listed).text).links if re.fullmatch(r"/posts/\d+/", link)]
+    listed = context.site.url("section")
+    details = [
+        link
+        for link in page_parser.parse(context.get(listed).text).links
+        if re.fullmatch(rf"{re.escape(listed)}\d+/", link)
+    ]
     pages = [f"{listed}page/{number}/" for number in range(3, 9)]
     pages = [path for path in pages if context.get(f"{path}?cold=1").status == 200]
-    return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("post_with_comments", "post")]
+    return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("detail")]
 
 
 def _foreign(visitor: Visitor, path: str, answer: Answer, names: set[str]) -> Iterator[Mismatch]:
@@ -105,9 +158,10 @@ def cold_pages(context: Context) -> Iterator[Finding]:
 
     Under a layer without invalidation it reads only details, of new rows.
     """
+    require_rows(context)
     account = Visitor(context.member(0).username, context.browser_of(0))
     anonymous = Visitor(ANONYMOUS, Browser(context.target))
-    shared = [] if without_invalidation(context) else [context.site.url("home"), context.site.url("posts")]
+    shared = [] if without_invalidation(context) else [context.site.url("home"), context.site.url("section")]
     for path in shared:
         anonymous.read(path)
     with new_rows(context) as (_, (row,)):
@@ -165,8 +219,8 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
 @check("own-token-works", group="privacy", accounts=2)
 def own_token_works(context: Context) -> Iterator[Finding]:
     """An account's form works with its own token after another account and an anonymous visitor read the page."""
+    post = context.site.url("commented")
     first, second, anonymous = visitors(context)
-    post = context.site.url("post_with_comments", "post")
     for visitor in (first, anonymous, second, first, anonymous):
         visitor.read(post)
     form = page_parser.parse(second.read(post).text, post).form("/comment/")

@@ -15,21 +15,27 @@ HOST = "127.0.0.1"
 
 
 class Command(BaseCommand):
-    """Prints the pages as one JSON object: path to status, content type and body."""
+    """Prints the pages as one JSON object: path to status, content type, body, and the location of a redirect."""
 
     help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("paths", metavar="PATH", nargs="+", help="path of a URL, with or without a query")
+        parser.add_argument(
+            "--twice", action="store_true", help="add the body of a second rendering, `again`, where it differs"
+        )
 
     def handle(self, **options: Any) -> None:
         for path in options["paths"]:
             if not path.startswith("/"):
                 raise CommandError(f"{path!r} is not a path: begin it with a slash")
         with override_settings(**_bare_settings()):
-            client = Client(raise_request_exception=False, SERVER_NAME=HOST)
-            pages = {path: _render(client, path) for path in options["paths"]}
+            pages = {path: _render(path) for path in options["paths"]}
+            if options["twice"]:
+                for path, page in pages.items():
+                    if (again := _render(path)["body"]) != page["body"]:
+                        page["again"] = again
         self.stdout.write(json.dumps(pages))
 
 
@@ -46,11 +52,14 @@ def _bare_settings() -> dict[str, Any]:
     }
 
 
-def _render(client: Client, path: str) -> dict[str, Any]:
-    response = client.get(path)
+def _render(path: str) -> dict[str, Any]:
+    """The page for a visitor who comes for the first time."""
+    response = Client(raise_request_exception=False, SERVER_NAME=HOST).get(path)
     body = b"".join(response.streaming_content) if response.streaming else response.content
-    return {
+    page = {
         "status": response.status_code,
         "content_type": response.headers.get("Content-Type", ""),
         "body": body.decode(response.charset or "utf-8", errors="surrogateescape"),
     }
+    location = response.headers.get("Location")
+    return page | {"location": location} if location else page

@@ -30,9 +30,7 @@ class AccountHandler(FileHandler):
 
     def post(self, path: str) -> None:
         stub, wrong = self.stub, self.stub.wrong
-        values = {
-            name: items[0] for name, items in parse_qs(self.body.decode("latin-1"), keep_blank_values=True).items()
-        }
+        values = self.values()
         given = values.get("csrfmiddlewaretoken") or self.headers.get("X-CSRFToken", "")
         right = stub.token_right(given, self.cookies.get("csrftoken", "")) or (given and "any-token" in wrong)
         if "no-csrf" not in wrong and not (right and self.origin_right()):
@@ -47,6 +45,11 @@ class AccountHandler(FileHandler):
             self.comment(values)
         else:
             self.html(405, stub.frame("<h1>Not allowed</h1>"))
+
+    def values(self) -> dict[str, str]:
+        """The fields of the form that was sent."""
+        found = parse_qs(self.body.decode("latin-1"), keep_blank_values=True)
+        return {name: items[0] for name, items in found.items()}
 
     def origin_right(self) -> bool:
         """Whether the form comes from the site's own origin, as the site sees it."""

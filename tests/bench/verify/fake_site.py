@@ -18,19 +18,35 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH, Expected, Site
+from bench.project.description import Description
+from bench.verify.expected import Expected
+from bench.verify.site import UNKNOWN_PATH, Site, static_urls
 from tests.bench.verify.fake_accounts import AccountHandler
 from tests.bench.verify.fake_files import CSS, IMAGE, SCRIPT
 from tests.bench.verify.fake_http import HttpHandler
 
+BEYOND = ("/posts/page/999999999/", "/posts/page/0/", "/posts/999999999/")
+REDIRECTS = {
+    "/posts": (301, "/posts/"),
+    "/posts/page/1/": (301, "/posts/"),
+    "/posts/jump/?page=2": (302, "/posts/page/2/"),
+}
 URLS = {
     "home": "/",
     "authors": "/authors/",
     "posts": "/posts/",
     "posts_page": "/posts/page/2/",
-    "post_with_comments": "/posts/1/",
     "login": "/login/",
-    "healthz": "/healthz",
+    "health": "/healthz",
+    "list": "/posts/page/2/",
+    "detail": "/posts/1/",
+    "section": "/posts/",
+    "uncommented": "/authors/",
+    "commented": "/posts/1/",
+    "slash_redirect": "/posts",
+    "posts_redirect": "/posts/page/1/",
+    "jump_redirect": "/posts/jump/?page=2",
+    **{f"{number}_beyond": path for number, path in enumerate(BEYOND)},
 }
 TITLES = {
     "/": "Home",
@@ -106,11 +122,22 @@ class FakeSite:
         pages = {path: Expected(200, "text/html;charset=utf-8", self.page(path, "")) for path in TITLES}
         pages["/login/"] = Expected(200, "text/html;charset=utf-8", self.login_page("a-token", ""))
         pages["/healthz"] = Expected(200, "text/plain", "ok\n")
-        for path in (UNKNOWN_PATH, *BEYOND_PATHS):
+        for path, (status, location) in REDIRECTS.items():
+            pages[path] = Expected(status, "text/html;charset=utf-8", "", location=location)
+        for path in (UNKNOWN_PATH, *BEYOND):
             pages[path] = Expected(404, "text/html;charset=utf-8", self.not_found())
         self.wrong = wrong
         self.rows_are(pages)
-        return Site(URLS, pages, self.static, Path(sys.executable), self.folder / "manage.py")
+        urls = URLS | static_urls(self.static, "/static/")
+        return Site(
+            urls,
+            pages,
+            self.static,
+            Path(sys.executable),
+            self.folder / "manage.py",
+            description=Description(public=("/", "/posts/"), settings="config.settings"),
+            interpreter={"python": sys.version.split()[0], "prefix": sys.prefix, "base_prefix": sys.base_prefix},
+        )
 
     def rows_are(self, pages: dict[str, Expected]) -> None:
         """From now on the site's commands render these pages."""
@@ -189,12 +216,18 @@ class SiteHandler(AccountHandler):
     def missing(self, path: str) -> None:
         """Answer to a path that the site does not have."""
         wrong = self.stub.wrong
-        if path in BEYOND_PATHS and "last-page-for-any" in wrong:
+        if path in BEYOND and "last-page-for-any" in wrong:
             self.html(200, self.stub.page("/posts/", ""))
         elif "plain-404" in wrong:
             self.send(404, "not here", "text/plain")
         else:
             self.html(200 if "soft-404" in wrong else 404, self.stub.not_found())
+
+    def post(self, path: str) -> None:
+        if path.startswith("/__probe__/form/"):
+            self.html(200, self.stub.frame(f"<p>{self.values().get('username', '')}</p>"))
+        else:
+            super().post(path)
 
     def jump(self) -> None:
         self.redirect(f"/posts/page/{parse_qs(self.query)['page'][0]}/", 302)

@@ -87,6 +87,7 @@ MISTAKES = {
     "database-hangs": [],
     "database-stops": [],
     "log-bytes": [],
+    "accounts-apart": ["leaks", "anonymous-for-all", "nameless"],
 }
 # Ways in which servers differ and are all right.
 RIGHT = ["", "closes", "closes-silently", "refuses-chunks", "absolute"]

@@ -35,6 +35,7 @@ MISTAKES = {
     "junk-queries": ["keeps-queries", "flooded", "keeps-nothing"],
     "junk-cookies": ["cookies-flood", "keeps-nothing"],
     "junk-hosts": ["any-host", "hosts-flood", "keeps-hosts"],
+    "public-pages": ["keeps-nothing", "cookie-variants", "keeps-cookies cookie-on-pages"],
     "codings": ["gzip-not", "gzip-varies-not", "kept-coded"],
     "head-first": ["keeps-heads", "head-other-length"],
     "ranges": ["keeps-parts", "other-parts", "wrong-total"],
@@ -107,8 +108,17 @@ def test_left_out_thorough_checks_do_not_count_as_passed(stub, url):
         "junk-queries": LEFT_OUT,
         "junk-cookies": LEFT_OUT,
         "junk-hosts": LEFT_OUT,
+        "public-pages": None,
     }
     assert found["junk-hosts"].word == "not tried"
+
+
+def test_what_stops_a_page_from_being_cached_is_named(stub, url):
+    stub.reset("cookie-on-pages")
+    for name in ("keeps-site", "public-pages"):
+        found = verified(stub, url, [name])[name]
+        assert found.ok
+        assert found.not_tried.startswith("/ is not cached: it sets the cookie seen; ")
 
 
 def test_hit_ratios_are_figures(stub, url):
@@ -127,5 +137,5 @@ def test_a_running_site_without_probe_views_is_not_tried(stub, url):
     found = verified(stub, url, ["cache-control"])["cache-control"]
     assert (found.ok, found.not_tried) == (
         True,
-        "it needs the probe views: start the site with BENCHAPP_PROBES=1",
+        "it needs the probe views: start the site with the app `probes`, see docs/cache-safety.md",
     )

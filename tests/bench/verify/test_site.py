@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BenchError
-from bench.verify.site import BEYOND_PATHS, UNKNOWN_PATH, prepare
+from bench.project.description import Description, Login
+from bench.verify.finding import NotTried
+from bench.verify.site import INSIDE, UNKNOWN_PATH, prepare
 
 # Answers as the site's commands do; `broken` names what it does wrong.
 MANAGE = """
@@ -23,7 +25,7 @@ if broken == f"{words[0]} fails":
 if broken == f"{words[0]} prints":
     print("Loading...")
 elif words[0] == "siteurls":
-    print(json.dumps({"home": "/", "posts": "/posts/", "css": "/static/site.css"}))
+    print(json.dumps({"home": "/", "section": "/posts/", "css": "/static/site.css"}))
 elif words[0] == "renderpages":
     status = 500 if broken == "home" else 200
     page = {"status": status, "content_type": "Text/HTML; charset=utf-8", "body": "a page"}
@@ -34,6 +36,8 @@ elif words[0] == "renderpages":
 elif words[1] == "create":
     print(json.dumps({"accounts": [{"username": "verify-1", "password": "secret"}]}))
 """
+
+LOGIN = Description(login=Login("/login/"))
 
 
 @pytest.fixture
@@ -51,7 +55,7 @@ def asked(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
 def test_two_commands_render_pages_of_every_kind(manage_py):
     site = prepare("sqlite:////tmp/x.sqlite3", {"LAYER": "no"}, sys.executable, manage_py)
     words, environment = asked(manage_py, "renderpages")
-    assert words == ["renderpages", "/", "/posts/", UNKNOWN_PATH, *BEYOND_PATHS]
+    assert words == ["renderpages", "--twice", INSIDE, "/", "/posts/", UNKNOWN_PATH]
     assert environment["DATABASE_URL"] == "sqlite:////tmp/x.sqlite3"
     assert environment["LAYER"] == "no"
     assert site.pages["/"].body == "a page"
@@ -68,13 +72,13 @@ def test_the_callers_environment_does_not_reach_the_site(manage_py, monkeypatch)
 
 
 def test_commands_run_in_front_of_their_prefix(manage_py):
-    site = prepare(None, {}, sys.executable, manage_py, prefix=("env", "PREFIXED=1"))
+    site = prepare(None, {}, sys.executable, manage_py, prefix=("env", "PREFIXED=1"), description=LOGIN)
     site.create_accounts(1)
     assert asked(manage_py, "verifyaccount")[1]["PREFIXED"] == "1"
 
 
 def test_account_commands_have_the_environment_of_the_deployment(manage_py):
-    site = prepare(None, {"CACHE": "none"}, sys.executable, manage_py)
+    site = prepare(None, {"CACHE": "none"}, sys.executable, manage_py, description=LOGIN)
     (account,) = site.create_accounts(1, {"CACHE": "files"})
     assert (account.username, account.password) == ("verify-1", "secret")
     site.remove_accounts([account], ["7", "9"], {"CACHE": "files"})
@@ -93,7 +97,8 @@ def test_account_commands_have_the_environment_of_the_deployment(manage_py):
         ("siteurls prints", "manage.py siteurls: printed 'Loading...\\n', not a JSON object"),
         (
             "home",
-            "manage.py renderpages /: status 500, not 200; load rows with ./manage.py loadfixtures, then try again",
+            "manage.py renderpages /: status 500, not 200; run ./manage.py migrate --noinput, or correct public in "
+            "[tool.benchapp] of pyproject.toml, then try again",
         ),
         ("page", "manage.py renderpages /: no status, content_type and body in its answer"),
     ],
@@ -109,8 +114,10 @@ def test_an_interpreter_that_is_not_there_is_named(manage_py):
         prepare(None, {}, "/no/python", manage_py)
 
 
-def test_an_unknown_kind_of_url_is_reported_with_the_known_ones(manage_py):
+def test_a_kind_that_the_site_does_not_have_is_not_tried(manage_py):
     site = prepare(None, {}, sys.executable, manage_py)
-    assert site.url("posts_page", "posts") == "/posts/"
-    with pytest.raises(BenchError, match=r"names no URL of the kind login; it names home, posts, css$"):
+    assert site.url("posts_page", "section") == "/posts/"
+    with pytest.raises(NotTried, match=r"^the project has no page of the kind next year$"):
+        site.url("next_year")
+    with pytest.raises(NotTried, match=r"^the project describes no login: \[tool.benchapp.login\] in its"):
         site.url("login")

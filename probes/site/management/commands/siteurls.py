@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from argparse import ArgumentParser
-from typing import Any
-
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 from django.urls import reverse
 
@@ -14,30 +10,30 @@ from benchapp import pagination
 from benchapp.management import databases
 from benchapp.models import Author, Comment, Post
 from benchapp.pager import page_url
+from probes.management.commands import siteurls
+
+# A number that no list and no table reaches.
+BEYOND = 999_999_999
 
 
-class Command(BaseCommand):
-    """Prints each kind of page with one URL of it that answers 200."""
+class Command(siteurls.Command):
+    """Prints each kind of page with one URL of it."""
 
     help = "Print one real URL of every kind of page that the rows at hand allow."
-    requires_system_checks = []
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="one JSON object instead of a line for each")
-
-    def handle(self, **options: Any) -> None:
+    def urls(self) -> dict[str, str]:
         try:
-            urls = urls_by_kind()
+            return urls_by_kind()
         except DatabaseError as error:
             raise CommandError(databases.problem(error)) from error
-        if options["json"]:
-            self.stdout.write(json.dumps(urls, indent=2))
-        else:
-            self.stdout.write("\n".join(f"{kind:<20} {url}" for kind, url in urls.items()))
 
 
 def urls_by_kind() -> dict[str, str]:
     """URLs by kind; a kind without an example among the rows is left out. CommandError when there are no rows.
+
+    All answer 200 but those whose kind ends in `_beyond` or `_redirect`. `list` and `detail` are what visitors
+    read beside the home page, `section` is the first page of a list, `commented` takes comments; no check changes
+    `lasting`, and no comment `uncommented`.
 
     The author and the post are the ones with the most children, so that they have a second page if any has.
     """
@@ -46,7 +42,7 @@ def urls_by_kind() -> dict[str, str]:
     if not author or not post or not Comment.objects.exists():
         raise CommandError("the tables are empty: run ./manage.py loadfixtures")
     author_url, post_url = reverse("author", args=[author.pk]), reverse("post", args=[post.pk])
-    urls = {"home": reverse("home"), "login": reverse("login"), "healthz": reverse("healthz")}
+    urls = {"home": reverse("home"), "login": reverse("login"), "health": reverse("healthz")}
     for kind, base, rows in (
         ("authors", reverse("authors"), pagination.total_authors()),
         ("posts", reverse("posts"), pagination.total_posts()),
@@ -55,9 +51,25 @@ def urls_by_kind() -> dict[str, str]:
         ("post", post_url, post.comment_count),
     ):
         urls |= _list_urls(kind, base, -(-rows // pagination.PER_PAGE))
-    if post.comment_count:
-        urls["post_with_comments"] = post_url
-    return urls
+    roles = {
+        "list": urls.get("posts_page", urls["posts"]),
+        "detail": post_url,
+        "section": urls["posts"],
+        "lasting": author_url,
+        "uncommented": urls["authors"],
+        "commented": post_url,
+        "posts_redirect": f"{urls['posts']}page/1/",
+        "jump_redirect": f"{reverse('posts_jump')}?page=2",
+    }
+    return urls | roles | _beyond_urls()
+
+
+def _beyond_urls() -> dict[str, str]:
+    """URLs of pages that are not there."""
+    lists = ("authors", "posts", "comments")
+    found = {f"{name}_page_beyond": page_url(reverse(name), BEYOND) for name in lists}
+    found |= {f"{name}_beyond": reverse(name, args=[BEYOND]) for name in ("author", "post")}
+    return found | {"zero_beyond": f"{reverse('posts')}page/0/"}
 
 
 def _list_urls(kind: str, base: str, pages: int) -> dict[str, str]:
