@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from jinja2 import meta
@@ -186,13 +187,14 @@ def _homes(server: Server, composition: Composition) -> tuple[Path, ...]:
 def service_context(
     service: Service, programs: dict[str, str], composition: Composition, places: Places, data: Path
 ) -> dict[str, Any]:
-    """The names that the templates of a service can use."""
+    """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
     socket = f"{places.run}/{service.name}.sock"
     return {
         **composition.settings,
         **places.names,
         "programs": programs,
         "data": str(data),
+        "run_in_url": quote(str(places.run)),
         "socket": socket,
         "folder": str(service.folder),
     }

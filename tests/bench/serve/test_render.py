@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -76,3 +79,13 @@ def test_a_server_in_front_takes_the_front_address():
     places = render.Places(*[""] * 13, bind="192.0.2.1", port=80)
     wiring = render.wire(composition, places, iter([8001]).__next__)
     assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
+
+
+def test_the_database_is_found_in_a_directory_whose_name_has_a_plus_sign():
+    """As that of joined layers: in the query of a URL a plain plus sign is a space."""
+    service = catalog.read().services["postgresql"]
+    places = SimpleNamespace(run="/tmp/run/nginx~view-cache+varnish", names={})
+    composition = compose.compose_for_files("gunicorn", "none", catalog.read().values["bench"])
+    context = render.service_context(service, {}, composition, places, Path())
+    url = render.text(service.env["DATABASE_URL"], context, "env")
+    assert parse_qs(urlsplit(url).query) == {"host": [places.run]}
