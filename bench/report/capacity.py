@@ -15,7 +15,7 @@ from bench.report.line_charts import LineScales, Point, Series, lines
 from bench.report.model import CaseRow, Panel, Report
 from bench.report.numbers import DASH, number, one_line, plural, whole
 from bench.report.small_charts import SmallChart
-from bench.results.capacity import Climb, Visits, climbs, latency_ms, visits
+from bench.results.capacity import Capacity, Climb, Visits, climbs, latency_ms, visits
 from bench.results.trials import Trial
 
 LIMIT = "limit"
@@ -50,10 +50,7 @@ class CapacityOfCase:
     @property
     def interval(self) -> str:
         """`475 to 530`, or `475 or more`."""
-        found = self.row.capacity
-        if found is None:
-            return DASH
-        return f"{number(found.low)} " + ("or more" if found.high is None else f"to {number(found.high)}")
+        return interval(self.row.capacity) if self.row.capacity else DASH
 
     @property
     def an_hour(self) -> str:
@@ -81,6 +78,11 @@ class CapacityOfCase:
         """Every rate that was tried, lowest first."""
         rates = sorted({rate for climb in self.rounds for rate in climb.trials})
         return tuple(_point(rate, self.rounds, self.limit) for rate in rates)
+
+
+def interval(found: Capacity) -> str:
+    """`475 to 530`, or `475 or more`."""
+    return f"{number(found.low)} " + ("or more" if found.high is None else f"to {number(found.high)}")
 
 
 def limit_of(report: Report) -> Limit | None:
@@ -143,6 +145,35 @@ def visit_words(report: Report, panel: Panel) -> str:
         f"A visitor asks for {plural(visit.pages, 'page')} in {plural(visit.requests, 'request')} and stays "
         f"{think_s:g} s on each page."
     )
+
+
+@dataclass(frozen=True)
+class SizesTable:
+    """The capacities of one workload and database: a row a deployment, a column a size."""
+
+    workload: str
+    database: str
+    sizes: tuple[str, ...]
+    rows: tuple[tuple[CaseRow, tuple[str, ...]], ...]
+
+
+def by_size(report: Report) -> list[SizesTable]:
+    """The capacities of the same deployments at several sizes; none where there is one size only."""
+    groups: dict[tuple[str, str], list[Panel]] = {}
+    for panel in report.main_panels:
+        groups.setdefault((panel.setting.workload, panel.setting.database), []).append(panel)
+    return [_by_size(*key, panels) for key, panels in groups.items() if len(panels) > 1]
+
+
+def _by_size(workload: str, database: str, panels: Sequence[Panel]) -> SizesTable:
+    first = {(row.stack, row.layer): row for panel in panels for row in panel.rows}
+    rows = [(row, tuple(_cell(panel.row(*key)) for panel in panels)) for key, row in first.items()]
+    return SizesTable(workload, database, tuple(panel.setting.size for panel in panels), tuple(rows))
+
+
+def _cell(row: CaseRow | None) -> str:
+    found = row.capacity if row else None
+    return f"{number(found.rate)} ({interval(found)})" if found else row.outcome if row else DASH
 
 
 def latency_over_load(report: Report, panel: Panel) -> list[SmallChart]:

@@ -22,7 +22,7 @@ LAYERS = ("none", "site-middleware")
 HELD = {"none": (95, 100, 106), "site-middleware": (500, 530, 530)}
 
 
-def written(folder: Path, change=lambda trial: trial) -> Path:
+def written(folder: Path, change=lambda trial: trial, sizes: tuple[str, ...] = ()) -> Path:
     """A run of one stack with two layers, whose staircases are cut down to the rates around their ends."""
     report_folder.make(folder, workloads=("home",), change=lambda trial: None)
     info = json.loads((folder / "run.json").read_text())
@@ -33,8 +33,14 @@ def written(folder: Path, change=lambda trial: trial) -> Path:
     (folder / "verify.jsonl").unlink()
     (folder / "workloads.json").write_text(json.dumps({"home": ["/", "/static/site.css"]}))
     run = report_folder.Folder(folder)
+    if sizes:
+        info["cases"] = [
+            case | {"size": size, "case_id": f"{case['case_id']}~{size}"} for case in info["cases"] for size in sizes
+        ]
+        info["plan"]["sizes"] = list(sizes)
+        (folder / "run.json").write_text(json.dumps(info | {"skips": []}))
     for case in info["cases"]:
-        identity = {name: case[name] for name in ("case_id", "stack", "layer", "workload")}
+        identity = {name: case[name] for name in ("case_id", "stack", "layer", "workload", "size")}
         for number, held in enumerate(HELD[case["layer"]], 1):
             for rate, latency in ((50, 20.0), (held, 90.0), (held * 1.06 // 1, 450.0)):
                 trial = change(replace(at_rate(int(rate), latency, number), **identity))
@@ -109,3 +115,16 @@ def test_what_ended_a_staircase_besides_the_site_leaves_its_upper_end_open(tmp_p
 def test_a_case_that_failed_before_its_load_is_failed(tmp_path):
     folder = written(tmp_path / "run", lambda trial: failed(trial, came_back=None) if trial.layer == "none" else trial)
     assert arrange(read_run(folder)).panels[0].row("gunicorn", "none").outcome == "failed"
+
+
+def test_sizes_stand_side_by_side(tmp_path):
+    def smaller(trial):
+        slow = trial.size == "bronze" and trial.level > 50
+        return replace(trial, histogram=at_rate(1, 900).histogram) if slow else trial
+
+    folder = written(tmp_path / "run", smaller, sizes=("bronze", "silver"))
+    cells = table_row(shown(folder), "gunicorn", "none", 4)
+    assert cells == ["gunicorn", "none", "50.0 (50.0 to 106)", "100 (95.0 to 112)"]
+    rows = cells_of(write_report(folder, "md").read_text())
+    assert ["stack", "layer", "bronze", "silver"] in rows
+    assert ["`gunicorn`", "`none`", "50.0 (50.0 to 106)", "100 (95.0 to 112)"] in rows
