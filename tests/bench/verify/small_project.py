@@ -1,0 +1,180 @@
+"""A small Django project that nobody wrote for the kit, made by django-admin, and served with the kit laid over it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import paths
+from bench.host.ports import free_port
+
+READY_S = 20
+VIEWS = """
+import secrets
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils.html import format_html
+from django.views.decorators.cache import cache_page
+
+from notes.models import Note
+
+PAGE = "<!doctype html><html><body>{}</body></html>"
+
+
+def page(text, *values):
+    return HttpResponse(format_html(PAGE, format_html(text, *values)))
+
+
+def home(request):
+    here = request.build_absolute_uri()
+    return page('<script nonce="{}">1</script><a href="{}">Home</a>', secrets.token_hex(8), here)
+
+
+def notes(request):
+    titles = "; ".join(Note.objects.values_list("title", flat=True))
+    return page("<h1>Notes</h1><p>{}</p>", titles)
+
+
+def subscribe(request):
+    return render(request, "subscribe.html")
+
+
+@login_required
+def account(request):
+    return page("<p>Signed in as {}.</p>", request.user.get_username())
+
+
+@cache_page(60)
+def leaky(request):
+    return page("<p>Signed in as {}.</p>", request.user.get_username() or "nobody")
+"""
+MODELS = """
+from django.db import models
+
+
+class Note(models.Model):
+    title = models.CharField(max_length=100)
+"""
+URLS = """
+from django.contrib.auth.views import LoginView
+from django.urls import path
+
+from notes import views
+
+urlpatterns = [
+    path("", views.home),
+    path("notes/", views.notes),
+    path("subscribe/", views.subscribe),
+    path("me/", views.account),
+    path("leaky/", views.leaky),
+    path("sign-in/", LoginView.as_view(template_name="sign_in.html")),
+]
+"""
+FORM = """<!doctype html><html><body>
+<form method="post">{% csrf_token %}{{ form.as_p }}<button>Go</button></form>
+</body></html>
+"""
+SETTINGS = """
+ALLOWED_HOSTS, DEBUG = ["127.0.0.1"], False
+INSTALLED_APPS += ["notes"]
+LOGIN_URL, LOGIN_REDIRECT_URL = "/sign-in/", "/me/"
+STATIC_ROOT = BASE_DIR / "collected"
+"""
+# What the kit lays over a project to look inside it.
+OVERLAY = """
+import os
+
+from shop.settings import *
+
+INSTALLED_APPS = [*INSTALLED_APPS, "benchapp.caching", "probes"]
+CACHING_SECONDS, CACHING_LAYERS = 60, {name: {} for name in os.environ.get("LAYERS", "").split()}
+from benchapp.caching import registry
+
+MIDDLEWARE = [
+    *registry.outer_middleware(CACHING_LAYERS),
+    *MIDDLEWARE,
+    *registry.inner_middleware(CACHING_LAYERS),
+    "benchapp.caching.rendering.render_id",
+]
+ROOT_URLCONF = "measured_urls"
+"""
+OVERLAY_URLS = """
+from django.urls import include, path
+
+from shop.urls import urlpatterns as own
+
+urlpatterns = [path("__probe__/", include("probes.urls")), *own]
+"""
+WRITE = "shell -c 'import secrets; from notes.models import Note; Note.objects.create(title=secrets.token_hex(8))'"
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """The environment of the project with the kit laid over it."""
+    path = os.pathsep.join((str(folder), str(paths.PROJECT)))
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "measured", **more}
+
+
+def make(folder: Path) -> Path:
+    """Make the project, its database and its collected files; returns its folder."""
+    project = folder / "shop"
+    admin = [sys.executable, "-m", "django"]
+    run([*admin, "startproject", "shop"], folder)
+    run([sys.executable, "manage.py", "startapp", "notes"], project)
+    for name, text in (
+        ("notes/views.py", VIEWS),
+        ("notes/models.py", MODELS),
+        ("notes/templates/sign_in.html", FORM),
+        ("notes/templates/subscribe.html", FORM),
+        ("shop/urls.py", URLS),
+        ("measured.py", OVERLAY),
+        ("measured_urls.py", OVERLAY_URLS),
+    ):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(text)
+    with (project / "shop" / "settings.py").open("a") as settings:
+        settings.write(SETTINGS)
+    for words in (["makemigrations", "notes"], ["migrate"], ["collectstatic", "--noinput"]):
+        run([sys.executable, "manage.py", *words, "-v", "0"], project, environment(project))
+    return project
+
+
+def run(argv: list[str], folder: Path, env: dict[str, str] | None = None) -> None:
+    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@contextlib.contextmanager
+def served(project: Path, *layers: str) -> Iterator[str]:
+    """The project served by one process under these layers; its URL."""
+    port = free_port()
+    argv = [sys.executable, "-m", "gunicorn", "--threads", "16", "--no-control-socket", "--bind", f"127.0.0.1:{port}"]
+    log = (project / "server.log").open("w")
+    process = subprocess.Popen(
+        [*argv, "shop.wsgi"], cwd=project, env=environment(project, LAYERS=" ".join(layers)), stdout=log, stderr=log
+    )
+    try:
+        url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + READY_S
+        while not answers(url):
+            assert process.poll() is None and time.monotonic() < deadline, (project / "server.log").read_text()
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+        log.close()
+
+
+def answers(url: str) -> bool:
+    try:
+        return urllib.request.urlopen(f"{url}/", timeout=2).status == 200
+    except (OSError, urllib.error.URLError):
+        return False

@@ -1,0 +1,155 @@
+"""The suite against a Django project that is not the kit's, by its description alone."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from bench.errors import BenchError
+from bench.project.description import Description, Login, Write
+from bench.verify.context import Context
+from bench.verify.described_write import becomes_fresh
+from bench.verify.finding import Finding, NotTried
+from bench.verify.site import Account, Site, prepare
+from bench.verify.wire import Target
+from tests.bench.verify import small_project
+from tests.bench.verify.conftest import verified
+
+pytestmark = pytest.mark.servers
+
+LOGIN = Login("/sign-in/", proof="Signed in as {name}.", page="/me/")
+PUBLIC = ("/", "/notes/", "/subscribe/")
+# The others need a server in front, which serves static files and checks what the application server does not.
+# fmt: off
+RIGHT = [
+    "status", "content", "render-id", "references", "repeat", "encodings",
+    "not-found", "server-error", "conditional", "redirects", "path-escapes", "odd-paths",
+    "broken-escapes", "unknown-host", "odd-cookies", "many-headers", "slow-request", "protocol-word",
+    "login-page", "post-without-token", "login", "own-name", "no-foreign-name", "two-lengths",
+    "upload", "accounts-apart",
+]
+# fmt: on
+MISSING = {
+    "comment": "the project has no page of the kind commented",
+    "out-of-range": "the project names no page beyond a last one",
+    "no-cookies": "a project's pages may set cookies: see public-pages",
+    "logout": "/me/ has no form that logs out",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return small_project.make(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="module")
+def url(project):
+    with small_project.served(project) as url:
+        yield url
+
+
+def prepared(project: Path, **said: Any) -> Site:
+    description = Description(**{"public": (*PUBLIC, "/leaky/"), "login": LOGIN, "settings": "shop.settings"} | said)
+    env, manage_py = small_project.environment(project), project / "manage.py"
+    return prepare(None, env, sys.executable, manage_py, description=description, static=project / "collected")
+
+
+@pytest.fixture(scope="module")
+def site(project):
+    """The project as it describes itself, without the page that leaks."""
+    return saying(prepared(project), public=PUBLIC)
+
+
+def saying(site: Site, **said: Any) -> Site:
+    """The same with another description."""
+    return replace(site, description=structs.replace(site.description, **said))
+
+
+def test_what_a_project_has_is_compared_and_what_it_has_not_is_not_tried(site, url):
+    found = {item.check: item for item in verified(url, site, checks=(*RIGHT, *MISSING))}
+    assert {name: (item.expected, item.got) for name, item in found.items() if not item.ok} == {}
+    assert {name: found[name].word for name in RIGHT} == dict.fromkeys(RIGHT, "pass")
+    assert {name: found[name].not_tried for name in MISSING} == MISSING
+
+
+def test_a_view_that_leaks_is_caught_with_its_page_named(site, url):
+    (wrong,) = verified(url, saying(site, public=(*PUBLIC, "/leaky/")), checks=["accounts-apart"])
+    assert wrong.word == "FAIL"
+    assert "GET /leaky/?visit=" in wrong.expected
+    assert "Signed in as verify-" in wrong.got
+    assert "/me/" not in wrong.expected
+
+
+def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(project, site):
+    with small_project.served(project, "site-middleware") as url:
+        checks = ["accounts-apart", "signed-in-not-kept", "set-cookie", "keeps-pages", "public-pages", "hit", "orders"]
+        found = verified(url, site, "site-middleware", checks=checks)
+    reasons = {item.check: item.not_tried for item in found}
+    assert [item for item in found if not item.ok] == []
+    why = "/subscribe/ is not cached: it sets the cookie csrftoken"
+    assert reasons["public-pages"] == reasons["hit"] == why
+    assert reasons["orders"] == "the project has no page of the kind section"
+    (ratio,) = (item.figures["hit_ratio_public_pages"] for item in found if item.check == "public-pages")
+    assert 0.5 < ratio < 0.7  # two pages of three
+
+
+def written(site: Site, url: str, command: str, bound_s: float = 5.0, *layers: str) -> list[Finding]:
+    described = saying(site, write=Write(command, "/notes/"))
+    return list(becomes_fresh(Context(Target.parse(url), described, layers), bound_s))
+
+
+def test_the_described_write_shows_on_its_page(site, url):
+    (figure,) = written(site, url, small_project.WRITE)
+    assert (figure.name, figure.value < 5000) == ("fresh_after_write_ms", True)
+
+
+def test_a_write_that_changes_nothing_is_named(site, url):
+    with pytest.raises(NotTried, match=r"^`manage.py check` changes nothing on /notes/: correct write in its"):
+        written(site, url, "check", 0.1)
+
+
+def test_a_stale_page_after_the_described_write_is_wrong(project, site):
+    with small_project.served(project, "site-middleware") as cached:
+        (stale,) = written(site, cached, small_project.WRITE, 0.3, "site-middleware")
+    assert stale.expected.startswith("GET /notes/ 0.3 s after the described write: ")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"login": None}, "the project describes no login: [tool.benchapp.login] in its pyproject.toml"),
+        ({"login": Login("/notes/")}, "GET /notes/: no form with a name and a password"),
+    ],
+)
+def test_a_login_that_cannot_be_tried_says_so(site, url, said, reason):
+    without = {kind: path for kind, path in site.urls.items() if kind != "login"}
+    urls = without | ({"login": said["login"].url} if said["login"] else {})
+    (found,) = verified(url, replace(saying(site, **said), urls=urls), checks=["login"])
+    assert reason in (found.not_tried, found.got)
+
+
+def test_named_accounts_are_taken_from_their_variables_and_never_removed(site, monkeypatch):
+    named = saying(site, login=Login("/sign-in/", users_env=("FIRST", "SECOND")))
+    with pytest.raises(BenchError, match=r"^FIRST: not set to NAME:PASSWORD; set it, or leave users_env out of"):
+        named.create_accounts(2)
+    monkeypatch.setenv("FIRST", "ann:one:1")
+    monkeypatch.setenv("SECOND", "bob:two")
+    assert named.create_accounts(3) == [Account("ann", "one:1"), Account("bob", "two"), Account("ann", "one:1")]
+    named.remove_accounts(named.create_accounts(2), [])  # no command is run: there is no such account
+
+
+def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
+    (found,) = verified(url, replace(site, may_write=False), checks=["accounts-apart"])
+    assert found.not_tried.startswith("it writes to the project's own database: give --write")
+
+
+def test_without_public_pages_a_root_that_is_none_is_one_line(project):
+    with pytest.raises(
+        BenchError, match=r"^manage.py renderpages /nothing/: status 404, not 200; run ./manage.py migrate"
+    ):
+        prepared(project, public=("/nothing/",))
