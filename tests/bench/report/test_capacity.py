@@ -22,23 +22,23 @@ LAYERS = ("none", "site-middleware")
 HELD = {"none": (95, 100, 106), "site-middleware": (500, 530, 530)}
 
 
-def written(folder: Path, change=lambda trial: trial, sizes: tuple[str, ...] = ()) -> Path:
+def written(folder: Path, change=lambda trial: trial, sizes: tuple[str, ...] = ("unlimited",)) -> Path:
     """A run of one stack with two layers, whose staircases are cut down to the rates around their ends."""
     report_folder.make(folder, workloads=("home",), change=lambda trial: None)
     info = json.loads((folder / "run.json").read_text())
     info["plan"] |= {"mode": "open", "levels": [], "capacity": "p95=200ms", "margin": 0.11, "stacks": ["gunicorn"]}
     info["plan"]["layers"] = list(LAYERS)
-    info["cases"] = [case for case in info["cases"] if case["stack"] == "gunicorn" and case["layer"] in LAYERS]
+    info["plan"]["sizes"] = list(sizes)
+    info["cases"] = [
+        case | {"size": size, "case_id": case["case_id"].replace("unlimited", size)}
+        for case in info["cases"]
+        if case["stack"] == "gunicorn" and case["layer"] in LAYERS
+        for size in sizes
+    ]
     (folder / "run.json").write_text(json.dumps(info | {"skips": []}))
     (folder / "verify.jsonl").unlink()
     (folder / "workloads.json").write_text(json.dumps({"home": ["/", "/static/site.css"]}))
     run = report_folder.Folder(folder)
-    if sizes:
-        info["cases"] = [
-            case | {"size": size, "case_id": f"{case['case_id']}~{size}"} for case in info["cases"] for size in sizes
-        ]
-        info["plan"]["sizes"] = list(sizes)
-        (folder / "run.json").write_text(json.dumps(info | {"skips": []}))
     for case in info["cases"]:
         identity = {name: case[name] for name in ("case_id", "stack", "layer", "workload", "size")}
         for number, held in enumerate(HELD[case["layer"]], 1):
