@@ -10,7 +10,7 @@ from bench.figures.capacity import Limit
 from bench.measure import guards
 from bench.measure.plan import Batch, Measurement
 from bench.measure.staircase import Staircases
-from bench.results.capacity import MAX_REPEATS, Climb, overloaded
+from bench.results.capacity import MAX_REPEATS, Climb
 from bench.results.records import Outcome, Plan
 from bench.results.trials import Trial
 from bench.serve import connections
@@ -46,7 +46,6 @@ class Ledger:
         limit: Limit | None = None,
     ):
         trials = tuple(trials)
-        self._limit = limit
         self._attempts = Counter(trial.trial_id for trial in trials)
         self._disturbed = 0
         self._wrong: dict[tuple[str, str], list[Outcome]] = {}
@@ -55,10 +54,10 @@ class Ledger:
         # Attempts before these do not count for how often a trial is repeated.
         self._before = {name: self._attempts[name] for name in voided}
         done = [trial for name, trial in latest.items() if name not in voided and not self._is_due_again(trial)]
+        self._staircases = Staircases(limit, (t for t in trials if t.trial_id not in voided)) if limit else None
         self.failures = self.voided = 0
         for trial in done:
             self._count(trial)
-        self._staircases = Staircases(limit, (t for t in trials if t.trial_id not in voided)) if limit else None
         self._done = {trial.trial_id for trial in done}
         batches = (replace(batch, measurements=tuple(self.due(batch.measurements))) for batch in schedule)
         self.left = [batch for batch in batches if batch.measurements]
@@ -106,9 +105,13 @@ class Ledger:
         return dict(self._staircases.rounds_of(case_id)) if self._staircases else {}
 
     def _count(self, trial: Trial) -> None:
-        if not (self._limit and overloaded(trial)):
-            self.failures += trial.status == "failed"
-            self.voided += trial.status == "voided"
+        if self._staircases:
+            # A rate that was tried again counts once, and overload is no failure of the run.
+            doubtful = [trial.status for trial in self._staircases.in_doubt]
+            self.failures, self.voided = doubtful.count("failed"), doubtful.count("voided")
+            return
+        self.failures += trial.status == "failed"
+        self.voided += trial.status == "voided"
 
     def attempts(self, trial_id: str) -> int:
         """How often the trial was made."""

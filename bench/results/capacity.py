@@ -13,9 +13,9 @@ from bench.results.trials import Trial, voided_by
 
 # Guards that an overloaded site itself sets off: their trials show that it does not hold the rate.
 OVERLOAD = {"drift", "dropped"}
-# How often a trial that other processes disturbed is repeated. In a staircase it then counts as half a try.
+# How often a trial that other processes disturbed is repeated. A staircase repeats every trial that says nothing about
+# the site as often; then it counts as half a try.
 MAX_REPEATS = 2
-DISTURBED = "others"
 HOUR_S = 3600
 
 
@@ -35,6 +35,11 @@ def overloaded(trial: Trial) -> bool:
     if trial.status == "failed":
         return made_load(trial)
     return trial.status == "voided" and {name for name, _ in voided_by(trial)} <= OVERLOAD
+
+
+def _says_nothing(trial: Trial) -> bool:
+    """Whether a trial has no figures to trust for a reason that is not the site's."""
+    return trial.status != "ok" and not overloaded(trial)
 
 
 class Climb:
@@ -57,9 +62,8 @@ class Climb:
         """The next trial."""
         rate = trial.level
         self.trials[rate] = trial
-        disturbed = DISTURBED in {name for name, _ in voided_by(trial)}
-        self._halves[rate] = self._halves.get(rate, 0) + (1 if disturbed else TRIES)
-        self._again = rate if disturbed and self._halves[rate] <= MAX_REPEATS else None
+        self._halves[rate] = self._halves.get(rate, 0) + (1 if _says_nothing(trial) else TRIES)
+        self._again = rate if _says_nothing(trial) and self._halves[rate] <= MAX_REPEATS else None
         latency = latency_ms(trial, self._limit) if trial.status == "ok" else None
         held = latency is not None and latency <= self._limit.milliseconds
         self.steps[rate] = Step(held, max(1, self._halves[rate] // TRIES))
@@ -69,6 +73,11 @@ class Climb:
         if not all(map(made_load, self.trials.values())):
             return None
         return self._again or next_rate(self.steps, first, near=near)
+
+    @property
+    def in_doubt(self) -> list[Trial]:
+        """The failed and voided trials, the last one of each rate, that say nothing about the site."""
+        return [trial for trial in self.trials.values() if _says_nothing(trial)]
 
     @property
     def low(self) -> int | None:
@@ -90,7 +99,7 @@ class Climb:
     def ended_by(self) -> str | None:
         """Why the trial above the highest rate is not to be trusted, so that the capacity may be higher."""
         trial = self.trials.get(bracket(self.steps)[1] or 0)
-        return trial.reason if trial and trial.status != "ok" and not overloaded(trial) else None
+        return trial.reason if trial and _says_nothing(trial) else None
 
     @property
     def held(self) -> Trial | None:

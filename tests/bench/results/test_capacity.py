@@ -50,13 +50,17 @@ def test_only_what_an_overloaded_site_does_itself_shows_that_it_does_not_hold(tr
     assert climb.ended_by == (None if is_overload else trial.reason)
 
 
-def test_a_trial_that_others_disturbed_is_repeated_and_counts_as_half_a_try():
-    climb = Climb(LIMIT, [at_rate(50), voided(200, BUSY)])
+@pytest.mark.parametrize("reason", [BUSY, "late: 1 in 100 requests left 90 ms late or more"])
+def test_a_trial_that_says_nothing_about_the_site_is_repeated_and_counts_as_half_a_try(reason):
+    climb = Climb(LIMIT, [at_rate(50), voided(200, reason)])
     assert climb.next_rate(50, near=False) == 200
-    climb = Climb(LIMIT, [at_rate(50), *[voided(53, BUSY)] * 3])
+    climb = Climb(LIMIT, [at_rate(50), *[voided(53, reason)] * 3])
     assert (climb.steps[53].tries, climb.next_rate(50, near=False)) == (1, 53)
-    climb.add(voided(53, BUSY))
+    climb.add(voided(53, reason))
     assert climb.next_rate(50, near=False) is None
+    assert [trial.reason for trial in climb.in_doubt] == [reason]
+    climb.add(at_rate(53))
+    assert climb.in_doubt == []
 
 
 def test_a_trial_that_failed_before_its_load_ends_the_round():
