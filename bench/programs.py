@@ -17,6 +17,15 @@ from bench import paths
 # Distributions put servers where an ordinary user's PATH does not look.
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 VERSION_TIMEOUT_S = 10
+# The virtual environments in which servers are looked for, the first first.
+_environments = [paths.VENV]
+
+
+def use(*environments: Path) -> None:
+    """Look for servers in these virtual environments from now on."""
+    _environments[:] = environments
+    _find.cache_clear()
+    _module.cache_clear()
 
 
 def find(names: Iterable[str], search: Iterable[str] = ()) -> Path | None:
@@ -31,14 +40,14 @@ def find(names: Iterable[str], search: Iterable[str] = ()) -> Path | None:
 @functools.cache
 def _find(names: tuple[str, ...], search: tuple[str, ...], path: str) -> Path | None:
     more = [directory for pattern in search for directory in _newest_first(_glob(pattern))]
-    places = [str(paths.VENV / "bin"), *path.split(os.pathsep), *SYSTEM_DIRECTORIES, *more]
+    places = [*(str(venv / "bin") for venv in _environments), *path.split(os.pathsep), *SYSTEM_DIRECTORIES, *more]
     found = (shutil.which(name, path=os.pathsep.join(places)) for name in names)
     return next((Path(program) for program in found if program), None)
 
 
 def module(globs: Iterable[str]) -> str | None:
     """The first file that one of the globs finds; `{{ venv }}` in a glob is the virtual environment."""
-    return _module(tuple(pattern.replace("{{ venv }}", str(paths.VENV)) for pattern in globs))
+    return _module(tuple(pattern.replace("{{ venv }}", str(venv)) for venv in _environments for pattern in globs))
 
 
 @functools.cache

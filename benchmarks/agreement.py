@@ -21,13 +21,13 @@ import tempfile
 from pathlib import Path
 
 from bench import load, programs
-from bench.catalog import catalog, compose, workload
+from bench.catalog import compose
 from bench.cli.options import count
 from bench.figures import ratios, stats
 from bench.host.http import get
 from bench.measure.plan import Measurement
 from bench.measure.trial import Load, measure
-from bench.project import commands
+from bench.project import commands, workload
 from bench.results.folder import Folder
 from bench.results.records import Case
 from bench.serve import deployment
@@ -61,8 +61,10 @@ def _rates(
 ) -> dict[tuple[str, str], dict[int, float]]:
     """(instrument or plain, tool) -> round -> requests/s."""
     case = Case("agreement", args.stack, args.layer, args.workload, "unlimited", "default")
-    steps = catalog.read().workload(args.workload)
-    addresses = workload.resolve(steps, lambda path: get(running.url, path).decode(), commands.static_names())
+    steps = workload.workload(args.workload)
+    addresses = workload.resolve(
+        steps, lambda path: get(running.url, path).decode(), commands.static_names(), "/static/"
+    )
     found: dict[tuple[str, str], dict[int, float]] = {("instrument", tool): {} for tool in tools}
     found |= {("plain", tool): {} for tool in tools.values()}
     for number in range(1, args.rounds + 1):

@@ -12,8 +12,8 @@ import environ
 from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
-from config import environment
 from config.log_filters import one_line, one_line_without_database
+from overlay import caches, environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -154,61 +154,20 @@ DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 
 # --- Caches -------------------------------------------------------------------------------------
 
-# For backends with a limit of entries: Django's default of 300 is 150 pages, since each page takes two.
-MAX_ENTRIES = 10_000
-LIMITED_BACKENDS = ("LocMemCache", "AtomicAddFileCache", "SelfCreatingDatabaseCache")
-# Django's backends that would break or slow down a page, and their repaired versions.
-REPAIRED_BACKENDS = {
-    f"django.core.cache.backends.{django_name}": f"benchapp.caching.repairs.django_backends.{repaired_name}"
-    for django_name, repaired_name in {
-        "memcached.PyMemcacheCache": "SharedMemcachedCache",
-        "redis.RedisCache": "TolerantRedisCache",
-        "db.DatabaseCache": "SelfCreatingDatabaseCache",
-        "filebased.FileBasedCache": "AtomicAddFileCache",
-    }.items()
-}
-REDIS_OPTIONS = {"socket_timeout": 1}  # seconds
-# A memcached that is down or hangs makes pages slower, not broken; it is retried soon.
-MEMCACHED_OPTIONS = {
-    "ignore_exc": True,
-    "connect_timeout": 1,  # seconds, like the others
-    "timeout": 1,
-    "retry_timeout": 1,
-    "dead_timeout": 1,
-    "no_delay": True,
-}
-
-
-def _cache(prefix: str) -> dict:
-    """The cache of CACHE_URL with its own key prefix, so that two layers never share an entry."""
-    cache = environment.cache(env, "CACHE_URL", default="locmemcache://")
-    cache.setdefault("TIMEOUT", CACHING_SECONDS)
-    cache["KEY_PREFIX"] = f"{cache.get('KEY_PREFIX', 'benchapp')}-{prefix}"
-    cache["BACKEND"] = REPAIRED_BACKENDS.get(cache["BACKEND"], cache["BACKEND"])
-    kind = cache["BACKEND"].rpartition(".")[2]
-    if kind == "LocMemCache":
-        cache["LOCATION"] = f"{cache['LOCATION']}{prefix}"
-    if kind in LIMITED_BACKENDS:
-        cache.setdefault("OPTIONS", {}).setdefault("MAX_ENTRIES", MAX_ENTRIES)
-    elif kind == "SharedMemcachedCache":
-        cache["OPTIONS"] = MEMCACHED_OPTIONS | cache.get("OPTIONS", {})
-    elif kind == "TolerantRedisCache":
-        cache["OPTIONS"] = REDIS_OPTIONS | cache.get("OPTIONS", {})
-    return cache
-
-
 CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
 NO_CACHE = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
 CACHES = {
-    "default": _cache("pages"),
+    "default": caches.cache(env, "CACHE_URL", "pages", CACHING_SECONDS),
     # Failed logins, in the database: all processes share it on every stack, and a login needs it anyway.
     "logins": {
-        "BACKEND": REPAIRED_BACKENDS["django.core.cache.backends.db.DatabaseCache"],
+        "BACKEND": caches.REPAIRED_BACKENDS["django.core.cache.backends.db.DatabaseCache"],
         "LOCATION": "benchapp_logins",
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     },
     # The alias that Django's {% cache %} tag looks for by itself.
-    "template_fragments": _cache("fragments") if "fragments" in CACHING_LAYERS else NO_CACHE,
+    "template_fragments": (
+        caches.cache(env, "CACHE_URL", "fragments", CACHING_SECONDS) if "fragments" in CACHING_LAYERS else NO_CACHE
+    ),
 }
 
 # --- Static files -------------------------------------------------------------------------------

@@ -49,8 +49,10 @@ def inspect(question, folder):
         django.setup()
     except Exception as error:
         raise Problem("settings", error) from None
+    files = sqlite_files(settings)
     copy_sqlite(folder)
     facts = from_settings(settings, django.get_version())
+    facts["database_files"] = files
     facts["application"] = application(settings, question)
     facts["urls"] = urls()
     facts["checks"] = deployment_checks()
@@ -83,6 +85,12 @@ def from_settings(settings, version):
     }
 
 
+def sqlite_files(settings):
+    """The absolute path of each SQLite database that is a file, by its alias."""
+    names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
+    return {alias: str(Path(name).absolute()) for alias, name in names.items() if name and "memory" not in name}
+
+
 def copy_sqlite(folder):
     """Have the project work on copies of its SQLite files: a reader, too, writes beside one with a write-ahead log."""
     from django.db import connections
@@ -105,6 +113,8 @@ def application(settings, question):
     found = {}
     for kind in ("wsgi", "asgi"):
         named = question[kind] or getattr(settings, kind.upper() + "_APPLICATION", None)
+        if not named and kind == "asgi":
+            named = beside(found.get("wsgi", ""))
         if not named:
             continue
         module, name = named.split(":") if ":" in named else named.rsplit(".", 1)
@@ -114,6 +124,13 @@ def application(settings, question):
             raise Problem("application " + named, error) from None
         found[kind] = f"{module}:{name}"
     return found
+
+
+def beside(wsgi):
+    """The ASGI application in the module that `startproject` writes beside that of the WSGI application, or None."""
+    module = wsgi.partition(":")[0].rpartition(".")[0] + ".asgi"
+    with contextlib.suppress(Exception):
+        return module + ":application" if hasattr(importlib.import_module(module), "application") else None
 
 
 def urls():
@@ -195,6 +212,7 @@ def page(path, settings):
         "location": answer.headers.get("Location"),
         "vary": answer.headers.get("Vary"),
         "cache_control": answer.headers.get("Cache-Control"),
+        "headers": dict(answer.headers.items()),
         "cookies": sorted(answer.cookies),
         "session_read": bool(getattr(session, "accessed", False)),
         "session_written": bool(getattr(session, "modified", False)),

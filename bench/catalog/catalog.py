@@ -12,11 +12,10 @@ from typing import TypeVar
 from msgspec import structs
 
 from bench import paths
-from bench.catalog import manifest, sizes, values, workload
+from bench.catalog import manifest, sizes, values
 from bench.catalog.manifest import NO_LAYER, Layer, Service, Stack
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.catalog.values import Values
-from bench.catalog.workload import Workload
 from bench.errors import BenchError, hint
 
 LIST_HINT = "`python -m bench list` prints all"
@@ -25,7 +24,7 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything by name, in alphabetical order; the layer `none` and the default workload come first.
+    """Everything by name, in alphabetical order; the layer `none` comes first.
 
     values  the files of deploy/values: `bench` and `production`
     """
@@ -35,7 +34,6 @@ class Catalog:
     services: Mapping[str, Service]
     values: Mapping[str, Values]
     sizes: Mapping[str, Size]
-    workloads: Mapping[str, Workload]
 
     def stack(self, name: str) -> Stack:
         """The stack called `name`, or a variant of it: `name@processes=25` or `name@processes=5,threads=2`.
@@ -102,10 +100,6 @@ class Catalog:
             raise BenchError(f"--size {name}: no such size; {hint(name, (UNLIMITED, *self.sizes))}")
         return self.sizes[name]
 
-    def workload(self, name: str) -> Workload:
-        """The workload called `name`; raises BenchError with the nearest name when there is none."""
-        return named(self.workloads, name, "workload")
-
 
 def named(known: Mapping[str, Entry], name: str, kind: str) -> Entry:
     """`known[name]`; raises BenchError with the nearest name when there is none."""
@@ -131,5 +125,4 @@ def read_folder(deploy: Path) -> Catalog:
         ),
         MappingProxyType({path.stem: values.read(path) for path in sorted(deploy.glob("values/*.toml"))}),
         MappingProxyType(sizes.read(deploy / "sizes.toml")),
-        MappingProxyType(workload.workloads()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ INSTALL = "`make servers` installs it on Debian and Ubuntu"
 CHOSEN_CACHE = "{{ cache }}"
 CACHE_URL = "CACHE_URL"
 OWN_CACHE = "it uses the cache of the given CACHE_URL"
+# What else refuses a stack with layers: the reason, or an empty string.
+Refusal = Callable[[Stack, tuple[Layer, ...]], str]
+_refusals: list[Refusal] = []
 # Where Debian puts servers.
 DEBIAN_PROGRAMS = Path("/usr/sbin")
 
@@ -204,7 +207,13 @@ def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
 
 def unfit(stack: Stack, layers: tuple[Layer, ...]) -> str:
     """Why the layers never fit the stack, or an empty string when they do."""
-    return next(filter(None, (misfit(stack, layer) for layer in layers)), "") or collision(stack, layers)
+    found = next(filter(None, (misfit(stack, layer) for layer in layers)), "") or collision(stack, layers)
+    return found or next(filter(None, (refusal(stack, layers) for refusal in _refusals)), "")
+
+
+def refuse(refusal: Refusal) -> None:
+    """From now on, refuse what this function gives a reason for: a project may not fit every stack and layer."""
+    _refusals.append(refusal)
 
 
 def misfit(stack: Stack, layer: Layer) -> str:

@@ -85,6 +85,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     host       commands to run once on a production host (templates)
     host_modules  where those commands put a module on the host, by the module's short name (templates)
     speaks     the protocol it serves: http or one of the gateway protocols
+    interface  how an application server calls the application: wsgi or asgi
     keepalive  whether it keeps a connection from the next outer server open between requests
     upstream_modules  what it calls the protocols it can speak to the next inner server, by `speaks` of that server
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
@@ -111,6 +112,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     speaks: str
     start: tuple[str, ...]
     config: str = ""
+    interface: str = "wsgi"
     modules: dict[str, list[str]] = {}
     hint: str = ""
     packages: tuple[str, ...] = ()
@@ -218,6 +220,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
     coalesces     what makes one of many requests for the same missing page render it; empty: each renders it
     same_user     why web server and application have to run as one user; empty: they need not
+    in_site       why only a site that has it in its own code can be served with it; empty: any project can
     """
 
     name: str
@@ -236,6 +239,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     invalidation: str = ""
     coalesces: str = ""
     same_user: str = ""
+    in_site: str = ""
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()
 

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `doctor`."""
     parser.add_argument(
         "--project",
+        dest="folder",
         type=Path,
         default=paths.PROJECT,
         metavar="PATH",
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print what was found; returns 1 when something blocks serving or measuring."""
-    project = description.read(args.project)
+    project = description.read(args.folder)
     with Printer() as printer:
         printer.show(f"looking at {project.folder}")
         facts = inspection.inspect(project)

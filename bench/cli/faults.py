@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list-faults", action="store_true", help="print the faults with what happens, and stop")
     parser.add_argument("--rounds", type=options.count, metavar="R", help="how often each fault is made (default: 1)")
     options.add_size(parser)
+    options.add_project(parser)
     options.add_database(parser)
     options.add_env(parser)
     options.add_set(parser)

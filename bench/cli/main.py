@@ -86,6 +86,11 @@ def main(argv: list[str] | None = None) -> int:
         argcomplete.autocomplete(parser(os.environ.get("COMP_LINE", "").split()))
     args = parser().parse_args(argv)
     try:
+        if getattr(args, "project", None) is not None:
+            # A command that serves it starts with it; `doctor` only looks at it.
+            from bench.project import under_test
+
+            under_test.select(args.project)
         return int(args.main(args))
     except BenchError as error:
         print(f"bench {args.command}: {error}", file=sys.stderr)

@@ -57,6 +57,16 @@ def add_database(parser: argparse.ArgumentParser, default: str = "sqlite") -> No
     )
 
 
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """`--project`; the value is a folder or None. `main` selects it before the command starts."""
+    parser.add_argument(
+        "--project",
+        type=Path,
+        metavar="PATH",
+        help="the folder of another Django project's manage.py (default: the site that the kit ships)",
+    )
+
+
 def add_env(parser: argparse.ArgumentParser) -> None:
     """`--env`; the value is a list of NAME=VALUE."""
     parser.add_argument(

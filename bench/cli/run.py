@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from bench import load
-from bench.catalog import workload as workloads
 from bench.cli import options
 from bench.errors import DISK_FULL, BenchError, GlobalFault, MachineBusy, is_disk_full
 from bench.figures import ratios
@@ -21,6 +20,7 @@ from bench.measure import begin
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
 from bench.measure.progress import Printer, RunProgress, case_words, say
+from bench.project import workload
 from bench.results.folder import resume_command
 
 # Arguments that a run stores and --resume may not change.
@@ -63,10 +63,11 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
         parser, "--stack", action="append", metavar="S", help="a stack of `list`" + several.format("all")
     )
     options.add_layer(parser, several=True)
-    names = ", ".join(workloads.workloads())
-    workload = parser.add_argument("--workload", action="append", metavar="W", help=names + several.format("session"))
-    options.completed(workload, workloads.workloads)
+    names = ", ".join(workload.workloads())
+    wanted = parser.add_argument("--workload", action="append", metavar="W", help=names + several.format("the first"))
+    options.completed(wanted, workload.workloads)
     options.add_size(parser, several=True)
+    options.add_project(parser)
     options.add_database(parser)
     options.add_env(parser)
     options.add_set(parser)

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from bench.catalog import workload as workloads
 from bench.cli import options
 from bench.cli.run import without_password
 from bench.errors import BenchError, GlobalFault, MachineBusy
@@ -21,6 +20,7 @@ from bench.measure.instrument import Instrument
 from bench.measure.progress import Printer
 from bench.measure.tune import Tuner, answer, values_text
 from bench.measure.tuning import Answer, Tried
+from bench.project.workload import workloads
 
 # A staircase has many trials: short ones find the knee.
 DURATION_S = 5
@@ -38,10 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIMIT",
         help="of the latency, such as p95=200ms or p99=1s",
     )
-    workload = parser.add_argument(
-        "--workload", default=workloads.DEFAULT, metavar="W", help=f"(default: {workloads.DEFAULT})"
-    )
-    options.completed(workload, workloads.workloads)
+    wanted = parser.add_argument("--workload", metavar="W", help="a workload of the project (default: its first)")
+    options.completed(wanted, workloads)
+    options.add_project(parser)
     options.add_database(parser)
     parser.add_argument(
         "--duration",
@@ -88,7 +87,7 @@ def _request(args: argparse.Namespace) -> Request:
     return Request(
         stacks=(args.stack,),
         layers=(args.layer,),
-        workloads=(args.workload,),
+        workloads=(args.workload,) if args.workload else (),
         duration_s=args.duration,
         sizes=(args.size,),
         database=args.database,

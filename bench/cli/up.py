@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
     options.add_layer(parser)
     parser.add_argument("--port", type=options.port_number, help="the port on 127.0.0.1 (default: a free one)")
+    options.add_project(parser)
     options.add_database(parser)
     options.add_size(parser)
     options.add_env(parser)

@@ -10,14 +10,13 @@ import sys
 import time
 from collections.abc import Iterable
 
-from bench import paths
 from bench.catalog import catalog, compose, manifest, values
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
 from bench.host.identity import worker
 from bench.measure.progress import Printer, say, show_check
-from bench.project import commands, description
+from bench.project import commands, under_test
 from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment
 from bench.verify import table
@@ -51,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="leave out the checks that take seconds, as `run` does")
     parser.add_argument("--list-checks", action="store_true", help="print the checks with what each proves, and stop")
+    options.add_project(parser)
     options.add_database(parser)
     options.add_size(parser)
     options.add_env(parser)
@@ -107,7 +107,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else manifest.NO_LAYER
     declared = {item.check: item.reason for item in compose.declared((), catalog.read().joined_layers(layer))}
-    require_answer(target, description.read(paths.PROJECT).description.health)
+    require_answer(target, under_test.current().health)
     # The site that runs already may be `bench up`, which shares its database.
     lock = database.in_use(args.database, alone=False) if args.database else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
@@ -118,15 +118,17 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list
 
 def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
     """The site, with its expected pages if --database is given, and the environment of its commands."""
-    said = description.read(paths.PROJECT).description
+    project, given = under_test.current(), values.environment(args.env)
     if not args.database:
-        return target_site(target, paths.PROJECT / "static", said), values.environment(args.env)
+        return target_site(target, project.folder / "static", project.description), given
     chosen = database.parse(args.database)
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
-    env = {**commands.site_environment(chosen.url, paths.VAR), **values.environment(args.env)}
-    site = prepare(chosen.url, env, paths.PYTHON, paths.MANAGE, prefix=worker().prefix, description=said)
-    return site, values.environment(args.env)
+    env = project.environment({**commands.site_environment(chosen.url, project.var), **given})
+    site = prepare(
+        None, env, project.python, project.manage_py, prefix=worker().prefix, description=project.description
+    )
+    return site, given
 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:

@@ -25,6 +25,14 @@ GUARD = ("--pdeathsig", "TERM")
 # Makes a closed directory show only what servers need of it, in a mount namespace of their own.
 NAMESPACE = ("unshare", "--mount", "--propagation", "slave", "--")
 ENCLOSE = ("/bin/sh", str(Path(__file__).with_name("enclose.sh")))
+# Folders that servers need beside Python, the kit and the folder of a deployment.
+_read_also: list[Path] = []
+
+
+def read_also(*folders: Path) -> None:
+    """Let servers read these folders, too: those of a project of the user's own, and of its packages."""
+    _read_also.extend(folders)
+    worker.cache_clear()
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ def worker(folder: Path = paths.PROJECT) -> Identity:
 def _enclosing(account: pwd.struct_passwd, folder: Path) -> tuple[str, ...]:
     """The beginning of a command that sees Python, the project and `folder` in directories closed to the account."""
     needed: dict[Path, list[Path]] = {}
-    for path in (Path(sys.base_prefix), paths.VENV, paths.PROJECT, folder.absolute()):
+    for path in (Path(sys.base_prefix), paths.VENV, paths.PROJECT, *_read_also, folder.absolute()):
         for parent in reversed(path.parents):
             if not _enters(account, parent):
                 needed.setdefault(parent, []).append(path)
@@ -148,7 +156,8 @@ def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
     ):
         if not _succeeds((*prefix, *argv)):
             return path
-    return None if _reaches(prefix, folder) else folder
+    closed = (path for path in _read_also if not _succeeds((*prefix, "/bin/ls", str(path))))
+    return next(closed, None if _reaches(prefix, folder) else folder)
 
 
 def _reaches(prefix: tuple[str, ...], folder: Path) -> bool:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from bench import load, paths, programs
 from bench.catalog import catalog, sizes, values
-from bench.catalog import workload as workloads
 from bench.catalog.compose import CannotRun, Composition
 from bench.errors import BenchError
 from bench.figures import capacity, ratios
@@ -26,6 +25,7 @@ from bench.measure.plan import Batch, ComposedCase
 from bench.measure.progress import RunProgress
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
+from bench.project import workload
 from bench.results.folder import Folder, read_run
 from bench.results.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.serve import database
@@ -160,7 +160,7 @@ def make_plan(request: Request) -> Plan:
     return Plan(
         stacks=request.stacks or tuple(known.stacks),
         layers=request.layers or tuple(known.layers),
-        workloads=request.workloads or (workloads.DEFAULT,),
+        workloads=request.workloads or (next(iter(workload.workloads())),),
         levels=levels,
         rounds=request.rounds or (CAPACITY_ROUNDS if request.capacity else ROUNDS),
         duration_s=float(duration_s),
@@ -239,7 +239,7 @@ def composer(plan: Plan, instrument: Instrument) -> planning.Compose:
 
 
 def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
-    steps = [catalog.read().workload(name).steps for name in plan.workloads]
+    steps = [workload.workload(name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
     # Without a core of its own, one thread could not keep up with the fastest servers.
     threads = len(pinned[pin.LOAD]) if pinned else machine.cores()

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from bench import paths
-from bench.catalog import catalog
 from bench.measure.load_process import TrialError
 from bench.measure.trial import Load, load_once
+from bench.project import under_test, workload
 from bench.results.folder import write_json
 from bench.results.records import Plan
 from bench.serve.deployment import Running
@@ -55,10 +55,11 @@ class Calibration:
 
     def measure(self, running: Running, file_name: str, load: Load, plan: Plan) -> Ceilings:
         """Measure and store the ceilings that the workloads of the plan need; `file_name` is the collected file's."""
-        kinds = {catalog.read().workload(name).keep_alive for name in plan.workloads}
+        kinds = {workload.workload(name).keep_alive for name in plan.workloads}
         found = {}
         for keep_alive in kinds:
-            job = load.job(running.url, (f"/static/{file_name}",), LEVELS[load.mode], keep_alive, SECONDS)
+            path = f"{under_test.current().names['static_url']}{file_name}"
+            job = load.job(running.url, (path,), LEVELS[load.mode], keep_alive, SECONDS)
             folder = self.directory / self.OUTPUT[job.keep_alive]
             folder.mkdir(parents=True, exist_ok=True)
             try:

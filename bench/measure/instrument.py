@@ -73,6 +73,10 @@ class Instrument:
         """Collected names of the static files by their plain ones."""
         return commands.static_names()
 
+    def smallest_static_file(self) -> str:
+        """The collected name of the smallest static file; raises BenchError when there is none."""
+        return commands.smallest_static_file()
+
     def rows(self, running: Running) -> tuple[int, int | None]:
         """How many rows the site has, and from which seed they were made, None when that is not known."""
         found = json.loads(commands.manage(["siterows", "--json", "--seed"], running.env["DATABASE_URL"], worker()))

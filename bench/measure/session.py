@@ -115,7 +115,7 @@ class Session:
             directory, configs = calibration.directory, calibration.directory / "logs" / "conf"
             try:
                 with self._up(composition, UNLIMITED, directory, configs, interrupts) as running:
-                    name = self._instrument.static_names()[calibrate.FILE]
+                    name = self._instrument.smallest_static_file()
                     self._printer.show("calibrating the load tool")
                     with pin.on(self._pinned, pin.LOAD):
                         ceilings = calibration.measure(running, name, self._runner.load, self.journal.info.plan)

@@ -15,7 +15,6 @@ from datetime import datetime
 from pathlib import Path
 
 from bench import load as load_tools
-from bench.catalog import catalog
 from bench.host import http, machine
 from bench.load import Job, LoadError, Tool
 from bench.measure import guards, load_process
@@ -26,6 +25,7 @@ from bench.measure.plan import Measurement
 from bench.measure.queries import STATIC
 from bench.measure.resource_usage import Observer
 from bench.measure.worker_share import requests_per_worker
+from bench.project.workload import workload
 from bench.results.folder import Folder
 from bench.results.trials import Errors, Evidence, Trial, TrialFigures, TrialIdentity
 from bench.serve.deployment import Running
@@ -87,7 +87,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
     """Make the trial and return its record; its status is `failed` when anything went wrong."""
     directory = folder.raw / item.trial_id
     directory.mkdir(parents=True, exist_ok=True)
-    job = load.job(running.url, paths, item.level, catalog.read().workload(item.case.workload).keep_alive)
+    job = load.job(running.url, paths, item.level, workload(item.case.workload).keep_alive)
     identity = replace(_identity(item, load), keep_alive=job.keep_alive)
     observer = Observer(running)
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bench.catalog import catalog, workload
 from bench.errors import BenchError, MachineBusy
 from bench.host import pin
 from bench.host.http import get
@@ -15,6 +14,7 @@ from bench.measure.ledger import MAX_DISTURBED, Ledger
 from bench.measure.plan import Measurement
 from bench.measure.progress import RunProgress
 from bench.measure.trial import Load, failed, measure, newest_log
+from bench.project import under_test, workload
 from bench.results.trials import Trial
 from bench.serve.deployment import Running
 
@@ -109,8 +109,8 @@ class TrialRunner:
     def _addresses(self, name: str, running: Running) -> tuple[str, ...]:
         """The addresses of a workload, looked up once in a run."""
         if name not in self._journal.addresses:
-            known = catalog.read().workload(name)
-            names = self._instrument.static_names()
-            found = workload.resolve(known, lambda path: get(running.url, path).decode(), names)
+            names, static_url = self._instrument.static_names(), under_test.current().names["static_url"]
+            known = workload.workload(name)
+            found = workload.resolve(known, lambda path: get(running.url, path).decode(), names, static_url)
             self._journal.workload(name, found)
         return self._journal.addresses[name]

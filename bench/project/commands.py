@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import paths
 from bench.errors import BenchError
 from bench.host.identity import Identity
+from bench.project import under_test
 
 # What a program needs of the caller's environment. All else stays out: servers read variables of their own
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
@@ -20,7 +20,6 @@ INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 _checked: set[tuple[object, ...]] = set()
 # The instrument's own commands live in an app that the served site does not need to install.
 COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
-STATIC_SOURCE = paths.PROJECT / "static"
 
 
 def clean_environment(home: Path) -> dict[str, str]:
@@ -39,13 +38,13 @@ def site_environment(database_url: str, home: Path) -> dict[str, str]:
         "BENCHAPP_STATIC_ROOT": str(static_root()),
         # A key of its own: nothing signed outlives it, and the key file may be closed to the servers.
         "SECRET_KEY": secrets.token_urlsafe(50),
-        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "DJANGO_SETTINGS_MODULE": under_test.current().settings,
     }
 
 
 def static_root() -> Path:
     """Where `collectstatic` puts the static files."""
-    return paths.VAR / "static"
+    return under_test.current().static_root
 
 
 def manage(
@@ -56,11 +55,11 @@ def manage(
 
     Raises BenchError with the command's last line when it fails.
     """
-    argv = [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words]
+    project = under_test.current()
     done = subprocess.run(
-        argv,
-        env={**(env or site_environment(database_url, paths.VAR)), **COMMANDS_ENV},
-        cwd=paths.PROJECT,
+        [*identity.prefix, str(project.python), str(project.manage_py), *words],
+        env=project.environment({**(env or site_environment(database_url, project.var)), **COMMANDS_ENV}),
+        cwd=project.folder,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr if show else subprocess.PIPE,
         stderr=None if show else subprocess.PIPE,
@@ -80,11 +79,12 @@ def check(database_url: str, env: dict[str, str], identity: Identity, *, setting
     question = (database_url, tuple(sorted(env.items())), settings_only)
     if question in _checked:
         return
+    project = under_test.current()
     words = ["sitecheck", *(["--settings-only"] if settings_only else [])]
     done = subprocess.run(
-        [*identity.prefix, str(paths.PYTHON), str(paths.MANAGE), *words],
-        env={**site_environment(database_url, paths.VAR), **env, **COMMANDS_ENV},
-        cwd=paths.PROJECT,
+        [*identity.prefix, str(project.python), str(project.manage_py), *words],
+        env=project.environment({**site_environment(database_url, project.var), **env, **COMMANDS_ENV}),
+        cwd=project.folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -96,11 +96,14 @@ def check(database_url: str, env: dict[str, str], identity: Identity, *, setting
 
 
 def collect_static(identity: Identity) -> None:
-    """Collect the static files when any of them is newer than the last collection."""
-    manifest = static_root() / "staticfiles.json"
-    if manifest.is_file():
+    """Collect the static files when any of them is newer than the last collection.
+
+    Those of another project may be anywhere: Django itself finds out which are newer.
+    """
+    project, manifest = under_test.current(), static_root() / "staticfiles.json"
+    if project.own and manifest.is_file():
         collected = manifest.stat().st_mtime
-        if all(path.stat().st_mtime <= collected for path in STATIC_SOURCE.rglob("*")):
+        if all(path.stat().st_mtime <= collected for path in (project.folder / "static").rglob("*")):
             return
     static_root().mkdir(parents=True, exist_ok=True)
     identity.give_tree(static_root())
@@ -108,10 +111,25 @@ def collect_static(identity: Identity) -> None:
 
 
 def static_names() -> dict[str, str]:
-    """The hashed name of every static file by its plain one, as the last collection wrote them."""
+    """The hashed name of every static file by its plain one, as the last collection wrote them.
+
+    Without a storage that hashes names, each file has its own.
+    """
     manifest = static_root() / "staticfiles.json"
+    if not under_test.current().own and not manifest.exists():
+        found = (path.relative_to(static_root()) for path in static_root().rglob("*") if path.is_file())
+        return {str(path): str(path) for path in found}
     try:
         names: dict[str, str] = json.loads(manifest.read_text("utf-8"))["paths"]
     except (OSError, ValueError, KeyError):
         raise BenchError(f"{manifest}: no collected static files; run ./manage.py collectstatic") from None
     return names
+
+
+def smallest_static_file() -> str:
+    """The name of the smallest collected file that is not empty. Raises BenchError when there is none."""
+    names = static_names().values()
+    sizes = {name: (static_root() / name).stat().st_size for name in names if (static_root() / name).is_file()}
+    if not any(sizes.values()):
+        raise BenchError(f"{static_root()}: no collected static file; add one to the project")
+    return min((name for name, size in sizes.items() if size), key=lambda name: (sizes[name], name))

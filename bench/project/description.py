@@ -26,20 +26,22 @@ _VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
 class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[tool.benchapp.workloads.NAME]`: what visitors request, from one source.
 
-    urls   paths in their order
+    urls   steps in their order, such as paths (bench.project.workload)
+    file   a file with a step in each line, relative to the project
     har    a HAR 1.2 file that a browser saved, relative to the project
     log    an access log in the combined format, relative to the project
     title  what reports call it; its source when None
     """
 
     urls: tuple[str, ...] = ()
+    file: str | None = None
     har: str | None = None
     log: str | None = None
     title: str | None = None
 
     def __post_init__(self) -> None:
-        if sum(map(bool, (self.urls, self.har, self.log))) != 1:
-            raise ValueError("a workload has one of urls, har and log")
+        if sum(map(bool, (self.urls, self.file, self.har, self.log))) != 1:
+            raise ValueError("a workload has one of urls, file, har and log")
 
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

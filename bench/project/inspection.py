@@ -27,6 +27,7 @@ class Page(msgspec.Struct, frozen=True):
     session_read     whether rendering looked into the session, which makes Django send Vary: Cookie
     session_written  whether it changed the session
     queries          of the database
+    headers          all that it has, by name
     """
 
     path: str
@@ -38,6 +39,7 @@ class Page(msgspec.Struct, frozen=True):
     session_read: bool
     session_written: bool
     queries: int
+    headers: dict[str, str] = {}
 
 
 class DeploymentCheck(msgspec.Struct, frozen=True):
@@ -54,6 +56,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     application      `wsgi` or `asgi` -> `module:name` of each application that can be imported
     databases        alias -> engine; conn_max_age: alias -> seconds; caches: alias -> backend
+    database_files   alias -> absolute path of an SQLite file, which need not exist
     urls             its URL patterns
     migrations_left  how many migrations the default database lacks; None when it cannot be asked
     database_error   why it cannot, or None
@@ -83,6 +86,7 @@ class Facts(msgspec.Struct, frozen=True):
     database_error: str | None
     max_connections: int | None
     pages: tuple[Page, ...]
+    database_files: dict[str, str] = {}
 
 
 class _Problem(msgspec.Struct, frozen=True):

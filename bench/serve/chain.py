@@ -13,6 +13,7 @@ from bench.catalog.compose import Composition
 from bench.catalog.manifest import Action, Server
 from bench.host import http, supervise
 from bench.host.supervise import Address, Process
+from bench.project import under_test
 from bench.serve import render
 from bench.serve.launch import Launcher
 from bench.serve.layout import Places
@@ -22,7 +23,6 @@ READY_TIMEOUT_S = 30
 # A reload is over when no process came or went for so long. Old ones may finish requests for longer than the second.
 RELOADED_S = 1.0
 RELOAD_TIMEOUT_S = 30
-HEALTH = "/healthz"
 
 
 class Chain:
@@ -57,7 +57,7 @@ class Chain:
         self._start_sidecars()
         for index in range(len(self._composition.servers)):
             self._start_server(index)
-        supervise.wait_healthy(self.servers, self.url, HEALTH, READY_TIMEOUT_S)
+        supervise.wait_healthy(self.servers, self.url, under_test.current().health, READY_TIMEOUT_S)
 
     def stop(self) -> None:
         """Stop everything."""
@@ -95,7 +95,7 @@ class Chain:
                 done[server.name] = "restarted"
         supervise.stop(self.sidecars)
         self._start_sidecars()
-        supervise.wait_healthy(self.servers, self.url, HEALTH, READY_TIMEOUT_S)
+        supervise.wait_healthy(self.servers, self.url, under_test.current().health, READY_TIMEOUT_S)
         return done
 
     def _reload_server(self, server: Server, ways: tuple[Action, ...]) -> str:
@@ -118,7 +118,7 @@ class Chain:
     def restart(self, name: str) -> None:
         """Restart one server; raises DeploymentError when it or the site does not come back."""
         self._restart_server(next(server for server in self._composition.servers if server.name == name))
-        supervise.wait_healthy(self.servers, self.url, HEALTH, READY_TIMEOUT_S)
+        supervise.wait_healthy(self.servers, self.url, under_test.current().health, READY_TIMEOUT_S)
 
     def _restart_server(self, server: Server) -> None:
         """Restart a server, one instance after another."""
@@ -142,14 +142,14 @@ class Chain:
 
     def answers(self) -> bool:
         """Whether the site gives a healthy answer now."""
-        return http.status(self.url, HEALTH) == 200
+        return http.status(self.url, under_test.current().health) == 200
 
     def _start_sidecars(self) -> None:
         self.sidecars[:] = map(self._start_sidecar, render.sidecars(self._composition, self.places))
 
     def _start_sidecar(self, name: str) -> Process:
         argv = render.sidecars(self._composition, self.places)[name]
-        return self.launcher.start(name, argv, self.env, cwd=Path(self.places.project))
+        return self.launcher.start(name, argv, project_env(self.env), cwd=Path(self.places.project))
 
     def _start_server(self, index: int) -> None:
         """Start every instance of a server, and wait until each accepts connections."""
@@ -170,7 +170,7 @@ class Chain:
         server, address = self._listeners[name]
         context = render.context_of(server, self._composition, self.places, self.wiring)
         # Only the application server learns the site's environment.
-        env = self.env if server == self._composition.servers[0] else self.launcher.clean_env
+        env = project_env(self.env) if server == self._composition.servers[0] else self.launcher.clean_env
         env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
         argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
         address.clear()
@@ -195,6 +195,11 @@ def _entries_of(server: Server, context: dict[str, Any]) -> int:
     if not found:
         raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
     return int(found[1])
+
+
+def project_env(env: dict[str, str]) -> dict[str, str]:
+    """The environment of a process of the project under test."""
+    return under_test.current().environment(env)
 
 
 def listeners(composition: Composition, wiring: Wiring) -> dict[str, tuple[Server, Address]]:

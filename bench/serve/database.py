@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
+import shutil
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.host.identity import Identity, worker
 from bench.host.lock import exclusive, shared
-from bench.project import commands
+from bench.project import commands, under_test
+from bench.project.under_test import UnderTest
 
 SQLITE = "sqlite"
 
@@ -26,27 +29,33 @@ class Database:
     """What `--database` asks for.
 
     label    what results call it: sqlite, postgresql or the URL's scheme
-    url      the site's DATABASE_URL, or empty until `service` is up and gives it
+    url      the site's DATABASE_URL; empty until `service` is up and gives it, and where the project's is used as it is
     service  the service to start, or empty
     own      whether the instrument creates and fills it
+    source   the SQLite file that it is a copy of
     """
 
     label: str
     url: str = ""
     service: str = ""
     own: bool = False
+    source: Path | None = None
 
 
 def default_sqlite() -> Path:
-    """The SQLite file that the site uses by default."""
-    return paths.VAR / "data" / "benchapp.sqlite3"
+    """The SQLite file that the instrument creates and fills, or copies the project's to."""
+    return under_test.current().copy_of("default")
 
 
 def parse(asked: str | None) -> Database:
     """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
 
-    Without one it is the DATABASE_URL of the environment, or the default SQLite file.
+    Without one it is the DATABASE_URL of the environment, or the default SQLite file; for another project than the
+    kit's own a copy of its SQLite file, or the database of its settings as it is.
     """
+    project = under_test.current()
+    if not asked and not project.own:
+        return _of_settings(project)
     asked = asked or os.environ.get("DATABASE_URL") or SQLITE
     if "://" in asked:
         try:
@@ -64,6 +73,21 @@ def parse(asked: str | None) -> Database:
     return Database(asked, service=asked, own=True)
 
 
+def _of_settings(project: UnderTest) -> Database:
+    """The database of a project's own settings."""
+    facts = project.facts
+    if "default" not in facts.databases:
+        return Database("none")
+    if (source := facts.database_files.get("default")) is not None:
+        return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True, source=Path(source))
+    if facts.database_error:
+        raise BenchError(
+            f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "
+            "--database"
+        )
+    return Database(facts.databases["default"].rpartition(".")[2])
+
+
 @contextmanager
 def in_use(asked: str | None, *, alone: bool) -> Iterator[None]:
     """Hold the lock of the database of `--database asked`, alone or together with others that only serve it.
@@ -72,7 +96,7 @@ def in_use(asked: str | None, *, alone: bool) -> Iterator[None]:
     database alone. A persistent service has a lock of its own. Raises BenchError when the database stays in use.
     """
     chosen = parse(asked)
-    if chosen.service:
+    if chosen.service or not chosen.url:
         yield
         return
     path, what = _lock(chosen)
@@ -85,9 +109,9 @@ def _lock(chosen: Database) -> tuple[Path, str]:
     path = sqlite_path(chosen.url)
     if path is None:
         place = "".join(urlsplit(chosen.url)[1:3]).rpartition("@")[2]
-        paths.VAR.mkdir(exist_ok=True)
+        under_test.current().var.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256(place.encode()).hexdigest()[:12]
-        return paths.VAR / f"{chosen.label}-{digest}.lock", f"the database {place}"
+        return under_test.current().var / f"{chosen.label}-{digest}.lock", f"the database {place}"
     if chosen.own:
         path.parent.mkdir(parents=True, exist_ok=True)
     else:
@@ -104,8 +128,9 @@ def check(database: Database, env: dict[str, str], identity: Identity) -> None:
     if not database.own:
         if (path := sqlite_path(database.url)) is not None:
             check_sqlite(path, identity)
-        commands.check(database.url, env, identity)
-    elif env:
+        if under_test.current().own:
+            commands.check(database.url, env, identity)
+    elif env and under_test.current().own:
         commands.check("sqlite://:memory:", env, identity, settings_only=True)
 
 
@@ -116,8 +141,10 @@ def prepare(database: Database, url: str, identity: Identity, progress: Callable
     user's SQLite file is missing or the workers cannot write to it.
     """
     if database.own:
-        paths.VAR.mkdir(exist_ok=True)
-        with exclusive(paths.VAR / f"{database.label}.lock", f"the {database.label} database"):
+        var = under_test.current().var
+        var.mkdir(parents=True, exist_ok=True)
+        with exclusive(var / f"{database.label}.lock", f"the {database.label} database"):
+            _copy_files(identity)
             _fill_once(database, url, identity, progress)
     path = sqlite_path(url)
     if path is not None:
@@ -127,15 +154,18 @@ def prepare(database: Database, url: str, identity: Identity, progress: Callable
 def sqlite_path(url: str) -> Path | None:
     """The file of an SQLite URL, or None for another database; a relative one is in the checkout."""
     parts = urlsplit(url)
-    return paths.PROJECT / parts.path[1:] if parts.scheme == SQLITE else None
+    return under_test.current().folder / parts.path[1:] if parts.scheme == SQLITE else None
 
 
 def _fill_once(database: Database, url: str, identity: Identity, progress: Callable[[str], None]) -> None:
     path = sqlite_path(url)
-    marker = path or paths.VAR / database.service / "filled"
+    marker = path or under_test.current().var / database.service / "filled"
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         identity.give_tree(path.parent)
+    if path is not None and database.source is not None and database.source.is_file():
+        copied(database.source, path, identity)
+        return
     if marker.exists():
         return
     progress("")
@@ -152,9 +182,41 @@ def _fill_once(database: Database, url: str, identity: Identity, progress: Calla
     partial.replace(path)
 
 
+def _copy_files(identity: Identity) -> None:
+    """Copy the SQLite databases that the project has beside its default one."""
+    project = under_test.current()
+    others = {} if project.own else project.facts.database_files
+    for alias, source in others.items():
+        if alias != "default" and Path(source).is_file():
+            copied(Path(source), project.copy_of(alias), identity)
+
+
+def copied(source: Path, target: Path, identity: Identity) -> None:
+    """Copy an SQLite database as it is now, for `identity` to write to, when it is newer than the last copy."""
+    newest = max(path.stat().st_mtime for path in _files_of(source))
+    if target.is_file() and target.stat().st_mtime >= newest:
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{target.name}.partial")
+    for path in (*_files_of(target), *_files_of(partial)):
+        path.unlink(missing_ok=True)
+    # A copy of the files first: a reader of the source would make files beside it.
+    for path in _files_of(source):
+        shutil.copyfile(path, partial.with_name(partial.name + path.name.removeprefix(source.name)))
+    with closing(sqlite3.connect(partial)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    partial.replace(target)
+    identity.give_tree(target.parent)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """An SQLite file and its write-ahead log, as far as they are there."""
+    return [each for each in (path, path.with_name(f"{path.name}-wal")) if each.is_file()]
+
+
 def _create_and_fill(url: str, identity: Identity) -> None:
-    commands.manage(["migrate", "--verbosity", "0"], url, identity, show=True)
-    commands.manage(["loadfixtures"], url, identity, show=True)
+    for command in under_test.current().description.setup:
+        commands.manage(shlex.split(command), url, identity, show=True)
 
 
 def check_sqlite(path: Path, identity: Identity) -> None:

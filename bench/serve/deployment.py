@@ -19,7 +19,7 @@ from bench.host import orphans, ports, processes, small_disk, supervise
 from bench.host.cgroups import Group
 from bench.host.identity import worker
 from bench.host.supervise import Address, Process
-from bench.project import commands
+from bench.project import commands, under_test
 from bench.serve import database, render
 from bench.serve.chain import Chain, front_url
 from bench.serve.database import Database
@@ -198,7 +198,8 @@ def deployed(
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
     limits = catalog.read().size(size)
-    for path in (paths.PROJECT, paths.VENV, run_dir or Path(tempfile.gettempdir())):
+    project = under_test.current()
+    for path in (project.folder, project.venv, run_dir or Path(tempfile.gettempdir())):
         paths.must_be_plain(path)
     orphans.clean()
     group = sizes.group(limits)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import paths
 from bench.errors import BenchError, DeploymentError
 from bench.host.identity import Identity, worker
 from bench.host.supervise import MAX_SOCKET_FOLDER
-from bench.project import commands
+from bench.project import commands, under_test
 
 LOOPBACK = "127.0.0.1"
 
@@ -95,16 +94,17 @@ class Layout:
 
     def places(self, identity: Identity, port: int) -> Places:
         """The places of a deployment that serves on this port of the loopback interface."""
+        project = under_test.current()
         return Places(
-            project=str(paths.PROJECT),
-            venv=str(paths.VENV),
+            project=str(project.folder),
+            venv=str(project.venv),
             static_root=str(commands.static_root()),
             conf=str(self.conf),
             run=str(self.sockets),
             logs=str(self.logs),
             store=str(self.store),
             tls=str(self.tls),
-            data=str(paths.VAR),
+            data=str(project.var),
             user=identity.user,
             web_user=identity.user,
             cache_user=identity.user,
@@ -136,7 +136,7 @@ def directories(run_dir: Path | None, name: str) -> Iterator[Layout]:
         except DeploymentError as error:
             if not temporary:
                 raise
-            raise _with_saved_logs(error, layout.logs, paths.VAR / "logs" / name) from None
+            raise _with_saved_logs(error, layout.logs, under_test.current().var / "logs" / name) from None
 
 
 def _with_saved_logs(error: DeploymentError, logs: Path, target: Path) -> DeploymentError:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import paths
 from bench.errors import BenchError
 from bench.host.identity import Identity
-from bench.project import commands
+from bench.project import commands, under_test
 from bench.serve.layout import Layout, Places
 
 # Parts of a checkout that no server reads.
@@ -44,23 +43,28 @@ class Releases:
     def add(self, name: str, change: Callable[[Path], None] = lambda folder: None) -> Path:
         """A new release beside the others, a copy of the checkout that `change` changes."""
         folder = self._folder / name
-        shutil.copytree(paths.PROJECT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        shutil.copytree(under_test.current().folder, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
         change(folder)
         # As installers do: a worker that starts would otherwise compile the site first.
-        subprocess.run([str(paths.PYTHON), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False)
+        subprocess.run(
+            [str(under_test.current().python), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False
+        )
         (folder / "var").mkdir()
         self._identity.give(folder / "var")
         return folder
 
     def collect_static(self, folder: Path) -> None:
         """Add the static files of a release to those of the others. Raises BenchError when that fails."""
-        argv = [str(paths.PYTHON), str(folder / "manage.py"), "collectstatic", "--noinput", "--verbosity", "0"]
+        project = under_test.current()
+        argv = [str(project.python), str(folder / "manage.py"), "collectstatic", "--noinput", "--verbosity", "0"]
         env = {
             **commands.site_environment("sqlite:///:memory:", folder),
             **commands.COMMANDS_ENV,
             "BENCHAPP_STATIC_ROOT": str(self.static_root),
         }
-        done = subprocess.run([*self._identity.prefix, *argv], env=env, cwd=folder, capture_output=True, text=True)
+        done = subprocess.run(
+            [*self._identity.prefix, *argv], env=project.environment(env), cwd=folder, capture_output=True, text=True
+        )
         if done.returncode != 0:
             raise BenchError(f"collectstatic of {folder.name} failed: {done.stderr.strip().splitlines()[-1]}")
 

@@ -27,6 +27,7 @@ from bench.catalog.compose import Composition
 from bench.catalog.manifest import NO_LAYER, Layer, Server, Service
 from bench.errors import BenchError
 from bench.host.supervise import Address
+from bench.project import under_test
 from bench.serve.layout import Places
 
 ENGINE = jinja2.Environment(
@@ -88,6 +89,7 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     context: dict[str, Any] = {
         **composition.settings,
         **places.names,
+        **under_test.current().names,
         "modules": composition.modules.get(server.name, {}),
         "stack": composition.stack.name,
         "program": str(composition.programs[server.name]),
@@ -99,6 +101,8 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     if context["listen"].port:
         # The front address is that of the outermost server alone, which a layer may have put in front of this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
+    if under_test.current().overlaid:
+        context["page_headers"] = under_test.current().page_headers
     if index + 1 < len(chain) and context["listener"] == "behind":
         # The outermost server has found out who the client is.
         context["listener"] = "plain"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import paths, programs
+from bench import programs
 from bench.catalog import compose
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Service
@@ -16,6 +16,7 @@ from bench.errors import BenchError
 from bench.host import supervise
 from bench.host.lock import exclusive
 from bench.host.supervise import Address, Process
+from bench.project import under_test
 from bench.serve import render
 from bench.serve.launch import Launcher
 from bench.serve.layout import Layout, Places
@@ -116,7 +117,7 @@ class Services:
         """The folder of the service's data, and the lock that protects one that outlives the deployment."""
         if not service.persistent:
             return self._layout.sockets, ()
-        folder = paths.VAR / service.name
+        folder = under_test.current().var / service.name
         folder.mkdir(parents=True, exist_ok=True)
         self._launcher.identity.give(folder)
         lock = self._locks.enter_context(exclusive(folder / "lock", f"{service.name} ({folder})"))

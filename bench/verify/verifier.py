@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from bench import paths
 from bench.host.identity import worker
-from bench.project import commands, description
+from bench.project import commands, under_test
 from bench.results.records import Outcome
 from bench.serve.deployment import Running
 from bench.verify.site import DatabaseChanged, Site, prepare
@@ -36,17 +35,18 @@ class Verifier:
         return run_suite(self._subject(running), self.selection, progress)
 
     def _subject(self, running: Running) -> Subject:
+        project = under_test.current()
         if self._site is None:
-            url = running.env["DATABASE_URL"]
-            env = commands.site_environment(url, paths.VAR)
+            env = commands.site_environment(running.env["DATABASE_URL"], project.var)
             self._site = prepare(
-                url,
-                env,
-                paths.PYTHON,
-                paths.MANAGE,
+                None,
+                project.environment(env),
+                project.python,
+                project.manage_py,
                 prefix=worker().prefix,
-                description=description.read(paths.PROJECT).description,
+                description=project.description,
                 static=commands.static_root(),
+                static_url=project.names["static_url"],
             )
         composition = running.composition
         return Subject(
@@ -54,7 +54,7 @@ class Verifier:
             self._site,
             composition.stack.name,
             composition.layer_name,
-            running.env,
+            project.environment(running.env),
             {item.check: item.reason for item in composition.declares},
             running,
         )

@@ -1,7 +1,9 @@
 # flup, the application server. Arguments: https://pypi.org/project/flup-py3/, flup/server/fcgi_base.py
+from importlib import import_module
+
 from flup.server.fcgi import WSGIServer
 
-from config.wsgi import application
+application = getattr(import_module("{{ wsgi_module }}"), "{{ wsgi_name }}")
 
 WSGIServer(
     application,

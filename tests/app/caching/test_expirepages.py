@@ -13,8 +13,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from benchapp.caching.management.commands import expirepages
 from benchapp.caching.stores.files import GENERATION, LOCKS, FileStore
-from benchapp.management.commands import expirepages
 from tests.app.caching.stored import files, put
 from tests.app.conftest import Rows
 from tests.waiting import until

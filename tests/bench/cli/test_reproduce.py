@@ -13,6 +13,7 @@ from bench.cli import faults, main, reproduce, run
 from bench.errors import BenchError
 from bench.faults import kinds
 from bench.measure import guards
+from bench.project import workload
 from bench.results import reproduction
 from bench.results.folder import read_run
 from tests.bench.measure.fake_instrument import FakeInstrument
@@ -41,7 +42,7 @@ def test_every_part_is_a_run_of_what_exists(benchmark, part, quick):
     for layer in asked.layer:
         assert catalog.read().joined_layers(layer)
     for name in asked.workload:
-        assert catalog.read().workload(name)
+        assert workload.workload(name)
     for size in asked.size or []:
         assert size == "unlimited" or catalog.read().size(size)
 

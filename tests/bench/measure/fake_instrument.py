@@ -159,6 +159,9 @@ class FakeInstrument(Instrument):
     def static_names(self) -> dict[str, str]:
         return STATIC
 
+    def smallest_static_file(self) -> str:
+        return next(iter(STATIC.values()))
+
     def rows(self, running: SimpleNamespace) -> tuple[int, int]:
         return 1234, 7
 

@@ -91,7 +91,7 @@ def test_a_workload_that_leads_nowhere_fails_alone(go, instrument):
     assert status == 1
     assert {trial.workload: trial.reason for trial in recorded.trials} == {
         "home": None,
-        "session": "workload session, step 13: /posts/ links to no post",
+        "session": "workload session, step 13: /posts/ links to nothing below /posts/",
     }
 
 

@@ -22,7 +22,9 @@ def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_chang
     assert (visits.session_written, visits.cookies) == (True, ("sessionid",))
     assert (who.session_read, who.vary, who.cookies) == (True, "Cookie", ())
     assert nowhere.status == 404
-    assert (facts.debug, facts.application) == (False, {"wsgi": "shop.wsgi:application"})
+    # No setting names the second: `startproject` writes it beside the first.
+    assert facts.application == {"wsgi": "shop.wsgi:application", "asgi": "shop.asgi:application"}
+    assert not facts.debug
     assert facts.migrations_left
     assert "/visits/" in facts.urls
     assert tree(folder) == before, "a file of the project changed"

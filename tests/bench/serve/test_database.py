@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from bench.host.identity import worker
+from bench.project import under_test
 from bench.serve import database
 
 
@@ -15,7 +17,7 @@ def test_the_live_line_gives_way_before_rows_are_loaded(tmp_path, monkeypatch, c
         steps.append(words[0])
         Path(database.sqlite_path(url)).touch()
 
-    monkeypatch.setattr(database.paths, "VAR", tmp_path)
+    monkeypatch.setattr(under_test, "_selected", [replace(under_test.current(), var=tmp_path)])
     monkeypatch.setattr(database.commands, "manage", manage)
     monkeypatch.setattr(database, "check_sqlite", lambda path, identity: None)
     chosen = database.parse("sqlite")

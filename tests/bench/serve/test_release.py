@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
-from bench import paths
 from bench.errors import BenchError
 from bench.host.identity import worker
-from bench.project import commands
+from bench.project import commands, under_test
 from bench.serve.layout import Layout
 from bench.serve.release import Releases
 
@@ -26,7 +27,9 @@ def releases(tmp_path, monkeypatch):
     static = tmp_path / "collected"
     static.mkdir()
     (static / "x.css").write_text("x")
-    monkeypatch.setattr(paths, "PROJECT", project)
+    (project / "manage.py").write_text("")
+    kit = under_test.current()
+    monkeypatch.setattr(under_test, "_selected", [replace(kit, project=structs.replace(kit.project, folder=project))])
     monkeypatch.setattr(commands, "static_root", lambda: static)
     run_dir = tmp_path / "run"
     run_dir.mkdir()
@@ -41,7 +44,7 @@ def test_the_first_release_is_a_copy_that_current_leads_to(releases):
     made, places = releases
     assert (places.project, places.static_root) == (str(made.current), str(made.static_root))
     assert made.current.is_symlink()
-    assert sorted(path.name for path in made.current.iterdir()) == ["app", "var"]
+    assert sorted(path.name for path in made.current.iterdir()) == ["__pycache__", "app", "manage.py", "var"]
     assert list((made.current / "var").iterdir()) == []
     assert (made.static_root / "x.css").read_text() == "x"
 
@@ -52,7 +55,7 @@ def test_a_new_release_is_served_only_when_it_is_switched_to(releases):
     assert (made.current / "app" / "code.py").read_text() == "VERSION = 1\n"
     made.switch(folder)
     assert (made.current / "app" / "code.py").read_text() == "VERSION = 2\n"
-    assert (paths.PROJECT / "app" / "code.py").read_text() == "VERSION = 1\n"
+    assert (under_test.current().folder / "app" / "code.py").read_text() == "VERSION = 1\n"
     # Compiled, as an installer would.
     assert list((folder / "app" / "__pycache__").glob("code.*.pyc"))
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from bench.catalog import catalog, workload
-from bench.catalog.workload import Workload, resolve
 from bench.errors import BenchError
+from bench.project import workload
+from bench.project.workload import Workload, resolve
 
 STATIC = {"site.css": "site.abc.css", "site.js": "site.def.js", "logo.svg": "logo.012.svg"}
 
@@ -28,7 +28,7 @@ def site(last_pages=None, links=""):
 
 
 def steps(*lines, page=None, static=STATIC):
-    return resolve(Workload("w", "a workload", lines), page or site(), static)
+    return resolve(Workload("w", "a workload", lines), page or site(), static, "/static/")
 
 
 LINKS = (
@@ -47,13 +47,13 @@ def test_static_files_get_their_collected_names():
 @pytest.mark.parametrize(
     "step, last, expected",
     [
-        ("page:posts:2", 8000, "/posts/page/2/"),
-        ("page:posts:95%", 8000, "/posts/page/7600/"),
-        ("page:posts:100%", 8000, "/posts/page/8000/"),
-        ("page:posts:1%", 8, "/posts/"),
-        ("page:posts:3", 2, "/posts/page/2/"),
-        ("page:posts:95%", 1, "/posts/"),
-        ("page:posts:2", 1, "/posts/"),
+        ("page:/posts/:2", 8000, "/posts/page/2/"),
+        ("page:/posts/:95%", 8000, "/posts/page/7600/"),
+        ("page:/posts/:100%", 8000, "/posts/page/8000/"),
+        ("page:/posts/:1%", 8, "/posts/"),
+        ("page:/posts/:3", 2, "/posts/page/2/"),
+        ("page:/posts/:95%", 1, "/posts/"),
+        ("page:/posts/:2", 1, "/posts/"),
     ],
 )
 def test_pages_of_lists_exist_however_long_the_list_is(step, last, expected):
@@ -61,7 +61,7 @@ def test_pages_of_lists_exist_however_long_the_list_is(step, last, expected):
 
 
 def test_links_are_those_of_the_page_before():
-    assert steps("/", "post:1", "post:2", "author:1", page=site(links=LINKS)) == (
+    assert steps("/", "link:/posts/:1", "link:/posts/:2", "link:/authors/:1", page=site(links=LINKS)) == (
         "/",
         "/posts/31/",
         "/posts/7/",
@@ -70,25 +70,25 @@ def test_links_are_those_of_the_page_before():
 
 
 def test_links_are_counted_on_from_the_first_when_there_are_fewer():
-    assert steps("/", "post:3", "post:4", page=site(links=LINKS)) == ("/", "/posts/31/", "/posts/7/")
+    assert steps("/", "link:/posts/:3", "link:/posts/:4", page=site(links=LINKS)) == ("/", "/posts/31/", "/posts/7/")
 
 
 def test_static_files_between_do_not_change_the_page():
     page = site(links=LINKS)
-    assert steps("/posts/", "static:site.js", "post:2", page=page)[-1] == "/posts/7/"
+    assert steps("/posts/", "static:site.js", "link:/posts/:2", page=page)[-1] == "/posts/7/"
     assert page.asked == ["/posts/"]
 
 
 def test_a_page_is_looked_at_once():
     page = site({"posts": 9}, LINKS)
-    steps("/posts/", "page:posts:2", "page:posts:50%", "/posts/", "post:1", page=page)
+    steps("/posts/", "page:/posts/:2", "page:/posts/:50%", "/posts/", "link:/posts/:1", page=page)
     assert page.asked == ["/posts/"]
 
 
 @pytest.mark.parametrize(
     "lines, message",
     [
-        (("/", "post:1"), "workload w, step 2: / links to no post"),
+        (("/", "link:/posts/:1"), "workload w, step 2: / links to nothing below /posts/"),
         (("/", "static:other.css"), "workload w, step 2: no static file other.css was collected"),
     ],
 )
@@ -98,7 +98,9 @@ def test_a_step_that_leads_nowhere_is_named(lines, message):
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize("step", ["", "home", "post:0", "page:tags:1", "page:posts:0", "/a b", "static:"])
+@pytest.mark.parametrize(
+    "step", ["", "home", "link:/posts/:0", "page:tags:1", "link:/posts/", "page:/posts/:0", "/a b", "static:"]
+)
 def test_a_line_that_is_no_step_is_refused(step):
     with pytest.raises(BenchError, match=r"workload w, step 1: .* is not a step"):
         Workload("w", "a workload", (step,))
@@ -110,18 +112,18 @@ def test_a_workload_has_steps():
 
 
 def test_the_default_is_the_recorded_session():
-    assert next(iter(catalog.read().workloads)) == workload.DEFAULT == "session"
+    assert next(iter(workload.workloads())) == "session"
     names = ["session", "home", "login", "static-small", "static-large"]
-    assert list(catalog.read().workloads) == [*names, *(f"{name}-close" for name in names)]
+    assert list(workload.workloads()) == [*names, *(f"{name}-close" for name in names)]
 
 
 def test_every_workload_can_be_asked_for_on_new_connections():
-    assert catalog.read().workload("home").keep_alive and not catalog.read().workload("home-close").keep_alive
-    assert catalog.read().workload("home-close").steps == catalog.read().workload("home").steps
+    assert workload.workload("home").keep_alive and not workload.workload("home-close").keep_alive
+    assert workload.workload("home-close").steps == workload.workload("home").steps
 
 
 def test_in_the_session_each_page_is_followed_by_its_three_static_files():
-    recorded = catalog.read().workload("session").steps
+    recorded = workload.workload("session").steps
     pages, files = recorded[::4], [recorded[number::4] for number in (1, 2, 3)]
     assert not any(step.startswith("static:") for step in pages)
     assert [set(names) for names in files] == [{"static:site.css"}, {"static:site.js"}, {"static:logo.svg"}]
@@ -130,7 +132,7 @@ def test_in_the_session_each_page_is_followed_by_its_three_static_files():
 
 @pytest.mark.parametrize("last_pages", [{}, {"authors": 800, "posts": 8000, "comments": 32000}])
 def test_the_session_visits_lists_details_and_home_at_any_size(last_pages):
-    found = resolve(catalog.read().workload("session"), site(last_pages, LINKS), STATIC)
+    found = resolve(workload.workload("session"), site(last_pages, LINKS), STATIC, "/static/")
     assert {"/", "/authors/", "/posts/", "/comments/", "/posts/7/", "/authors/5/"} <= set(found)
     assert all(path.startswith("/") for path in found)
     if last_pages:
@@ -139,6 +141,6 @@ def test_the_session_visits_lists_details_and_home_at_any_size(last_pages):
 
 def test_an_unknown_workload_gets_the_nearest_name():
     with pytest.raises(BenchError, match=r"no workload called 'sesion'; did you mean session\?"):
-        catalog.read().workload("sesion")
+        workload.workload("sesion")
     with pytest.raises(BenchError, match="no workload called 'x'; there are: session, home, login"):
-        catalog.read().workload("x")
+        workload.workload("x")

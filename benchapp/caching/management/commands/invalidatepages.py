@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from django.urls import get_script_prefix
 
-from benchapp.caching.invalidation import invalidate
-from benchapp.invalidation import all_pages
+from benchapp.caching.invalidation import StalePages, invalidate
 
 
 class Command(BaseCommand):
@@ -17,4 +17,4 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def handle(self, **options: Any) -> None:
-        invalidate(all_pages())
+        invalidate(StalePages(prefixes=frozenset({get_script_prefix()})))

@@ -1,0 +1,188 @@
+"""A virtual environment for a project's servers: the project's packages first, the kit's behind them.
+
+Nothing is installed into the project's own environment. A layered one has no packages itself; a `.pth` file names the
+folders of both (https://docs.python.org/3/library/site.html), and its programs are the kit's with another interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from bench import paths
+from bench.errors import BenchError
+from bench.host.lock import exclusive
+
+# Packages of the kit that a project's processes import; a project may have some of these names itself.
+KIT_PACKAGES = ("overlay", "benchapp", "probes")
+INSTALL_TIMEOUT_S = 600
+# The part of requirements.txt that a server needs, up to this line.
+NOT_FOR_SERVERS = "# The instrument"
+_ASK = (
+    "import json, sys, sysconfig; print(json.dumps({'version': '%d.%d' % sys.version_info[:2],"
+    " 'prefix': sys.prefix, 'base_prefix': sys.base_prefix, 'sites':"
+    " [p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]}))"
+)
+
+
+class Interpreter(msgspec.Struct, frozen=True):
+    """What a Python says of itself: its version (`3.12`), its folders, and those of its packages."""
+
+    version: str
+    prefix: str
+    base_prefix: str
+    sites: tuple[str, ...]
+
+
+class Layered(msgspec.Struct, frozen=True):
+    """A layered environment.
+
+    venv   its folder
+    kit    the virtual environment whose servers it uses
+    sites  folders of packages, those of the project first
+    base   the folder of the Python below it
+    """
+
+    venv: Path
+    kit: Path
+    sites: tuple[str, ...]
+    base: Path
+
+    def clashes(self) -> list[str]:
+        """A line for each server whose requirement the project's packages do not meet."""
+        found: dict[str, Distribution] = {}
+        for each in distributions(path=list(self.sites)):
+            found.setdefault(canonicalize_name(each.metadata["Name"]), each)
+        wanted = (Requirement(line) for line in _server_requirements())
+        names = [canonicalize_name(each.name) for each in wanted if not each.marker or each.marker.evaluate()]
+        return [line for name in names if name in found for line in _clashes_of(found[name], found)]
+
+
+def _clashes_of(distribution: Distribution, found: dict[str, Distribution]) -> list[str]:
+    lines = []
+    for text in distribution.requires or ():
+        needed = Requirement(text)
+        there = found.get(canonicalize_name(needed.name))
+        if there is None or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+            continue
+        if not needed.specifier.contains(there.version, prereleases=True):
+            name = distribution.metadata["Name"]
+            lines.append(
+                f"{name} {distribution.version} wants {needed.name}{needed.specifier}, the project has {there.version}"
+            )
+    return lines
+
+
+def ask(python: Path) -> Interpreter:
+    """What an interpreter says of itself; raises BenchError when it cannot be run."""
+    try:
+        done = subprocess.run(
+            [str(python), "-c", _ASK],
+            env=_clean(),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+        )
+        return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Interpreter)
+    except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it does not say its version"
+        raise BenchError(f"{python}: cannot be run: {why}; name another as python in [tool.benchapp]") from None
+
+
+def environment(python: Path, folder: Path) -> Layered:
+    """The layered environment in `folder` for a project with that interpreter, made when it is not there.
+
+    Raises BenchError when it cannot be made, or the kit's servers cannot be installed for this version of Python.
+    """
+    found = ask(python)
+    folder.mkdir(parents=True, exist_ok=True)
+    with exclusive(folder / "lock", f"the environment {folder}"):
+        kit = _kit(found, python)
+        venv, note = folder / "venv", folder / "environment.json"
+        there = msgspec.json.encode([found, str(kit), _kit_programs(kit)])
+        if not note.is_file() or note.read_bytes() != there:
+            shutil.rmtree(venv, ignore_errors=True)
+            _make(venv, found, python, kit)
+            note.write_bytes(there)
+    return Layered(venv, kit, (*found.sites, *ask(kit / "bin" / "python").sites), Path(found.base_prefix))
+
+
+def _kit(found: Interpreter, python: Path) -> Path:
+    """The virtual environment with the servers for that version of Python: the kit's own, or one made for it."""
+    if found.version == "{}.{}".format(*sys.version_info[:2]):
+        return paths.VENV
+    venv = paths.VAR / "servers" / found.version
+    done = venv / "installed"
+    wanted = "\n".join(_server_requirements())
+    if done.is_file() and done.read_text("utf-8") == wanted:
+        return venv
+    print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
+    shutil.rmtree(venv, ignore_errors=True)
+    _run([str(python), "-m", "venv", str(venv)], f"{python} cannot make a virtual environment")
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*pip, *_server_requirements()], f"the servers cannot be installed for Python {found.version}")
+    done.write_text(wanted, "utf-8")
+    return venv
+
+
+def _server_requirements() -> list[str]:
+    """The requirements of what serves a project: all of requirements.txt but the instrument's own."""
+    text = (paths.PROJECT / "requirements.txt").read_text("utf-8").partition(NOT_FOR_SERVERS)[0]
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+def _kit_programs(kit: Path) -> list[str]:
+    return sorted(path.name for path in (kit / "bin").iterdir())
+
+
+def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
+    _run([str(python), "-m", "venv", "--without-pip", str(venv)], f"{python} cannot make a virtual environment")
+    site = next(venv.glob("lib/*/site-packages"))
+    packages = venv / "kit"
+    packages.mkdir()
+    for name in KIT_PACKAGES:
+        (packages / name).symlink_to(paths.PROJECT / name)
+    kit_sites = ask(kit / "bin" / "python").sites
+    # addsitedir also reads the .pth files there, which packages installed for development have.
+    lines = [f"import site; site.addsitedir({folder!r})" for folder in dict.fromkeys((*found.sites, *kit_sites))]
+    (site / "layers.pth").write_text("\n".join([*lines, str(packages)]) + "\n", "utf-8")
+    python_line = f"#!{venv}/bin/python\n"
+    for program in (kit / "bin").iterdir():
+        _copy_program(program, venv / "bin" / program.name, python_line)
+
+
+def _copy_program(source: Path, target: Path, python_line: str) -> None:
+    """A program of the kit with the layered interpreter; the environment's own programs stay."""
+    if target.exists() or not source.is_file():
+        return
+    content = source.read_bytes()
+    first, _, rest = content.partition(b"\n")
+    if first.startswith(b"#!") and b"python" in first:
+        target.write_bytes(python_line.encode() + rest)
+        target.chmod(0o755)
+
+
+def _run(argv: list[str], problem: str) -> None:
+    try:
+        done = subprocess.run(
+            argv, env=_clean(), capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BenchError(f"{problem}: {error}; name another interpreter as python in [tool.benchapp]") from None
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
+        raise BenchError(f"{problem}: {said[-1]}; name another interpreter as python in [tool.benchapp]")
+
+
+def _clean() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}

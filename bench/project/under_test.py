@@ -1,0 +1,202 @@
+"""The project under test: one in a process, the kit's own until a command's `--project` selects another."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import paths, programs
+from bench.catalog import compose
+from bench.catalog.manifest import Layer, Stack
+from bench.errors import BenchError
+from bench.host import identity
+from bench.project import description, inspection
+from bench.project.description import FILE, Description, Project
+from bench.project.inspection import Facts
+from bench.project.layered import Layered, environment
+
+# Laid over the settings of a project that does not read the kit's variables itself.
+OVERLAY = "overlay.settings"
+# Variables of the kit that mean something else, or nothing, in another project's settings.
+SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_URL", "DEBUG", "SECRET_KEY")
+PREFIX = "BENCHAPP_"
+# Headers that belong to one answer and not to every page.
+OF_ONE_ANSWER = frozenset({"content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires"})
+
+
+@dataclass(frozen=True)
+class UnderTest:
+    """A project as the kit serves it.
+
+    layered  the environment of its servers; None where the kit's own serves
+    var      where the kit keeps what it makes for the project: static files, databases, logs
+    """
+
+    project: Project
+    layered: Layered | None
+    var: Path
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the site that the kit ships."""
+        return self.folder == paths.PROJECT
+
+    @property
+    def folder(self) -> Path:
+        """Where its manage.py is."""
+        return self.project.folder
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def description(self) -> Description:
+        return self.project.description
+
+    @property
+    def venv(self) -> Path:
+        """The virtual environment that its servers and commands run in."""
+        return self.layered.venv if self.layered else paths.VENV
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of that environment."""
+        return self.layered.venv / "bin" / "python" if self.layered else paths.PYTHON
+
+    @property
+    def manage_py(self) -> Path:
+        return self.folder / "manage.py"
+
+    @property
+    def static_root(self) -> Path:
+        """Where its static files are collected."""
+        return self.var / "static"
+
+    @property
+    def health(self) -> str:
+        """A path that answers 200 while the site serves."""
+        return self.description.health
+
+    @property
+    def overlaid(self) -> bool:
+        """Whether the kit's settings are laid over its own."""
+        return not self.description.reads_environment
+
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """What its interpreter finds in it; raises BenchError when it cannot be imported."""
+        return inspection.inspect(self.project)
+
+    @functools.cached_property
+    def names(self) -> dict[str, Any]:
+        """What templates need to know of the project.
+
+        wsgi, asgi               module and name of each application, `module:name`; empty without one
+        wsgi_module, wsgi_name   the parts of `wsgi`
+        wsgi_folder, wsgi_file   where the module is, relative to the project
+        static_url, static_path  the path of static files, with a slash at the end and without
+        """
+        wsgi, asgi, static_url = self._applications()
+        module, _, name = wsgi.partition(":")
+        package, _, last = module.rpartition(".")
+        return {
+            "wsgi": wsgi,
+            "wsgi_module": module,
+            "wsgi_name": name,
+            "wsgi_folder": package.replace(".", "/") or ".",
+            "wsgi_file": f"{last}.py",
+            "asgi": asgi,
+            "static_url": static_url,
+            "static_path": static_url[:-1],
+        }
+
+    def _applications(self) -> tuple[str, str, str]:
+        said = self.description
+        if said.reads_environment and said.wsgi:
+            return said.wsgi, said.asgi or "", "/static/"
+        found = self.facts
+        url = found.static_url or "/static/"
+        if not re.fullmatch(r"(/[\w-]+)+/", url):
+            raise BenchError(f"{self.folder}: STATIC_URL is {url!r}: only a path such as /static/ can be served here")
+        return found.application.get("wsgi", ""), found.application.get("asgi", ""), url
+
+    @property
+    def settings(self) -> str:
+        """The settings module that its processes have."""
+        return OVERLAY if self.overlaid else self.project.settings
+
+    def environment(self, env: dict[str, str]) -> dict[str, str]:
+        """The environment of one of its processes, of the kit's variables: what its settings may read is renamed."""
+        if not self.overlaid:
+            return {**self.project.env, **env}
+        renamed = {f"{PREFIX}{name}" if name in SHARED_NAMES else name: value for name, value in env.items()}
+        files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files if alias != "default"}
+        return {
+            **self.project.env,
+            **renamed,
+            "DJANGO_SETTINGS_MODULE": OVERLAY,
+            "OVERLAID_SETTINGS": self.project.settings,
+            "BENCHAPP_DATABASE_FILES": json.dumps(files),
+        }
+
+    def copy_of(self, alias: str) -> Path:
+        """Where the copy of an SQLite database is."""
+        return self.var / "data" / ("benchapp.sqlite3" if self.own else f"{alias}.sqlite3")
+
+    def refuses(self, stack: Stack, layers: tuple[Layer, ...]) -> str:
+        """Why it cannot be served by a stack with these layers, or an empty string when it can."""
+        for layer in layers:
+            if layer.in_site:
+                return f"{layer.name}: {layer.in_site}"
+        interface = stack.servers[0].interface
+        if interface not in self.facts.application:
+            return f"the project has no {interface.upper()} application; name it as {interface} in [tool.benchapp]"
+        return ""
+
+    @property
+    def page_headers(self) -> dict[str, str]:
+        """The headers that all its public pages have, for servers that answer with a stored body."""
+        pages = [page.headers for page in self.facts.pages if page.status == 200]
+        first = pages[0] if pages else {}
+        same = {name: value for name, value in first.items() if all(page.get(name) == value for page in pages)}
+        return {name: value for name, value in same.items() if name.lower() not in OF_ONE_ANSWER}
+
+
+_selected: list[UnderTest] = []
+
+
+def current() -> UnderTest:
+    """The project under test."""
+    return _selected[-1] if _selected else _kit()
+
+
+@functools.cache
+def _kit() -> UnderTest:
+    return UnderTest(description.read(paths.PROJECT), None, paths.VAR)
+
+
+def select(folder: Path) -> UnderTest:
+    """Make the project in a folder the one under test; raises BenchError when it cannot be served.
+
+    Its facts are read here, so that what cannot be imported is said before anything starts.
+    """
+    project = description.read(folder)
+    if project.folder.resolve() == paths.PROJECT:
+        return current()
+    digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
+    var = paths.VAR / "projects" / f"{project.folder.name}-{digest}"
+    layered = environment(project.python, var)
+    found = UnderTest(project, layered, var)
+    if not found.facts.application:
+        raise BenchError(f'{project.folder}: no application; name one: wsgi = "mysite.wsgi:application" in {FILE}')
+    identity.read_also(project.folder, layered.base, *map(Path, layered.sites))
+    programs.use(layered.venv, layered.kit)
+    compose.refuse(found.refuses)
+    _selected.append(found)
+    return found

@@ -1,0 +1,158 @@
+"""Workloads: which addresses are requested, in what order.
+
+The project's description names them. A step says what a visitor does, so that it exists at any number of rows:
+
+    /path/            this address
+    page:/posts/:3    page 3 of the list at /posts/, the last page when there are fewer
+    page:/posts/:40%  the page 40 in 100 of the way down that list
+    link:/posts/:2    the second address below /posts/ that the last page links to, counted on from the first when it
+                      has fewer; of the list at /posts/ when it has none
+    static:site.css   the static file collected under that name
+
+`resolve` turns them into addresses once in a run; every deployment of the run gets the same requests.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.catalog.catalog import named
+from bench.errors import BenchError
+from bench.project import recordings, under_test
+from bench.project.description import FILE, Requests
+from bench.project.under_test import UnderTest
+
+# Ends the names of workloads that open a connection for each request.
+CLOSE = "-close"
+# The workload of a project that describes none.
+PUBLIC = "public"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A named list of steps, requested over and over in this order.
+
+    keep_alive  whether connections are reused; without, each request opens one and closes it
+    notes       what a reader of the results must know of it
+    """
+
+    name: str
+    title: str
+    steps: tuple[str, ...]
+    keep_alive: bool = True
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise BenchError(f"workload {self.name} has no steps")
+        for number, step in enumerate(self.steps, 1):
+            if not _STEP.fullmatch(step):
+                raise BenchError(
+                    f"workload {self.name}, step {number}: {step!r} is not a step; docs/your-own-project.md lists them"
+                )
+
+
+_STEP = re.compile(r"/\S*|page:/\S*:[1-9]\d*%?|link:/\S*:[1-9]\d*|static:\S+")
+
+
+def workloads() -> dict[str, Workload]:
+    """Every workload of the project under test by name, the default first.
+
+    Raises BenchError for a source that cannot be read.
+    """
+    return _of_project(under_test.current().folder)
+
+
+def workload(name: str) -> Workload:
+    """The workload called `name`; raises BenchError with the nearest name when there is none."""
+    return named(workloads(), name, "workload")
+
+
+@functools.cache
+def _of_project(folder: Path) -> dict[str, Workload]:
+    project = under_test.current()
+    said = project.description
+    sources = said.workloads or {PUBLIC: Requests(urls=said.public or (said.health,), title="the public pages")}
+    found = [_read(project, name, source) for name, source in sources.items()]
+    closing = (replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection") for each in found)
+    return {each.name: each for each in (*found, *(replace(each, keep_alive=False) for each in closing))}
+
+
+def _read(project: UnderTest, name: str, source: Requests) -> Workload:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name) or name.endswith(CLOSE):
+        raise BenchError(
+            f"{project.folder / FILE}: workload {name!r}: use small letters, digits and hyphens, not {CLOSE} at the end"
+        )
+    if source.urls:
+        return Workload(name, source.title or f"{len(source.urls)} addresses", source.urls)
+    if source.file:
+        return Workload(name, source.title or source.file, recordings.steps(project.folder / source.file))
+    if source.har:
+        recorded = recordings.har(project.folder / source.har)
+        return Workload(name, source.title or source.har, recorded.paths, notes=recorded.notes)
+    assert source.log
+    recorded = recordings.access_log(project.folder / source.log)
+    return Workload(name, source.title or source.log, recorded.paths, notes=recorded.notes)
+
+
+def resolve(
+    workload: Workload, page: Callable[[str], str], static: Mapping[str, str], static_url: str
+) -> tuple[str, ...]:
+    """The addresses of the workload's steps.
+
+    `page` gives the HTML of an address, `static` the collected name of every static file by its plain one, which are
+    served below `static_url`. Raises BenchError naming the first step without an address.
+    """
+    known: dict[str, str] = {}
+
+    def text(path: str) -> str:
+        if path not in known:
+            known[path] = page(path)
+        return known[path]
+
+    found: list[str] = []
+    here = "/"
+    for number, step in enumerate(workload.steps, 1):
+        if step.startswith("/"):
+            here = step
+        else:
+            kind, _, rest = step.partition(":")
+            if kind == "static":
+                if rest not in static:
+                    raise BenchError(f"workload {workload.name}, step {number}: no static file {rest} was collected")
+                found.append(f"{static_url}{static[rest]}")
+                continue
+            place, _, wanted = rest.rpartition(":")
+            if kind == "page":
+                here = _list_page(place, wanted, text)
+            else:
+                links = _links(place, text(here)) or _links(place, text(place))
+                if not links:
+                    raise BenchError(f"workload {workload.name}, step {number}: {here} links to nothing below {place}")
+                here = links[(int(wanted) - 1) % len(links)]
+        found.append(here)
+    return tuple(found)
+
+
+def _list_page(place: str, wanted: str, text: Callable[[str], str]) -> str:
+    """The address of a page of a list; the list's first page links to its last one."""
+    pages = re.findall(rf'href="(?:{re.escape(place)})?(page/|\?page=)(\d+)', text(place))
+    last = max((int(number) for _, number in pages), default=1)
+    number = round(last * int(wanted[:-1]) / 100) if wanted.endswith("%") else int(wanted)
+    number = min(max(number, 1), last)
+    if number == 1:
+        # The first page has the list's own address.
+        return place
+    form = pages[0][0]
+    return f"{place}{form}{number}" + ("/" if form == "page/" else "")
+
+
+def _links(place: str, text: str) -> list[str]:
+    """Addresses right below a place, in the order of their first links."""
+    pattern = rf'href="({re.escape(place)}[^/"#?]+/?)["#?]'
+    return list(dict.fromkeys(html.unescape(link) for link in re.findall(pattern, text)))

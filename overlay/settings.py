@@ -1,0 +1,83 @@
+"""The settings of any Django project, OVERLAID_SETTINGS, and over them what the kit needs to serve and measure it.
+
+Environment variables choose all of it; nothing in the project's folder changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import import_module
+from pathlib import Path
+
+import environ
+
+from benchapp.caching import registry
+from overlay import caches, environment
+
+_below = import_module(os.environ["OVERLAID_SETTINGS"])
+globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
+
+_env = environ.Env()
+_base = Path.cwd()
+# Django's defaults, where the settings below say nothing.
+_middleware = list(getattr(_below, "MIDDLEWARE", ()))
+_apps = list(getattr(_below, "INSTALLED_APPS", ()))
+
+# --- Serving ------------------------------------------------------------------------------------
+
+DEBUG = False
+ALLOWED_HOSTS = environment.hosts(_env, "BENCHAPP_ALLOWED_HOSTS", list(getattr(_below, "ALLOWED_HOSTS", ())))
+STATIC_ROOT = environment.directory(_env, "BENCHAPP_STATIC_ROOT", None, _base) or getattr(_below, "STATIC_ROOT", None)
+if not environment.flag(_env, "BENCHAPP_HTTPS", default=False):
+    # Over plain HTTP on this machine, a redirect to HTTPS leads nowhere and a secure cookie never comes back.
+    SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False
+if environment.flag(_env, "BENCHAPP_BEHIND_PROXY", default=False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+# --- Database -----------------------------------------------------------------------------------
+
+# A URL for the default database, and copies of SQLite files by alias. Everything else of a database stays as it is.
+DATABASES = {_alias: dict(_database) for _alias, _database in getattr(_below, "DATABASES", {}).items()}
+if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
+    _found = environment.database(_env, "BENCHAPP_DATABASE_URL", _base)
+    _default = DATABASES.get("default", {})
+    DATABASES["default"] = {**(_default if _default.get("ENGINE") == _found["ENGINE"] else {}), **_found}
+for _alias, _file in json.loads(os.environ.get("BENCHAPP_DATABASE_FILES", "{}")).items():
+    DATABASES[_alias]["NAME"] = _file
+
+# --- Caching layers -----------------------------------------------------------------------------
+
+CACHING_SECONDS = environment.whole_number(_env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
+CACHING_LAYERS = environment.caching_layers(_env, registry.LAYERS, base=_base)
+if "site-middleware" in CACHING_LAYERS:
+    # An alias of its own: the project's caches stay what they are.
+    CACHES = {
+        **getattr(_below, "CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}),
+        "benchapp_pages": caches.cache(_env, "BENCHAPP_CACHE_URL", "pages", CACHING_SECONDS),
+    }
+    CACHE_MIDDLEWARE_ALIAS = "benchapp_pages"
+    CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
+    CACHE_MIDDLEWARE_KEY_PREFIX = ""
+
+# --- Applications and middleware ----------------------------------------------------------------
+
+BENCHAPP_PROBES = environment.flag(_env, "BENCHAPP_PROBES", default=False)
+INSTALLED_APPS = [*_apps, "benchapp.caching", *(["probes"] if BENCHAPP_PROBES else [])]
+
+# Whole pages are stored inside of what adds the same headers to every page, and outside of all that sets cookies.
+_first = ("SecurityMiddleware", "WhiteNoiseMiddleware")
+_outer = max((_place + 1 for _place, _name in enumerate(_middleware) if _name.endswith(_first)), default=0)
+_static = "whitenoise.middleware.WhiteNoiseMiddleware"
+_serves_static = environment.flag(_env, "BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
+MIDDLEWARE = [
+    *_middleware[:_outer],
+    *([_static] if _serves_static else []),
+    *registry.outer_middleware(CACHING_LAYERS),
+    *_middleware[_outer:],
+    *registry.inner_middleware(CACHING_LAYERS),
+    *(["benchapp.caching.rendering.render_id"] if BENCHAPP_PROBES else []),
+]
+
+OVERLAID_URLCONF = _below.ROOT_URLCONF
+ROOT_URLCONF = "overlay.urls"

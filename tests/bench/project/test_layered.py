@@ -1,0 +1,71 @@
+"""Layered environments: servers of the kit and packages of a project in one process, and what does not fit together."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import paths
+from bench.errors import BenchError
+from bench.project import layered
+from bench.project.layered import Layered
+
+
+def package(site: Path, name: str, version: str, *requires: str) -> None:
+    """An installed package, as far as its metadata go, with a module that says where it is from."""
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {name}",
+        f"Version: {version}",
+        *(f"Requires-Dist: {it}" for it in requires),
+    ]
+    (info / "METADATA").write_text("\n".join(lines) + "\n")
+    (site / f"{name}.py").write_text(f"WHERE = {str(site)!r}\n")
+
+
+@pytest.fixture
+def project_python(tmp_path) -> Path:
+    """The interpreter of a project's virtual environment that has a package of its own, called cheroot."""
+    venv = tmp_path / "project" / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    package(next(venv.glob("lib/*/site-packages")), "cheroot", "11.0")
+    return venv / "bin" / "python"
+
+
+def test_the_project_s_packages_come_first_and_the_kit_s_are_there(tmp_path, project_python):
+    before = sorted(str(path) for path in (tmp_path / "project").rglob("*"))
+    made = layered.environment(project_python, tmp_path / "var")
+    code = "import sys, cheroot, granian, benchapp.caching, overlay; print(cheroot.WHERE, sys.prefix)"
+    done = subprocess.run([made.venv / "bin" / "python", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [made.sites[0], str(made.venv)]
+    assert (made.venv / "bin" / "granian").read_text().startswith(f"#!{made.venv}/bin/python\n")
+    assert sorted(str(path) for path in (tmp_path / "project").rglob("*")) == before, (
+        "the project's environment changed"
+    )
+
+
+def test_it_is_made_once(tmp_path, project_python):
+    made = layered.environment(project_python, tmp_path / "var")
+    (made.venv / "mark").touch()
+    assert layered.environment(project_python, tmp_path / "var").venv == made.venv
+    assert (made.venv / "mark").exists()
+
+
+def test_a_server_whose_requirement_the_project_does_not_meet_is_named(tmp_path):
+    theirs, kits = tmp_path / "theirs", tmp_path / "kits"
+    package(theirs, "click", "7.0")
+    package(kits, "uvicorn", "0.40.0", "click>=8", 'colorama>=9; extra == "standard"')
+    found = Layered(tmp_path, paths.VENV, (str(theirs), str(kits)), tmp_path).clashes()
+    assert found == ["uvicorn 0.40.0 wants click>=8, the project has 7.0"]
+
+
+def test_an_interpreter_that_cannot_be_run_is_one_line(tmp_path):
+    with pytest.raises(BenchError) as error:
+        layered.environment(tmp_path / "python", tmp_path / "var")
+    said = "cannot be run: No such file or directory; name another as python in [tool.benchapp]"
+    assert str(error.value) == f"{tmp_path}/python: {said}"

@@ -1,0 +1,71 @@
+"""The project under test: what templates and processes are told of it, and what it cannot be served with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench import paths, programs
+from bench.catalog import catalog, compose
+from bench.errors import BenchError
+from bench.host import identity
+from bench.project import under_test
+
+
+@pytest.fixture(autouse=True)
+def selection(tmp_path, monkeypatch):
+    """Selecting a project ends with the test."""
+    under_test.current()
+    monkeypatch.setattr(under_test, "_selected", [])
+    monkeypatch.setattr(compose, "_refusals", [])
+    monkeypatch.setattr(identity, "_read_also", [])
+    monkeypatch.setattr(paths, "VAR", tmp_path / "var")
+    yield
+    programs.use(paths.VENV)
+    identity.worker.cache_clear()
+
+
+def test_the_kit_s_own_site_needs_nothing_laid_over_it():
+    kit = under_test.current()
+    assert (kit.own, kit.settings, kit.health, kit.static_root) == (
+        True,
+        "config.settings",
+        "/healthz",
+        paths.VAR / "static",
+    )
+    assert kit.environment({"DATABASE_URL": "x"}) == {"DATABASE_URL": "x"}
+    assert kit.names["wsgi_folder"] == "config" and kit.names["asgi"] == "config.asgi:application"
+
+
+def test_another_project_is_described_by_what_is_found_in_it(new_project):
+    folder = new_project("STATIC_URL = 'assets/'", '[tool.benchapp]\npublic = ["/"]\n')
+    found = under_test.select(folder)
+    assert under_test.current() is found and not found.own
+    assert found.names["wsgi"] == "shop.wsgi:application"
+    assert (found.names["wsgi_folder"], found.names["wsgi_file"]) == ("shop", "wsgi.py")
+    assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
+    assert found.page_headers["X-Frame-Options"] == "DENY" and "Content-Type" not in found.page_headers
+    env = found.environment({"DATABASE_URL": "x", "CACHING_SITE_MIDDLEWARE": "1", "SECRET_KEY": "y"})
+    assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("overlay.settings", "shop.settings")
+    assert json.loads(env["BENCHAPP_DATABASE_FILES"]) == {}
+    known = catalog.read()
+    assert compose.unfit(known.stack("uvicorn"), known.joined_layers("none")) == ""
+    assert compose.unfit(known.stack("uvicorn"), known.joined_layers("fragments")).startswith(
+        "fragments: it is written"
+    )
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ("STATIC_URL = 'https://cdn.example/'", "STATIC_URL is 'https://cdn.example/': only a path such as /static/"),
+        ("WSGI_APPLICATION = None", "no application; name one: wsgi = "),
+        ("raise KeyError('TOKEN')", "cannot be imported: KeyError: 'TOKEN' (shop/settings.py:"),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(new_project, settings, said):
+    with pytest.raises(BenchError) as error:
+        _ = under_test.select(new_project(settings)).names
+    assert said in str(error.value) and "\n" not in str(error.value)
