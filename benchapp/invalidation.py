@@ -17,11 +17,6 @@ from benchapp.models import Author, Comment, Post
 PARENTS = {Post: "author_id", Comment: "post_id"}
 
 
-def all_pages() -> StalePages:
-    """All pages of the site, for writes whose reach is unknown."""
-    return StalePages(prefixes=frozenset({reverse("home")}))
-
-
 def pages_of(instance: Author | Post | Comment) -> StalePages:
     """The pages about one author or post, or about the post of one comment, with all pages of its children."""
     if isinstance(instance, Comment):

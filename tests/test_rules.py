@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench import paths
 from bench.catalog import catalog
+from bench.project import description
 
 SITE = ("benchapp", "config", "fixtures", "probes")
 BENCH_FILES = sorted((paths.PROJECT / "bench").rglob("*.py"))
@@ -162,6 +163,30 @@ def test_no_server_is_named_in_the_instrument():
     for path in BENCH_FILES:
         if path.parent.name != "load":
             assert named.findall(path.read_text("utf-8").lower()) == [], path
+
+
+# The packages that know the project under test only by its description.
+DESCRIBED = ("verify", "faults")
+
+
+def test_no_name_of_the_kits_own_site_is_in_the_instrument():
+    said = description.read(paths.PROJECT)
+    own = said.description
+    pages = {own.health, *own.public, own.login.url if own.login else ""} - {"", "/"}
+    names = [*pages, said.settings, "BENCHAPP_", "small.txt", "large.txt"]
+    commands = {path.stem for path in (paths.PROJECT / "benchapp" / "management" / "commands").glob("[a-z]*.py")}
+    files = [path for name in DESCRIBED for path in sorted((paths.PROJECT / "bench" / name).rglob("*.py"))]
+    assert files and commands and len(pages) > 3
+    for path in files:
+        text = path.read_text("utf-8")
+        assert [name for name in names if name in text] == [], path
+        assert strings_of(path) & commands == set(), path
+
+
+def strings_of(path: Path) -> set[str]:
+    """The strings in a module."""
+    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def test_no_command_goes_through_a_shell():

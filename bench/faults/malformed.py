@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 # What a request asks for that is not about its path.
 PAGE = "/"
-FORM = "/login/"
-SMALL = "/static/small.txt"
+FORM = "/__probe__/form/malformed/"
 HIDDEN = "/hidden/in/a/request/"
 # One request of a browser has no more headers than the first; servers refuse the last.
 HEADERS = (5, 60, 110, 200, 500)
@@ -92,15 +91,15 @@ def target(choice: random.Random, host: bytes) -> Malformed:
         b"/%",
         b"/%zz/%0",
         b"/%00",
-        b"/posts/%ff%fe/",
-        b"/posts/page/" + b"9" * 400 + b"/",
+        b"/__probe__/page/%ff%fe/",
+        b"/__probe__/page/" + b"9" * 400 + b"/",
         b"/../../../../etc/passwd",
         b"/static/..%2f..%2fmanage.py",
         b"/static/%2e%2e/manage.py",
-        b"/posts/" + odd + b"/",
+        b"/__probe__/page/" + odd + b"/",
         b"/?" + odd * 50,
         b"/#fragment",
-        b"\\posts\\",
+        b"\\page\\",
     )
     return Malformed("target", b"GET " + choice.choice(paths) + b" HTTP/1.1\r\n" + host + b"\r\n")
 
@@ -214,7 +213,7 @@ def smuggling(choice: random.Random, host: bytes) -> Malformed:
     order = choice.random() < 0.5
     lines = (coding, b"Content-Length: %d\r\n" % length)
     return Malformed(
-        "smuggling pair", _post(host, b"".join(lines if order else lines[::-1]), chunked) + _get(host, path=SMALL), True
+        "smuggling pair", _post(host, b"".join(lines if order else lines[::-1]), chunked) + _get(host), True
     )
 
 

@@ -14,6 +14,7 @@ from bench.project import commands
 from bench.serve.deployment import Running
 from bench.serve.release import Releases
 from bench.serve.supervisor import Death, Supervisor
+from bench.verify.site import Site
 
 # The word for the version in the files of a release; probes/release.py.
 FIRST = "release-1"
@@ -66,6 +67,7 @@ class Versions:
 class Scene:
     """One fault under way.
 
+    site          the project's URLs and commands
     rate          requests a second of the visitors
     struck, over  when the fault began, and when its cause was over, by time.monotonic(); see `strike`
     deployed      when a deploy was complete; None without one
@@ -75,8 +77,9 @@ class Scene:
     wrong         sentences about what was wrong besides the visitors' answers
     """
 
-    def __init__(self, running: Running, supervisor: Supervisor, versions: Versions, rate: int = 0):
+    def __init__(self, running: Running, supervisor: Supervisor, versions: Versions, site: Site, rate: int = 0):
         self.running, self.supervisor, self.versions, self.rate = running, supervisor, versions, rate
+        self.site = site
         self.struck = self.over = 0.0
         self.deployed: float | None = None
         self.operator = "nothing"

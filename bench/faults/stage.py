@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import paths
 from bench.catalog.compose import Composition
 from bench.errors import BenchError
 from bench.faults import trial, visitors
@@ -20,13 +18,14 @@ from bench.host import http
 from bench.host.identity import worker
 from bench.interrupt import Interrupts
 from bench.measure.load_process import TrialError
-from bench.project import commands
+from bench.project import commands, under_test
 from bench.results.faults import FaultOutcome
 from bench.serve import deployment
 from bench.serve.deployment import Running
 from bench.serve.supervisor import Supervisor
 from bench.verify.browser import log_in
-from bench.verify.site import Site
+from bench.verify.finding import NotTried
+from bench.verify.site import Site, learn
 from bench.verify.wire import BadAnswer, Target
 
 ACCOUNTS = 2
@@ -44,6 +43,7 @@ class Stage:
     running: Running
     supervisor: Supervisor
     versions: Versions
+    site: Site
     cookies: list[tuple[str, str]]
     directory: Path
     guarded: bool = True
@@ -56,7 +56,7 @@ class Stage:
     def make(self, fault: Fault, outcome: FaultOutcome, name: str) -> FaultOutcome:
         """Make a fault; the completed outcome. `name` is that of the visitors' log."""
         rate = visitors.rate_of(self.capacity)
-        scene = Scene(self.running, self.supervisor, self.versions, rate)
+        scene = Scene(self.running, self.supervisor, self.versions, self.site, rate)
         asked = Asked(self.running.url, self._pages(), rate, self.directory / "visits" / name)
         outcome = replace(outcome, capacity_per_second=round(self.capacity, 1))
         return trial.make(fault, scene, asked, outcome, self.guarded)
@@ -95,10 +95,11 @@ def staged(
     )
     with interrupts.released_at_end(), up as running:
         try:
-            with _accounts(running) as cookies:
+            site = _site(running)
+            with _accounts(site, running) as cookies:
                 assert running.releases is not None
                 supervisor = Supervisor(running, progress)
-                stage = Stage(running, supervisor, Versions(running.releases), cookies, directory, guarded)
+                stage = Stage(running, supervisor, Versions(running.releases), site, cookies, directory, guarded)
                 progress(f"{composition.stack.name}: measuring its capacity")
                 stage.measure()
                 yield stage
@@ -109,14 +110,21 @@ def staged(
             progress(f"stopping {composition.stack.name}")
 
 
+def _site(running: Running) -> Site:
+    """The project's URLs and commands."""
+    project = under_test.current()
+    env = project.environment(commands.site_environment(running.env["DATABASE_URL"], project.var))
+    return learn(None, env, project.python, project.manage_py, prefix=worker().prefix, description=project.description)
+
+
 @contextmanager
-def _accounts(running: Running) -> Iterator[list[tuple[str, str]]]:
-    """Accounts that are signed in, with their Cookie headers; they are removed at the end."""
-    url = running.env["DATABASE_URL"]
-    env = commands.site_environment(url, paths.VAR)
-    urls = json.loads(commands.manage(["siteurls", "--json"], url, worker()))
-    site = Site(urls, {}, paths.PROJECT / "static", paths.PYTHON, paths.MANAGE, env, worker().prefix)
-    accounts = site.create_accounts(ACCOUNTS)
+def _accounts(site: Site, running: Running) -> Iterator[list[tuple[str, str]]]:
+    """Accounts that are signed in, with their Cookie headers, removed at the end; none where the project has none."""
+    try:
+        accounts = site.create_accounts(ACCOUNTS)
+    except NotTried:
+        yield []
+        return
     try:
         target = Target.parse(running.url)
         browsers = [log_in(target, site.url("login"), account) for account in accounts]

@@ -192,9 +192,14 @@ class Site:
         self.require_writes()
         self._command(words, env, reads=False)
 
+    def render(self, *paths: str) -> dict[str, Any]:
+        """What the command that renders pages in process says of them, by path."""
+        found: dict[str, Any] = self._command(["renderpages", "--twice", *paths], None)
+        return found
+
     def rendered_now(self, *paths: str) -> dict[str, Expected]:
         """These pages as they are rendered in process now."""
-        rendered = self._command(["renderpages", "--twice", *paths], None)
+        rendered = self.render(*paths)
         return {path: _expected(path, rendered) for path in paths}
 
     def is_outdated(self) -> bool:
@@ -217,7 +222,7 @@ def _described_accounts(variables: Iterable[str], env: Mapping[str, str], count:
     return list(islice(cycle(found), count))
 
 
-def prepare(
+def learn(
     database_url: str | None,
     env: Mapping[str, str],
     python: Path | str,
@@ -228,7 +233,7 @@ def prepare(
     static: Path | None = None,
     static_url: str = STATIC_URL,
 ) -> Site:
-    """Ask the site for its expected answers with two commands, once for each database.
+    """The site with its URLs, without expected pages.
 
     database_url  None leaves the choice to `env` and the site's default
     env           environment of the site as its servers have it, without layers
@@ -238,18 +243,27 @@ def prepare(
 
     Raises BenchError when a command fails or its answers cannot be used.
     """
-    manage_py = Path(manage_py)
+    python, manage_py = Path(python), Path(manage_py)
     environment = {name: os.environ[name] for name in INHERITED if name in os.environ} | dict(env)
     if database_url is not None:
         environment["DATABASE_URL"] = database_url
-    python = Path(python)
-    urls = described_urls(description) | _manage(prefix, python, manage_py, environment, ["siteurls", "--json"])
-    paths = [path for path in dict.fromkeys([*urls.values(), UNKNOWN_PATH]) if not path.startswith(static_url)]
-    rendered = _manage(prefix, python, manage_py, environment, ["renderpages", "--twice", INSIDE, *paths])
-    pages = {path: _expected(path, rendered) for path in paths}
     static = static or manage_py.parent / "static"
+    urls = described_urls(description) | _manage(prefix, python, manage_py, environment, ["siteurls", "--json"])
     urls |= static_urls(static, static_url)
-    site = Site(urls, pages, static, python, manage_py, environment, prefix, description, static_url)
+    return Site(urls, {}, static, python, manage_py, environment, prefix, description, static_url)
+
+
+def prepare(*place: Any, **how: Any) -> Site:
+    """`learn` the site, and ask it for its expected answers, once for each database.
+
+    Raises BenchError when a command fails or its answers cannot be used.
+    """
+    site = learn(*place, **how)
+    paths = [
+        path for path in dict.fromkeys([*site.urls.values(), UNKNOWN_PATH]) if not path.startswith(site.static_url)
+    ]
+    rendered = site.render(INSIDE, *paths)
+    site = replace(site, pages={path: _expected(path, rendered) for path in paths})
     _require_pages(site)
     site = replace(site, interpreter=_interpreter(rendered, INTERPRETER if site.own else INTERPRETER[:2]))
     return site if site.own else _with_main_pages(site)

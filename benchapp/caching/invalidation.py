@@ -7,6 +7,7 @@ from functools import partial
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.dispatch import Signal
+from django.urls import get_script_prefix
 
 # Sent with `stale`, a StalePages. A receiver that fails is logged; the other receivers still run.
 pages_invalidated = Signal()
@@ -39,3 +40,8 @@ def invalidate(stale: StalePages, using: str = DEFAULT_DB_ALIAS) -> None:
 
 def _send(stale: StalePages) -> None:
     pages_invalidated.send_robust(sender=StalePages, stale=stale)
+
+
+def all_pages() -> StalePages:
+    """All pages, for writes whose reach is unknown."""
+    return StalePages(prefixes=frozenset({get_script_prefix()}))

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import transaction
 
 from benchapp.caching.invalidation import StalePages, invalidate, pages_invalidated
-from benchapp.invalidation import all_pages as every_page
+from benchapp.caching.invalidation import all_pages as every_page
 from benchapp.invalidation import pages_of
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows

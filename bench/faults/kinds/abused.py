@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from bench.faults.abuser import Answers, send_all
 from bench.faults.fault import Expected, fault
-from bench.faults.malformed import requests
+from bench.faults.malformed import FORM, requests
 from bench.faults.scene import Scene
 from bench.faults.visitors import PAGE
 from bench.faults.watch import Workers
@@ -18,7 +18,6 @@ from bench.verify.wire import Target
 STEPS = (4, 5, 20, 200)
 # They come some at a time: what slow clients ask for must not be load, and readers ask for much.
 AT_ONCE, READERS_AT_ONCE = 5, 2
-HOME, LOGIN, HEALTH = "/", "/login/", "/healthz"
 # A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
 ASKED = PAGE.format("beside-slow")
 # Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
@@ -34,14 +33,14 @@ MIN_PER_SECOND, LIMIT_S = 20, 120
 def slow_headers(scene: Scene) -> Generator[None]:
     """Clients that never end their header block: 4, 5, 20, 200 of them, until others are not served within 1 s."""
     yield
-    _slow(scene, slow.headers(Target.parse(scene.running.url), HOME))
+    _slow(scene, slow.headers(Target.parse(scene.running.url), ASKED))
 
 
 @fault("slow-bodies", group="abused", expected=Expected(lost=0, recovery_s=None))
 def slow_bodies(scene: Scene) -> Generator[None]:
     """Clients that send 1 byte of 1,000: 4, 5, 20, 200 of them, until others are not served within 1 s."""
     yield
-    _slow(scene, slow.bodies(Target.parse(scene.running.url), LOGIN))
+    _slow(scene, slow.bodies(Target.parse(scene.running.url), FORM))
 
 
 @fault("slow-readers", group="abused", expected=Expected(lost=0, recovery_s=None))
@@ -72,7 +71,7 @@ def _held_up(scene: Scene, clients: SlowClients, count: int) -> str:
             scene.supervisor.step()
     except OSError as error:
         return f"a connection: {error or type(error).__name__}"
-    found = slow.held_up(clients.target, (ASKED, HEALTH))
+    found = slow.held_up(clients.target, (ASKED, scene.site.url("health")))
     return f"GET {found[0]}: {found[1]}" if found else ""
 
 

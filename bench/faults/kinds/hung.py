@@ -13,20 +13,17 @@ from bench.faults import hold
 from bench.faults.fault import Expected, fault
 from bench.faults.scene import CannotFault, Scene
 from bench.host import http
-from bench.host.identity import worker
-from bench.project import commands
 from bench.verify.browser import Browser
-from bench.verify.finding import NotTried
+from bench.verify.finding import NEEDS_ROWS, NotTried
 from bench.verify.wire import BadAnswer, Connection, Target
 
 # Longer than any wait of the site for its database, shorter than a visitor's patience.
 HANGS_S = 5.0
 # No wait for the database may hold up the health page for longer.
-HEALTH = "/healthz"
 HEALTH_LIMIT_S = 4.0
 # Each thread of the application server has its wait by then.
 SETTLED_S = 0.5
-LOGIN, ROWS = "/login/", "/__probe__/rows/"
+ROWS = "/__probe__/rows/"
 
 
 @fault("application-server-hangs", group="hung", expected=Expected(lost=None))
@@ -84,17 +81,19 @@ def database_connections(scene: Scene) -> Generator[None]:
 @fault("write-lock", group="hung")
 def write_lock(scene: Scene) -> Generator[None]:
     """Another program holds SQLite's write lock for 5 s, and as many visitors write as there are threads."""
+    if not scene.site.own:
+        raise CannotFault(NEEDS_ROWS)
     with _can(hold.write_lock(scene.running)):
         pass
     visitor = Browser(Target.parse(scene.running.url))
-    token = visitor.token(LOGIN) or ""
+    token = visitor.token(scene.site.url("login")) or ""
     yield
     with _can(hold.write_lock(scene.running)), _writers(scene, {**visitor.cookie_header(), "X-CSRFToken": token}):
         scene.strike()
         _held(scene)
     scene.end()
     yield
-    commands.manage(["removeprobes"], scene.running.env["DATABASE_URL"], worker())
+    scene.site.remove_probes()
 
 
 def _hang(scene: Scene, name: str) -> None:
@@ -127,14 +126,14 @@ def _can(held: AbstractContextManager[str]) -> Iterator[None]:
 
 def _held(scene: Scene) -> None:
     """Let 5 s pass; the health page must be answered meanwhile."""
-    begun = time.monotonic()
+    begun, health = time.monotonic(), scene.site.url("health")
     scene.wait(SETTLED_S)
     asked = time.monotonic()
-    status = http.status(scene.running.url, HEALTH, HANGS_S + HEALTH_LIMIT_S)
+    status = http.status(scene.running.url, health, HANGS_S + HEALTH_LIMIT_S)
     took_s = time.monotonic() - asked
     scene.figures["health_page_s"] = round(took_s, 3)
     if status != 200 or took_s > HEALTH_LIMIT_S:
-        scene.wrong.append(f"GET {HEALTH} meanwhile: {status or 'no answer'} after {took_s:.1f} s")
+        scene.wrong.append(f"GET {health} meanwhile: {status or 'no answer'} after {took_s:.1f} s")
     scene.wait(begun + HANGS_S - time.monotonic())
 
 

@@ -42,8 +42,8 @@ def memory(scene: Scene) -> Generator[None]:
 def full_store(scene: Scene) -> Generator[None]:
     """The disk of stored pages is full for 5 s; then there is room again."""
     with _small_disk(scene, scene.running.store) as disk:
-        http.status(scene.running.url, "/")
-        http.status(scene.running.url, "/")
+        http.status(scene.running.url, scene.site.url("home"))
+        http.status(scene.running.url, scene.site.url("home"))
         if not any(path.is_file() for path in scene.running.store.rglob("*")):
             raise CannotFault("no server here stores pages in files")
         yield from _filled(scene, disk)

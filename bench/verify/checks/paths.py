@@ -43,7 +43,7 @@ SECRETS = (b"execute_from_command_line", b"INSTALLED_APPS", b"root:x:0:0", b"[co
 ODD = (
     b"/%00",
     b"{section}%00/",
-    b"{static}small.txt%00.css",
+    b"{small}%00.css",
     b"/%ff%fe/",
     b"/caf%C3%A9/",
     "/caf\u00e9/".encode(),
@@ -105,12 +105,13 @@ def broken_escapes(context: Context) -> Iterator[Mismatch]:
 
 
 def located(context: Context, path: bytes) -> bytes:
-    """A path below those of the site: of its static files (`bare` without the slash at the end), of a page below which
-    there are others (`section`), and of the file of its settings."""
+    """A path below those of the site: of its static files (`bare` without the last slash) or one of them (`small`),
+    of a page below which there are others (`section`), and of the file of its settings."""
     site = context.site
     settings = site.description.settings or site.env.get("DJANGO_SETTINGS_MODULE", "settings")
     words = {
         "static": site.static_url,
+        "small": site.urls.get("static_small", f"{site.static_url}no-such.txt"),
         "bare": site.static_url.rstrip("/"),
         "section": site.urls.get("section", SECTION),
         "settings": f"{settings.replace('.', '/')}.py",

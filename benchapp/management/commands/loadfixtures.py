@@ -13,8 +13,7 @@ from django.db import Error, connection, transaction
 from rich.console import Console
 
 from benchapp import page_index
-from benchapp.caching.invalidation import invalidate
-from benchapp.invalidation import all_pages
+from benchapp.caching.invalidation import all_pages, invalidate
 from benchapp.management import databases
 from fixtures import load
 from fixtures.database import Busy

@@ -8,8 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from benchapp.caching.invalidation import invalidate
-from benchapp.invalidation import all_pages
+from benchapp.caching.invalidation import all_pages, invalidate
 from benchapp.management import backup
 
 

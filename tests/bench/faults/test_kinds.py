@@ -20,6 +20,7 @@ from tests.bench.verify.few_threads import THREADS, few_threads
 def scene(**running) -> SimpleNamespace:
     """What the faults use of a scene; time does not pass in it."""
     made = SimpleNamespace(running=SimpleNamespace(**running), rate=200, figures={}, wrong=[], log=[])
+    made.site = SimpleNamespace(url={"home": "/", "login": "/login/", "health": "/health"}.__getitem__, own=True)
     made.supervisor = SimpleNamespace(step=lambda: None)
     made.strike = lambda: made.log.append("strike")
     made.end = lambda: made.log.append("end")
@@ -57,7 +58,7 @@ def test_a_health_page_that_waits_for_the_database_is_wrong(monkeypatch):
     made = scene(url="http://x", services=SimpleNamespace(database="postgresql"), hung=lambda name: nullcontext())
     run(hung.database_hangs, made)
     assert made.figures == {"health_page_s": 5.5}
-    assert made.wrong == ["GET /healthz meanwhile: no answer after 5.5 s"]
+    assert made.wrong == ["GET /health meanwhile: no answer after 5.5 s"]
 
 
 @pytest.mark.parametrize(

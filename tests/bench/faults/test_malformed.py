@@ -38,7 +38,7 @@ def test_a_pair_has_two_lengths_and_another_request_behind_it():
         head, _, rest = pair.data.partition(b"\r\n\r\n")
         assert b"Content-Length: " in head and b"ransfer" in head
         assert rest.startswith(b"0\r\n\r\nGET /hidden/")
-        assert rest.endswith(b"GET /static/small.txt HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert rest.endswith(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
 
 
 def test_what_is_cut_off_says_so():

@@ -65,7 +65,7 @@ def stage(monkeypatch):
         services=SimpleNamespace(database="db", wait_serving=lambda name: log.append(f"{name} serves")),
     )
     supervisor = SimpleNamespace(deaths=[], wait=lambda until, seconds: (log.append("wait"), until())[1])
-    made = Scene(running, supervisor, FakeVersions(log))
+    made = Scene(running, supervisor, FakeVersions(log), SimpleNamespace())
     monkeypatch.setattr(scene.commands, "manage", lambda words, *_, **__: log.append(words[0]))
     monkeypatch.setattr(scene, "worker", lambda: None)
     monkeypatch.setattr(replaced.render, "server_files", lambda server, composition: {f"{server.name}.conf": None})

@@ -64,7 +64,7 @@ def stage(monkeypatch):
         url="http://127.0.0.1:1", answers=lambda: True, composition=SimpleNamespace(settings=settings, layers=())
     )
     supervisor = SimpleNamespace(deaths=[], wait=lambda until, seconds: log.append("time passes"))
-    scene = Scene(running, supervisor, SimpleNamespace(word="release-1"))
+    scene = Scene(running, supervisor, SimpleNamespace(word="release-1"), SimpleNamespace())
     monkeypatch.setattr(trial, "Visitors", FakeVisitors)
     monkeypatch.setattr(trial, "Follower", FakeFollower)
     monkeypatch.setattr(trial.http, "status", lambda url, path: 200)

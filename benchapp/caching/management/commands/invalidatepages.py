@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.urls import get_script_prefix
 
-from benchapp.caching.invalidation import StalePages, invalidate
+from benchapp.caching.invalidation import all_pages, invalidate
 
 
 class Command(BaseCommand):
@@ -17,4 +16,4 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def handle(self, **options: Any) -> None:
-        invalidate(StalePages(prefixes=frozenset({get_script_prefix()})))
+        invalidate(all_pages())
