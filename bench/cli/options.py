@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,14 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
+
+
+def seconds(text: str) -> int:
+    """A time such as 90s, 3m or 1h in seconds, for argparse."""
+    found = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 3m or 1h")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def between(low: float, high: float, what: str) -> Callable[[str], float]:

@@ -26,7 +26,7 @@ from bench.results.folder import resume_command
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
     *("stack", "layer", "workload", "mode", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
-    *("env", "set", "margin", "guard", "pin", "capacity", "think"),
+    *("env", "set", "margin", "guard", "pin", "capacity", "think", "until", "budget"),
 )
 
 
@@ -91,12 +91,7 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         "--rate", action="append", type=options.count, metavar="N", help="--mode open with this --level (repeatable)"
     )
     _add_capacity(parser)
-    parser.add_argument(
-        "--rounds",
-        type=options.count,
-        metavar="R",
-        help=f"trials of each case (default: {begin.ROUNDS}, or {begin.CAPACITY_ROUNDS} with --capacity)",
-    )
+    _add_rounds(parser)
     parser.add_argument(
         "--duration", type=options.count, metavar="SEC", help=f"seconds of a trial (default: {begin.DURATION_S})"
     )
@@ -125,6 +120,27 @@ def _add_capacity(parser: argparse.ArgumentParser) -> None:
         type=options.between(0, math.inf, "a number of seconds"),
         metavar="SEC",
         help=f"with --capacity: seconds that a visitor stays on a page (default: {begin.THINK_S:g})",
+    )
+
+
+def _add_rounds(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rounds",
+        type=options.count,
+        metavar="R",
+        help=f"trials of each case (default: {begin.ROUNDS}, or {begin.CAPACITY_ROUNDS} with --capacity); with --until "
+        f"decided at most so many (default: {begin.ROUNDS_UNTIL_DECIDED})",
+    )
+    parser.add_argument(
+        "--until",
+        choices=["decided"],
+        help="drop cases that cannot be the best any more after each round, until one leads or the rest tie",
+    )
+    parser.add_argument(
+        "--budget",
+        type=options.seconds,
+        metavar="TIME",
+        help="with --until decided: begin no round that would end later, such as 3m or 90s; the first is always made",
     )
 
 
@@ -197,6 +213,8 @@ def _request(args: argparse.Namespace) -> Request:
         pin=args.pin,
         capacity=args.capacity or "",
         think_s=args.think,
+        until=args.until,
+        budget_s=args.budget,
         to=args.to,
         command=tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:])),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -127,17 +127,34 @@ class Standings(Generic[Name]):
     proven: bool
 
 
-def standings(noise: Noise[Name], names: Sequence[Name], margin: float = MARGIN) -> Standings[Name]:
+def tail(cases: int, looks: int = 1) -> float:
+    """The chance that a bound may err with, so that all bounds of so many cases hold at once with 95 % confidence.
+
+    Each pair is judged two-sided at 5 % divided by the number of other cases (Bonferroni), which holds for cases of
+    unequal noise, too, and by the number of `looks` that a race takes at its figures (bench.figures.race).
+    """
+    return (1 - CONFIDENCE) / 2 / max(1, cases - 1) / looks
+
+
+def standings(
+    noise: Noise[Name],
+    names: Sequence[Name],
+    margin: float = MARGIN,
+    chance: float | None = None,
+    dropped: Collection[Name] = (),
+) -> Standings[Name]:
     """Compare each of the cases with the best of them (multiple comparisons with the best, Hsu 1984).
 
-    With 95 % confidence the fastest is the leader or tied with it, and all intervals hold at once. Each pair is judged
-    two-sided at 5 % divided by the number of other cases (Bonferroni), which holds for cases of unequal noise, too.
-    `names` are in the order of preference for the leader.
+    With 95 % confidence the fastest is the leader or tied with it, and all intervals hold at once. `chance` is that of
+    a bound to err when it is not the `tail` of these cases.
+    `names` are in the order of preference for the leader. Those `dropped` by a race are slower.
     """
-    leads = _leads(noise, names)
+    leads = _leads(noise, names, tail(len(names)) if chance is None else chance)
     # The fastest is at least as fast as any other case, so that the largest lead over a case is a bound for its lead.
     behind = {name: max((leads[other, name] for other in names if other != name), default=0.0) for name in names}
-    candidates = [name for name in names if behind[name] <= math.log1p(margin)]
+    left = [name for name in names if name not in dropped] or list(names)
+    beaten = {name for name in left if any(leads[other, name] > math.log1p(margin) for other in left if other != name)}
+    candidates = [name for name in left if name not in beaten]
     leader = candidates[0]
     ratios = {}
     for name in names:
@@ -153,14 +170,19 @@ def standings(noise: Noise[Name], names: Sequence[Name], margin: float = MARGIN)
     return Standings(leader, tied, slower, ratios, noise.freedom > 0)
 
 
-def _leads(noise: Noise[Name], names: Sequence[Name]) -> dict[tuple[Name, Name], float]:
+def _leads(noise: Noise[Name], names: Sequence[Name], chance: float) -> dict[tuple[Name, Name], float]:
     """(case, other) -> the lower bound of the logarithm of case / other."""
-    tail = (1 - CONFIDENCE) / 2 / max(1, len(names) - 1)
     leads = {}
     for index, case in enumerate(names):
         for other in names[:index]:
             found = noise.difference(case, other)
-            reach = student(tail, found.freedom) * math.sqrt(found.variance) if found else math.inf
+            reach = student(chance, _coarse(found.freedom)) * math.sqrt(found.variance) if found else math.inf
             middle = found.estimate if found else 0.0
             leads[case, other], leads[other, case] = middle - reach, -middle - reach
     return leads
+
+
+def _coarse(freedom: float) -> float:
+    """Degrees of freedom rounded down to three digits: 143 cases have 10,000 pairs, and quantiles take time."""
+    unit = math.pow(10, math.floor(math.log10(freedom)) - 2)
+    return math.floor(freedom / unit) * unit

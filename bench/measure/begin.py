@@ -8,26 +8,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from bench import load, paths, programs
 from bench.catalog import catalog, sizes, values
 from bench.catalog.compose import CannotRun, Composition
 from bench.errors import BenchError
 from bench.figures import capacity, ratios
-from bench.figures.capacity import Limit, parse_limit
+from bench.figures.capacity import parse_limit
 from bench.host import machine, pin
 from bench.measure import guards
 from bench.measure import plan as planning
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
-from bench.measure.plan import Batch, ComposedCase
+from bench.measure.plan import ComposedCase
 from bench.measure.progress import RunProgress
+from bench.measure.racing import Racing
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
 from bench.project import workload
 from bench.results.folder import Folder, read_run
-from bench.results.records import FORMAT, Environment, LoadTool, Plan, RunInfo
+from bench.results.records import FORMAT, Environment, LoadTool, Outcome, Plan, RunInfo
+from bench.results.trials import Trial
 from bench.serve import database
 
 LEVEL = 16
@@ -37,6 +40,8 @@ ROUNDS = 5
 # Of a capacity run: the first finds the capacity, the others whether it stays there.
 CAPACITY_ROUNDS = 3
 THINK_S = 10.0
+# A run until decided measures few cases in its later rounds.
+ROUNDS_UNTIL_DECIDED = 20
 DURATION_S = 10
 DEFAULT_WARMUP_S = 2.0
 MAX_CONNECTIONS = 10_000
@@ -56,6 +61,8 @@ class Request:
     capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
     think_s   seconds that a visitor spends on a page
     pin       whether load tool, stack and services have cores of their own
+    until     decided: cases that cannot be the best any more are dropped; rounds are those at most
+    budget_s  seconds within which a run until decided makes rounds
     command   the command line, without passwords
     """
 
@@ -79,6 +86,8 @@ class Request:
     think_s: float | None = None
     pin: bool | None = None
     to: Path | None = None
+    until: Literal["decided"] | None = None
+    budget_s: int | None = None
     command: tuple[str, ...] = ()
 
 
@@ -101,8 +110,7 @@ def planned(request: Request, instrument: Instrument) -> Planned:
     cases, skips = planning.cases(plan, composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
     notes = _notes(chosen, pinned, bool(plan.capacity))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    ledger = Ledger(_schedule(cases, plan), limit=_limit(plan))
-    return Planned(info, cases, chosen, pinned, ledger)
+    return Planned(info, cases, chosen, pinned, _ledger(cases, plan))
 
 
 def begin(request: Request, instrument: Instrument) -> Session:
@@ -128,22 +136,21 @@ def resume(directory: Path, asked: str | None, instrument: Instrument, again: bo
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
-    voided = again and any(trial.status == "voided" for trial in run.latest.values())
-    if run.info.finished_at and run.missing <= 0 and not voided:
-        what = "no trial is voided" if again else "the run is complete"
-        raise BenchError(f"--resume {directory}: {what}; next: python -m bench report {directory}")
     asked = _same_database(directory, asked, plan)
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, run.environment.load_tool.name, pinned)
     cases = planning.recomposed(run.info.cases, composer(plan, instrument))
+    ledger = _ledger(cases, plan, run.trials, run.checks, again)
+    if run.info.finished_at and not ledger.left:
+        what = "no trial is voided" if again else "the run is complete"
+        raise BenchError(f"--resume {directory}: {what}; next: python -m bench report {directory}")
     paths.must_be_plain(directory)
     folder = Folder(directory)
     with folder.locked():
         folder.repair()
     here = _environment(cases, plan, chosen, instrument, pinned)
     info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
-    ledger = Ledger(_schedule(cases, plan), run.trials, run.checks, again, _limit(plan))
     return Session(Journal(folder, info, run.environment), ledger, chosen, instrument, asked, run.trials)
 
 
@@ -162,7 +169,7 @@ def make_plan(request: Request) -> Plan:
         layers=request.layers or tuple(known.layers),
         workloads=request.workloads or (next(iter(workload.workloads())),),
         levels=levels,
-        rounds=request.rounds or (CAPACITY_ROUNDS if request.capacity else ROUNDS),
+        rounds=request.rounds or _rounds(request),
         duration_s=float(duration_s),
         warmup_s=min(DEFAULT_WARMUP_S, duration_s / 5) if request.warmup_s is None else request.warmup_s,
         sizes=request.sizes or (sizes.UNLIMITED,),
@@ -177,17 +184,30 @@ def make_plan(request: Request) -> Plan:
         guards=guards.bounds(list(request.guards)),
         capacity=request.capacity,
         think_s=THINK_S if request.think_s is None else request.think_s,
+        until=request.until,
+        budget_s=None if request.budget_s is None else float(request.budget_s),
     )
 
 
-def _schedule(cases: Sequence[ComposedCase], plan: Plan) -> list[Batch]:
-    """What is measured in which order; the levels of a capacity run are found as it goes."""
-    levels = (0,) if plan.capacity else plan.levels
-    return planning.schedule(cases, levels, plan.rounds, plan.order_seed or 0)
+def _rounds(request: Request) -> int:
+    """How many rounds a run makes, at most, when nobody says how many."""
+    if request.capacity:
+        return CAPACITY_ROUNDS
+    return ROUNDS_UNTIL_DECIDED if request.until else ROUNDS
 
 
-def _limit(plan: Plan) -> Limit | None:
-    return parse_limit(plan.capacity, "--capacity") if plan.capacity else None
+def _ledger(
+    cases: Sequence[ComposedCase],
+    plan: Plan,
+    trials: Iterable[Trial] = (),
+    checks: Iterable[Outcome] = (),
+    again: bool = False,
+) -> Ledger:
+    # The levels of a capacity run are found as it goes.
+    schedule = planning.schedule(cases, (0,) if plan.capacity else plan.levels, plan.rounds, plan.order_seed or 0)
+    limit = parse_limit(plan.capacity, "--capacity") if plan.capacity else None
+    racing = Racing(schedule, plan.rounds, plan.margin) if plan.until else None
+    return Ledger(schedule, trials, checks, again, limit, racing)
 
 
 def _margin(request: Request) -> float:
@@ -198,6 +218,10 @@ def _margin(request: Request) -> float:
 
 
 def _check_limits(request: Request) -> None:
+    if request.budget_s and not request.until:
+        raise BenchError("--budget is the time of a run --until decided; add that, or set the time by --rounds")
+    if request.capacity and request.until:
+        raise BenchError("--capacity finds the rate of each case; leave out --until decided")
     for name, value, limit in (
         ("rounds", request.rounds, MAX_ROUNDS),
         ("duration", request.duration_s, MAX_SECONDS),

@@ -10,7 +10,7 @@ from bench import paths
 from bench.errors import GlobalFault
 from bench.host import machine
 from bench.results.folder import Folder
-from bench.results.records import Case, Environment, RunInfo
+from bench.results.records import Case, Dropped, Ended, Environment, RunInfo
 
 # Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
 MAX_CHANGED_ROWS = 0.01
@@ -26,9 +26,16 @@ class Journal:
         self.addresses = folder.read_addresses()
         self._rows_checked = False
 
-    def finish(self, when: str) -> None:
-        """The run is complete."""
-        self._write_info(replace(self.info, finished_at=when))
+    def finish(self, when: str, ended_by: Ended | None = None) -> None:
+        """The run is complete; `ended_by` says why a run until decided made no more rounds."""
+        self._write_info(replace(self.info, finished_at=when, ended_by=ended_by))
+
+    def drop(self, dropped: tuple[Dropped, ...]) -> int:
+        """Store which cases a run until decided has dropped so far; returns how many of them are new."""
+        new = len(set(dropped) - set(self.info.dropped))
+        if dropped != self.info.dropped:
+            self._write_info(replace(self.info, dropped=dropped))
+        return new
 
     def case(self, case: Case) -> None:
         """Store one more case: the settings that are tried next follow from those before."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from bench.figures.capacity import Limit
 from bench.measure import guards
 from bench.measure.plan import Batch, Measurement
+from bench.measure.racing import Racing
 from bench.measure.staircase import Staircases
 from bench.results.capacity import MAX_REPEATS, Climb
 from bench.results.records import Outcome, Plan
@@ -31,7 +32,7 @@ class Ledger:
 
     again     whether trials that were voided before are made again
     limit     of the latency in a capacity run: each measurement of the schedule is a staircase
-    left      the batches with trials still to be made, or with a staircase that is not at its end
+    racing    drops cases that cannot be the best any more; None: every trial of the schedule is made
     failures  failed trials that are not repeated
     voided    voided trials that are not repeated
     is_disturbed  whether other processes disturbed the last MAX_DISTURBED trials
@@ -44,6 +45,7 @@ class Ledger:
         outcomes: Iterable[Outcome] = (),
         again: bool = False,
         limit: Limit | None = None,
+        racing: Racing | None = None,
     ):
         trials = tuple(trials)
         self._attempts = Counter(trial.trial_id for trial in trials)
@@ -55,27 +57,47 @@ class Ledger:
         self._before = {name: self._attempts[name] for name in voided}
         done = [trial for name, trial in latest.items() if name not in voided and not self._is_due_again(trial)]
         self._staircases = Staircases(limit, (t for t in trials if t.trial_id not in voided)) if limit else None
+        self.racing = racing
         self.failures = self.voided = 0
         for trial in done:
             self._count(trial)
+        self._schedule = schedule
         self._done = {trial.trial_id for trial in done}
-        batches = (replace(batch, measurements=tuple(self.due(batch.measurements))) for batch in schedule)
-        self.left = [batch for batch in batches if batch.measurements]
+        self._look()
         for outcome in outcomes:
             self.add_outcomes(outcome.stack, outcome.layer, [outcome])
 
     @property
-    def trials_left(self) -> int:
-        """How many trials are still to be made; of staircases an estimate."""
-        items = [item for batch in self.left for item in batch.measurements]
-        return sum(map(self._staircases.expected, items)) if self._staircases else len(self.due(items))
+    def left(self) -> list[Batch]:
+        """The batches with trials still to be made, or with a staircase that is not at its end.
 
-    def estimate_s(self, plan: Plan) -> float:
-        """About how many seconds it takes to make them."""
-        deployments = {(batch.stack, batch.layer) for batch in self.left if not self.is_verified(batch)}
+        In a race as far as is known after the rounds so far.
+        """
+        batches = (replace(batch, measurements=tuple(self.due(batch.measurements))) for batch in self._schedule)
+        return [batch for batch in batches if batch.measurements]
+
+    @property
+    def next_round(self) -> list[Batch]:
+        """Those of the first round that is not complete."""
+        left = self.left
+        return [batch for batch in left if batch.round == left[0].round]
+
+    @property
+    def certain(self) -> list[Batch]:
+        """Those that are certain to be made: in a race the next round, else all that are left."""
+        return self.next_round if self.racing else self.left
+
+    @property
+    def trials_left(self) -> int:
+        """How many trials are certain to be made; of staircases an estimate."""
+        return self.expected(self.certain)
+
+    def estimate_s(self, plan: Plan, batches: Sequence[Batch]) -> float:
+        """About how many seconds it takes to make the trials of these batches."""
+        deployments = {(batch.stack, batch.layer) for batch in batches if not self.is_verified(batch)}
         of_trial = plan.warmup_s + plan.duration_s + AROUND_TRIAL_S
         of_trial += connections.LEFT_S if plan.database.startswith("postgres") else 0
-        return UP_S * len(self.left) + VERIFY_S * len(deployments) + of_trial * self.trials_left
+        return UP_S * len(batches) + VERIFY_S * len(deployments) + of_trial * self.expected(batches)
 
     def add(self, trial: Trial) -> bool:
         """Count a trial. True when other processes disturbed it and it is to be repeated."""
@@ -87,13 +109,25 @@ class Ledger:
             return True
         self._done.add(trial.trial_id)
         self._count(trial)
+        self._look()
         return False
 
     def due(self, items: Iterable[Measurement]) -> list[Measurement]:
         """Those of the measurements that are still to be made; of a staircase its next step."""
         if self._staircases:
             return list(filter(None, map(self._staircases.next, items)))
-        return [item for item in items if item.trial_id not in self._done]
+        left = [item for item in items if item.trial_id not in self._done]
+        return list(filter(self.racing.goes_on, left)) if self.racing else left
+
+    def expected(self, batches: Iterable[Batch]) -> int:
+        """How many trials these batches take; of staircases an estimate."""
+        items = [item for batch in batches for item in batch.measurements]
+        return sum(map(self._staircases.expected, items)) if self._staircases else len(items)
+
+    def _look(self) -> None:
+        """Let the race look at each round that has become complete."""
+        while self.racing and self.racing.look(self.left):
+            pass
 
     def begin_near(self, case_id: str, rate: int) -> None:
         """Have the first staircase of a case begin near a rate in requests a second."""
@@ -105,6 +139,8 @@ class Ledger:
         return dict(self._staircases.rounds_of(case_id)) if self._staircases else {}
 
     def _count(self, trial: Trial) -> None:
+        if self.racing:
+            self.racing.add(trial)
         if self._staircases:
             # A rate that was tried again counts once, and overload is no failure of the run.
             doubtful = [trial.status for trial in self._staircases.in_doubt]

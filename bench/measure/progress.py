@@ -23,6 +23,7 @@ from bench.catalog.sizes import UNLIMITED
 from bench.figures.capacity import parse_limit
 from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
+from bench.measure.plan import Batch
 from bench.measure.staircase import capacity_words, step_words
 from bench.results import stability
 from bench.results.capacity import visits
@@ -150,6 +151,7 @@ class RunProgress:
         self._started = time.monotonic()
         self._current = ""
         self._limit = parse_limit(info.plan.capacity, "capacity") if info.plan.capacity else None
+        self._cases = len(info.cases)
         for trial in done:
             self._number(trial)
 
@@ -157,11 +159,19 @@ class RunProgress:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
         plan = self._info.plan
         about = "about " if self._limit else ""
-        counts = f"{len(self._info.cases)} cases, {about}{self._remaining} trials to make by {tool}"
+        due = "trials in the next round" if plan.until else "trials"
+        counts = f"{len(self._info.cases)} cases, {about}{self._remaining} {due} to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
-        self.printer.say(f"{counts}, in about {duration(ledger.estimate_s(plan))}")
-        self.printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
+        self.printer.say(f"{counts}, in about {duration(ledger.estimate_s(plan, ledger.certain))}")
+        if plan.until:
+            self.printer.say(
+                f"each case: {levels}, {plan.duration_s:g} s a round, until it cannot be the best any more"
+            )
+            limit = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
+            self.printer.say(f"rounds: until one case leads or the rest tie, at most {plan.rounds}{limit}")
+        else:
+            self.printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
         if folder:
             self.printer.say(f"results go to {folder}")
         for line in by_reason(self._info.skips):
@@ -178,6 +188,18 @@ class RunProgress:
                 f"warning: {load.words}; trials beyond {bound:.0%} are voided: stop those programs, or begin again "
                 "with --guard others=off"
             )
+
+    def start_round(self, batches: Sequence[Batch], trials: int) -> None:
+        """A round of a run until decided begins: its cases are counted, and the time left is that of the round."""
+        cases = {item.case.case_id for batch in batches for item in batch.measurements}
+        self._cases = len(cases | self._numbers.get(batches[0].round, {}).keys())
+        self._remaining, self._finished, self._started = trials, 0, time.monotonic()
+
+    def look(self, number: int, dropped: int, left: int) -> None:
+        """Print how a run until decided stands after a round: cases dropped, trials of the next round."""
+        words = f"{dropped} case{'s'[: dropped != 1]} dropped" if dropped else "no case dropped"
+        next_round = f"{left} trial{'s'[: left != 1]} in the next round" if left else "no round is left to make"
+        self.printer.say(f"after round {number}: {words}; {next_round}")
 
     def start_trial(self, case: Case, level: int, mode: str) -> None:
         """Note the trial that begins."""
@@ -196,22 +218,23 @@ class RunProgress:
     def trial(self, trial: Trial, left: int) -> None:
         """Print the outcome of a trial; so many are left."""
         self._finished += 1
-        self._remaining = left
+        self._remaining = self._remaining - 1 if self._info.plan.until else left
         step = f", {words}" if self._limit and (words := step_words(trial, self._limit)) else ""
         words = f"{level_words(trial.level, trial.mode)}: {outcome(trial)}{step}"
         self.printer.say(f"{self.where(trial)}, {words}{self.left()}")
 
     def where(self, trial: Trial) -> str:
         """Which trial it was, in words."""
-        number, cases = self._number(trial), len(self._info.cases)
-        return f"round {trial.round} of {self._info.plan.rounds}, case {number} of {cases}: {case_words(trial)}"
+        plan = self._info.plan
+        rounds = f"at most {plan.rounds}" if plan.until else str(plan.rounds)
+        return f"round {trial.round} of {rounds}, case {self._number(trial)} of {self._cases}: {case_words(trial)}"
 
     def left(self) -> str:
         """What is left, in words that end a line."""
         if not self._remaining:
             return "; done"
         seconds = (time.monotonic() - self._started) / self._finished * self._remaining
-        return f"; time left ~{duration(seconds)}"
+        return f"; time left{' in this round' if self._info.plan.until else ''} ~{duration(seconds)}"
 
     def summarize(self, run: Run, failures: int, voided: int) -> None:
         """Print what is to say of each case, the number of failed and voided trials, and the next command.
@@ -221,7 +244,7 @@ class RunProgress:
         for case in run.info.cases:
             if trials := [trial for trial in run.trials if trial.case_id == case.case_id]:
                 self._summarize(run, case, trials)
-        planned = max(run.info.trials_planned, len(run.latest))
+        planned = len(run.latest) + max(run.missing, 0)
         if failures:
             self.printer.say(f"{failures} of {planned} trials failed")
         if voided:

@@ -22,6 +22,7 @@ from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch
 from bench.measure.progress import Printer, RunProgress, show_check
+from bench.measure.rounds import Rounds
 from bench.measure.trial import Load, newest_log, now
 from bench.measure.trial_runner import TrialRunner
 from bench.results.folder import CHECKS_FILE, read_run
@@ -60,10 +61,10 @@ class Session:
 
     def go(self, interrupts: Interrupts, keep_going: bool = False) -> int:
         """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0."""
+        rounds = Rounds(self._ledger, self.journal, self._progress)
         with self.open(interrupts, keep_going):
-            for batch in self._ledger.left:
-                self.measure(batch, interrupts)
-            self.journal.finish(now())
+            ended_by = rounds.go(lambda batch: self.measure(batch, interrupts))
+            self.journal.finish(now(), ended_by)
             run = read_run(self.journal.folder.directory)
             self._progress.summarize(run, self._ledger.failures, self._ledger.voided)
             return 1 if self._ledger.failures or not run.is_measured else 0

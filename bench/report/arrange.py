@@ -92,7 +92,8 @@ def _panel(run: Run, setting: Setting, stacks: Iterable[str], layers: Iterable[s
         baseline = next((row for row in rows if row.layer == BASELINE), None)
         if rows:
             groups.append((stack, tuple(_with_ratio(row, baseline) for row in rows)))
-    return Panel(setting, tuple(groups), main, run.info.plan.margin)
+    plan = run.info.plan
+    return Panel(setting, tuple(groups), main, plan.margin, plan.rounds if plan.until else 1)
 
 
 def _row(run: Run, setting: Setting, stack: str, layer: str) -> CaseRow | None:
@@ -107,14 +108,17 @@ def _row(run: Run, setting: Setting, stack: str, layer: str) -> CaseRow | None:
         for skip in run.info.skips
         if here(skip) and skip.workload in (None, setting.workload) and skip.size in (None, setting.size)
     ]
-    planned = any(
-        here(case) and (case.workload, case.size, case.database) == (setting.workload, setting.size, setting.database)
+    planned = {
+        case.case_id
         for case in run.info.cases
-    )
+        if here(case)
+        and (case.workload, case.size, case.database) == (setting.workload, setting.size, setting.database)
+    }
     if not (trials or skips or planned):
         return None
     wrong = sum(here(check) and not check.ok for check in run.checks)
-    row = CaseRow(stack, layer, setting, trials, skips[0] if skips else None, wrong)
+    dropped = [item for item in run.info.dropped if item.case_id in planned and item.level == setting.level]
+    row = CaseRow(stack, layer, setting, trials, skips[0] if skips else None, wrong, dropped[0] if dropped else None)
     return _at_capacity(row, limit) if trials and (limit := _limit(run)) else row
 
 
@@ -133,5 +137,4 @@ def _with_ratio(row: CaseRow, baseline: CaseRow | None) -> CaseRow:
     field = "requests_per_second"
     if baseline is None or not row.ok:
         return row
-    ratio = paired_ratio(row.by_round(field), baseline.by_round(field))
-    return replace(row, times_none=ratio)
+    return replace(row, times_none=paired_ratio(row.by_round(field), baseline.by_round(field)))

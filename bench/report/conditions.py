@@ -9,9 +9,15 @@ from bench.report.findings import deployment_name, quoted, some
 from bench.report.model import FAILED, MEASURED, NOT_RUN, OPEN, SKIPPED, VOIDED, Report
 from bench.report.numbers import TIMES, duration, joined, moment, number, one_line, plural, size, when
 from bench.report.redact import redacted
-from bench.results.records import Environment
+from bench.results.records import Environment, Plan
 
 FEW_ROUNDS = 5  # below it a bootstrap interval of a median is too narrow
+# Why a run until decided ended -> what that says.
+ENDED = {
+    "decided": "The run ended when every workload was decided: one case leads, or the rest tie within the margin.",
+    "rounds": "The run ended after the rounds it may make; the cases that were left tie.",
+    "budget": "The run ended when its time was up; the cases that were left tie. `--resume` goes on.",
+}
 FEW_CORES = 4  # up to this the load tool and the servers compete for cores
 
 
@@ -55,7 +61,8 @@ def caveats(*reports: Report) -> list[str]:
     """
     limits = [note for report in reports for note in _limits(report)]
     notes = [note for report in reports for note in _notes(report)]
-    return list(dict.fromkeys([*limits, rounds_note(reports), *_unusable(reports), *notes]))
+    racing = [note for report in reports if (note := racing_note(report))]
+    return list(dict.fromkeys([*limits, rounds_note(reports), *racing, *_unusable(reports), *notes]))
 
 
 def _limits(report: Report) -> list[str]:
@@ -107,6 +114,31 @@ def _notes(report: Report) -> list[str]:
     """The notes that the run recorded, as sentences."""
     notes = [one_line(note) for note in report.run.info.notes]
     return [note if note.endswith((".", "!", "?")) else f"{note}." for note in notes]
+
+
+def rounds(plan: Plan) -> str:
+    """How many rounds a run makes, as a sentence."""
+    if not plan.until:
+        return f"{plural(plan.rounds, 'round')}."
+    return f"{_rounds(plan).capitalize()}, each of the cases that may still be the best."
+
+
+def _rounds(plan: Plan) -> str:
+    budget = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
+    return f"at most {plural(plan.rounds, 'round')}{budget}" if plan.until else plural(plan.rounds, "round")
+
+
+def racing_note(report: Report) -> str:
+    """How a run until decided ended, and what it means that cases were dropped; empty for other runs."""
+    info = report.run.info
+    if not info.plan.until:
+        return ""
+    dropped = sum(panel.setting.level == item.level for panel in report.main_panels[:1] for item in info.dropped)
+    ended = ENDED[info.ended_by] if info.ended_by else "It was stopped before anything was decided."
+    return (
+        f"{plural(dropped, 'case')} could not be the best any more and {'was' if dropped == 1 else 'were'} dropped, "
+        f"with fewer rounds than the others; that a dropped case is the best happens in at most 5 of 100 runs. {ended}"
+    )
 
 
 def rounds_note(reports: Sequence[Report]) -> str:
@@ -188,7 +220,7 @@ def machine(report: Report) -> list[tuple[str, str]]:
     found = [
         *machine_of(environment),
         ("Load tool", f"{tool.name} {tool.version or ''}".strip() + (" (fallback)" if tool.fallback else "")),
-        ("Load", f"{load}, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s"),
+        ("Load", f"{load}, {_rounds(plan)} of {plan.duration_s:g} s"),
         ("Database", f"{plan.database}{rows}"),
     ]
     for name, changes in (("Changed values", plan.changes), ("Project environment", plan.env)):

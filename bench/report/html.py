@@ -67,7 +67,8 @@ def _captions(report: Report, panel: Panel) -> tuple[str, str, str]:
     """Heading, subheading and foot of the picture: what, under which load, on which machine and when."""
     environment, plan = report.run.environment, report.run.info.plan
     tool = environment.load_tool
-    rounds = f"median and range of {plan.rounds} rounds" if plan.rounds > 1 else "one round"
+    most = max((len(row.ok) for row in panel.rows), default=1) if plan.until else plan.rounds
+    rounds = f"median and range of {'up to ' if plan.until else ''}{most} rounds" if most > 1 else "one round"
     fallback = " (fallback)" if tool.fallback else ""
     load = f"load by {tool.name} {tool.version or ''}".strip() + fallback
     machine = f"{environment.cpu_model or 'CPU not known'}, {plural(environment.cores, 'core')}"

@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from bench.figures import histogram
 from bench.figures.noise import Noise, noise_of
-from bench.figures.ratios import MARGIN, Standings, logarithms, standings
+from bench.figures.ratios import MARGIN, Standings, logarithms, standings, tail
 from bench.figures.stats import PooledPercentile, Spread, spread
 from bench.results.capacity import Capacity
 from bench.results.folder import Run
-from bench.results.records import Outcome
+from bench.results.records import Dropped, Outcome
 from bench.results.trials import Trial
 
 BASELINE = "none"  # the layer that every other layer is compared with
@@ -68,6 +68,7 @@ class CaseRow:
     trials: tuple[Trial, ...]
     skip: str | None  # why it cannot run here
     wrong: int  # number of failed checks of verify
+    dropped: Dropped | None = None  # why and when a run until decided measured it no further
     times_none: Spread | None = None  # requests/s divided by those of layer `none` on the same stack, paired by round
     capacity: Capacity | None = None  # where it was sought: the trials are those at the highest rate of each round
 
@@ -206,6 +207,7 @@ class Panel:
     groups: tuple[tuple[str, tuple[CaseRow, ...]], ...]
     main: bool  # True for the highest level measured; lower levels follow it
     margin: float = MARGIN  # share by which requests/s must differ to count as different
+    looks: int = 1  # how often a run until decided may have looked at the figures
 
     @property
     def rows(self) -> tuple[CaseRow, ...]:
@@ -231,12 +233,13 @@ class Panel:
     @cached_property
     def standings(self) -> Standings[CaseRow] | None:
         """Its ranked rows against the fastest; None without a figure above zero."""
-        return self.standings_of(self.ranked)
+        return self.standings_of(self.ranked, [row for row in self.ranked if row.dropped])
 
-    def standings_of(self, rows: Sequence[CaseRow]) -> Standings[CaseRow] | None:
-        """Some of its ranked rows, fastest first, against the fastest of these."""
+    def standings_of(self, rows: Sequence[CaseRow], dropped: Sequence[CaseRow] = ()) -> Standings[CaseRow] | None:
+        """Some of its ranked rows, fastest first, against the fastest of these, which is none of the `dropped`."""
         measured = [row for row in rows if row in self.noise.cases]
-        return standings(self.noise, measured, self.margin) if measured else None
+        chance = tail(len(measured), self.looks)
+        return standings(self.noise, measured, self.margin, chance, dropped) if measured else None
 
     def row(self, stack: str, layer: str) -> CaseRow | None:
         """The row of a stack with a layer, measured or not."""

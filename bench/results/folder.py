@@ -59,7 +59,9 @@ class Run:
 
     @property
     def missing(self) -> int:
-        """How many trials of the plan have no record."""
+        """How many trials of the plan have no record; of a run until decided none is missing once it has ended."""
+        if self.info.plan.until and self.info.finished_at:
+            return 0
         return self.info.trials_planned - len(self.latest)
 
     def resume_command(self, *, again: bool = False) -> str:

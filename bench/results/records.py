@@ -116,6 +116,13 @@ class Plan:
     think_s: Annotated[float, means("Seconds that a visitor spends on a page, where capacities are said in visitors.")] = (
         10.0
     )
+    until: Annotated[
+        Literal["decided"] | None,
+        means("decided: cases that cannot be the best are dropped, rounds are those at most; null: every round is made."),
+    ] = None
+    budget_s: Annotated[
+        float | None, means("Seconds within which a run until decided begins another round; null: no limit.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +149,20 @@ class Skip:
     size: Annotated[str | None, means("Name of the resource limit, null when all sizes are skipped.")] = None
 
 
+# Why a run until decided makes no more rounds.
+Ended = Literal["decided", "rounds", "budget"]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A case that a run until decided measured no further at a level."""
+
+    case_id: Annotated[str, means("The case.")]
+    level: Annotated[int, means("Connections of a closed loop, or requests a second of an open one.")]
+    round: Annotated[int, means("Round after which it was dropped.")]
+    reason: Annotated[str, means("Why it was dropped.")]
+
+
 @dataclass(frozen=True)
 class RunInfo:
     """The request, its times, and the cases and skips of its plan."""
@@ -154,10 +175,15 @@ class RunInfo:
     cases: Annotated[tuple[Case, ...], means("Cases that can run here.")]
     skips: Annotated[tuple[Skip, ...], means("Cases that cannot run here, with reasons.")]
     notes: Annotated[tuple[str, ...], means("What a reader must know about the whole run.")] = ()
+    dropped: Annotated[tuple[Dropped, ...], means("Cases that a run until decided measured no further.")] = ()
+    ended_by: Annotated[
+        Ended | None,
+        means("Why a run until decided made no more rounds; null for others, and before the end."),
+    ] = None
 
     @property
     def trials_planned(self) -> int:
-        """How many trials the plan has, repeated ones counted once."""
+        """How many trials the plan has at most, repeated ones counted once."""
         return len(self.cases) * len(self.plan.levels) * self.plan.rounds
 
 

@@ -23,6 +23,9 @@ from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
         (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
         (["--warmup", "-1"], "argument --warmup: '-1' is not a number of seconds"),
+        (["--until", "later"], "argument --until: invalid choice: 'later'"),
+        (["--budget", "3"], "argument --budget: '3' is not a time such as 90s, 3m or 1h"),
+        (["--budget", "0m"], "argument --budget: '0m' is not a time such as 90s, 3m or 1h"),
         (["--warmup", "nan"], "argument --warmup: 'nan' is not a number of seconds"),
     ],
 )
@@ -36,6 +39,28 @@ def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
 def test_again_needs_the_run():
     with pytest.raises(BenchError, match=r"^--again voided: name the run with --resume DIR$"):
         run.main(arguments(["--again", "voided"]), FakeInstrument())
+
+
+def test_a_budget_is_that_of_a_run_until_decided():
+    message = r"^--budget is the time of a run --until decided; add that, or set the time by --rounds$"
+    with pytest.raises(BenchError, match=message):
+        run.main(arguments(["--budget", "3m", "--dry-run"]), FakeInstrument())
+
+
+def test_a_capacity_is_not_raced_for():
+    message = r"^--capacity finds the rate of each case; leave out --until decided$"
+    with pytest.raises(BenchError, match=message):
+        run.main(arguments(["--capacity", "p95=200ms", "--until", "decided", "--dry-run"]), FakeInstrument())
+
+
+def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):
+    words = [*QUICK, "--rounds", "7", "--stack", "one", "--until", "decided", "--budget", "3m", "--dry-run"]
+    assert run.main(arguments(words), FakeInstrument()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    # One deployment of 4 s, one verification of 15 s, one trial of 1 s and what surrounds it.
+    assert re.fullmatch(r"1 cases, 1 trials in the next round to make by \w+, in about 22 s", lines[1])
+    assert lines[2] == "each case: 16 connections, 1 s a round, until it cannot be the best any more"
+    assert lines[3] == "rounds: until one case leads or the rest tie, at most 7 or 3 min"
 
 
 def test_a_password_in_the_command_line_is_not_recorded():

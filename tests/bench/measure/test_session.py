@@ -11,6 +11,7 @@ import pytest
 
 from bench import programs
 from bench.errors import BenchError
+from bench.figures import race
 from bench.measure.interference import MachineLoad
 from bench.report.arrange import arrange
 from bench.results import records
@@ -153,6 +154,51 @@ def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, instrument)
     why = f"before the load: GET {address}: status 503, not 200; server was killed by SIGKILL"
     assert recorded.trials[0].reason == why
     assert instrument.log.count("up two none") == 2
+
+
+# ------------------------------------------------------------------------------------- until decided
+
+
+@pytest.mark.servers
+def test_a_run_until_decided_ends_when_it_is_and_says_so(go, capsys):
+    status, recorded = go("--stack", "one", "--until", "decided", "--rounds", "9")
+    assert (status, recorded.info.ended_by, recorded.missing) == (0, "decided", 0)
+    assert [trial.round for trial in recorded.trials] == [1, 2]
+    said = capsys.readouterr().out
+    assert "1 cases, 1 trials in the next round to make by " in said
+    assert "rounds: until one case leads or the rest tie, at most 9\n" in said
+    assert "round 2 of at most 9, case 1 of 1: " in said
+    assert "after round 1: no case dropped; 1 trial in the next round\n" in said
+    assert "after round 2: no case dropped; no round is left to make\n" in said
+    with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
+        go("--resume", str(recorded.directory))
+
+
+@pytest.mark.servers
+def test_a_run_until_decided_ends_with_its_rounds(go):
+    status, recorded = go("--stack", "one", "--stack", "two", "--until", "decided", "--rounds", "2")
+    assert (status, recorded.info.ended_by, len(recorded.trials)) == (0, "rounds", 4)
+
+
+@pytest.mark.servers
+def test_a_run_until_decided_ends_with_its_budget_and_can_go_on(go, tmp_path):
+    words = ["--stack", "one", "--stack", "two", "--until", "decided", "--rounds", "3", "--budget", "1s"]
+    status, recorded = go(*words)
+    assert (status, recorded.info.ended_by, recorded.info.plan.budget_s) == (0, "budget", 1.0)
+    assert [trial.round for trial in recorded.trials] == [1, 1]
+    _, recorded = go("--resume", str(tmp_path / "run"))
+    assert sorted(trial.round for trial in recorded.trials) == [1, 1, 2, 2]
+
+
+@pytest.mark.servers
+def test_a_dropped_case_is_recorded_with_its_round_and_reason(go, monkeypatch):
+    monkeypatch.setattr(race, "MIN_LEFT", 1)
+    monkeypatch.setattr(race, "FIRST_NOISE", 1e-9)
+    _, recorded = go("--stack", "one", "--stack", "two", "--until", "decided", "--rounds", "2", "--margin", "0")
+    (dropped,) = recorded.info.dropped
+    assert (dropped.level, dropped.round, dropped.reason) == (16, 1, "it cannot be the best any more")
+    assert [trial.case_id for trial in recorded.trials].count(dropped.case_id) == 1
+    assert len(recorded.trials) == 3
 
 
 # ------------------------------------------------------------------------------------- open loop, guards, faults

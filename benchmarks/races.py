@@ -1,0 +1,148 @@
+"""Simulate runs until decided whose truth is known: how often is the best case dropped, and how often is it named?
+
+    python -m benchmarks.races [--runs 100] [--seed 1]
+
+A run is a race of cases: the first is the best, by 1.3 times or 2 %. Each round is 20 % (one standard deviation) faster
+or slower for all of its cases, and each figure has noise of its own. The race is that of `run --until decided`, with
+its number of rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+from dataclasses import dataclass
+
+from bench.cli.options import count
+from bench.figures.race import Race, look
+from bench.measure.begin import ROUNDS_UNTIL_DECIDED
+from benchmarks.verdicts import CHANCE, MAX_FALSE, MAX_RUNS, ROUND_NOISE
+
+NEAR, APART = 1.02, 1.3
+# Noise of a case -> share of runs in which the best must be named when it is 1.3 times as fast.
+FOUND = {0.01: 1.0, 0.05: 0.99, 0.1: 0.9}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Races of one kind.
+
+    noise    of each case, one standard deviation of a figure's logarithm
+    fastest  how many times the figure of the next that of the first case is
+    spread   of the other cases: the slowest is so many times slower than the next
+    missing  share of voided trials
+    found    share of runs that must name the first case
+    """
+
+    name: str
+    noise: tuple[float, ...]
+    fastest: float = NEAR
+    spread: float = 1.0
+    missing: float = 0.0
+    found: float | None = None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the runs: that dropped the best, named it, named a tie, and left it open; and what they cost.
+
+    trials  as a share of those that all rounds of all cases would take
+    """
+
+    runs: int
+    dropped: float
+    found: float
+    tied: float
+    open: float
+    trials: float
+
+    def passes(self, scenario: Scenario) -> bool:
+        """Whether the best was kept and named often enough."""
+        error = math.sqrt(MAX_FALSE * (1 - MAX_FALSE) / self.runs)
+        return self.dropped <= MAX_FALSE + CHANCE * error and self.found >= (scenario.found or 0)
+
+
+def even(cases: int, noise: float, **how: float) -> Scenario:
+    """Cases of equal noise."""
+    return Scenario(f"{cases} cases, noise {noise:.0%}", (noise,) * cases, **how)
+
+
+def uneven(cases: int, **how: float) -> Scenario:
+    """Cases of which every third has 20 % noise, and the others less, down to 1 %."""
+    noise = tuple((0.2, 0.01, 0.05)[index % 3] for index in range(cases))
+    return Scenario(f"{cases} cases, noise 1 to 20 %", noise, **how)
+
+
+CASES = (4, 14, 28, 143)
+SCENARIOS = [
+    *(even(cases, noise) for cases in CASES for noise in (0.01, 0.05, 0.1, 0.2)),
+    *(even(cases, noise, spread=10.0, missing=0.1) for cases in CASES for noise in (0.05, 0.2)),
+    *(uneven(cases, spread=3.0) for cases in CASES),
+    *(even(cases, noise, fastest=APART, found=found) for cases in CASES for noise, found in FOUND.items()),
+    *(even(cases, noise, fastest=APART, spread=30.0, found=FOUND[noise]) for cases in CASES for noise in (0.05, 0.1)),
+]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Simulate and print a table; 0 when every line keeps its bound."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.races", description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=count, default=100, metavar="N", help="of each line (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="default: %(default)s")
+    args = parser.parse_args(arguments)
+    heads = ("best by", "slowest", "voided", "dropped", "named", "bound", "tie", "open", "trials")
+    print(f"{'runs of':32} {' '.join(f'{head:>7}' for head in heads)}")
+    failed = 0
+    for scenario in SCENARIOS:
+        outcome = simulate(scenario, min(args.runs, MAX_RUNS), args.seed)
+        failed += not outcome.passes(scenario)
+        print(line(scenario, outcome), flush=True)
+    print(f"{len(SCENARIOS) - failed} of {len(SCENARIOS)} lines keep their bounds: at most {MAX_FALSE:.0%} dropped")
+    return 1 if failed else 0
+
+
+def line(scenario: Scenario, outcome: Shares) -> str:
+    """A line of the table."""
+    bound = "" if scenario.found is None else f"{scenario.found:.0%}"
+    cells = [f"{scenario.fastest:.2f}x", f"{scenario.spread:.0f}x", f"{scenario.missing:.0%}"]
+    cells += [f"{outcome.dropped:.1%}", f"{outcome.found:.1%}", bound]
+    cells += [f"{share:.1%}" for share in (outcome.tied, outcome.open, outcome.trials)]
+    missed = "" if outcome.passes(scenario) else "  MISSED"
+    return f"{scenario.name:32} {' '.join(f'{cell:>7}' for cell in cells)}{missed}"
+
+
+def simulate(scenario: Scenario, runs: int, seed: int, rounds: int = ROUNDS_UNTIL_DECIDED) -> Shares:
+    """Race simulated runs of at most so many rounds."""
+    draw = random.Random(f"{seed} {scenario}")
+    races = [run(draw, scenario, rounds) for _ in range(runs)]
+    dropped = sum(0 in race.dropped for race, _ in races)
+    named = sum(race.leads and 0 not in race.dropped for race, _ in races)
+    tied = sum(race.ties for race, _ in races)
+    left = sum(not race.decided for race, _ in races)
+    trials = sum(trials for _, trials in races) / (rounds * len(scenario.noise))
+    return Shares(runs, *(count / runs for count in (dropped, named, tied, left, trials)))
+
+
+def run(draw: random.Random, scenario: Scenario, rounds: int) -> tuple[Race[int], int]:
+    """One race, and how many trials it took."""
+    levels = [math.log(scenario.fastest)]
+    levels += [-draw.uniform(0, math.log(scenario.spread)) for _ in scenario.noise[1:]]
+    table: dict[int, dict[int, float]] = {case: {} for case in range(len(scenario.noise))}
+    race: Race[int] = Race({})
+    trials = 0
+    for number in range(1, rounds + 1):
+        speed = draw.gauss(0, ROUND_NOISE)
+        for case in table.keys() - race.dropped.keys():
+            trials += 1
+            figure = levels[case] + speed + draw.gauss(0, scenario.noise[case])
+            if draw.random() >= scenario.missing:
+                table[case][number] = figure
+        race = look(table, race, number, rounds)
+        if race.decided:
+            break
+    return race, trials
+
+
+if __name__ == "__main__":
+    sys.exit(main())
