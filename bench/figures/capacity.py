@@ -23,8 +23,8 @@ RATES = tuple(sorted({round(number * 10.0**power) for power in range(-2, 3) for 
 STEP = 0.06
 # The first rate of a case; a later round begins where the rounds before it ended.
 FIRST_RATE = 50
-# The longest climb at once, in steps of RATES: four times the rate.
-LONGEST_CLIMB = 24
+# The longest climb at once is to so many times the rate, or down to that part of it.
+LONGEST_CLIMB = 4
 # How often a rate must not hold before it ends a staircase.
 TRIES = 2
 
@@ -90,27 +90,27 @@ def next_rate(steps: Mapping[int, Step], first: int, *, near: bool) -> int | Non
     if not steps:
         return first
     low, high = bracket(steps)
-    if high is None:
-        return _above(low or first, _climb(steps, held=True, near=near))
-    below = RATES.index(low) if low is not None else -1
-    between = RATES.index(high) - below - 1
-    if not between:
+    if low is not None and high is not None:
+        between = RATES.index(high) - RATES.index(low) - 1
+        if between:
+            return RATES[RATES.index(low) + (between + 1) // 2]
         return high if steps[high].tries < TRIES else None
-    if low is None:
-        return RATES[max(0, RATES.index(high) - _climb(steps, held=False, near=near))]
-    return RATES[below + (between + 1) // 2]
+    # Each time twice as many steps in the same direction.
+    far = 2 ** (len(steps) - 1) if near else len(RATES)
+    if high is None:
+        top = low or first
+        return _moved(top, far, rate_near(top * LONGEST_CLIMB)) if top < RATES[-1] else None
+    if high > RATES[0]:
+        return _moved(high, -far, rate_near(high / LONGEST_CLIMB))
+    return high if steps[high].tries < TRIES else None
 
 
-def _climb(steps: Mapping[int, Step], *, held: bool, near: bool) -> int:
-    """How many steps of RATES to go at once: more each time, up to four times the rate."""
-    done = sum(step.held == held for step in steps.values())
-    return min(LONGEST_CLIMB, 2 ** (done - 1)) if near else LONGEST_CLIMB
-
-
-def _above(rate: int, steps: int) -> int | None:
-    """The rate so many steps above; None at the top."""
-    index = RATES.index(rate)
-    return RATES[min(index + steps, len(RATES) - 1)] if index < len(RATES) - 1 else None
+def _moved(rate: int, steps: int, end: int) -> int:
+    """The rate so many steps away, up or down, but not beyond `end`; at least one step."""
+    here, last = RATES.index(rate), RATES.index(end)
+    if steps > 0:
+        return RATES[max(here + 1, min(here + steps, last))]
+    return RATES[min(here - 1, max(here + steps, last))]
 
 
 def rate_near(rate: float) -> int:
