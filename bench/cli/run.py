@@ -93,7 +93,10 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     _add_capacity(parser)
     _add_rounds(parser)
     parser.add_argument(
-        "--duration", type=options.count, metavar="SEC", help=f"seconds of a trial (default: {begin.DURATION_S})"
+        "--duration",
+        type=options.count,
+        metavar="SEC",
+        help=f"seconds of a trial (default: {begin.DURATION_S}, or {begin.CAPACITY_DURATION_S} with --capacity)",
     )
     parser.add_argument(
         "--warmup",
@@ -128,8 +131,8 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
         "--rounds",
         type=options.count,
         metavar="R",
-        help=f"trials of each case (default: {begin.ROUNDS}, or {begin.CAPACITY_ROUNDS} with --capacity); with --until "
-        f"decided at most so many (default: {begin.ROUNDS_UNTIL_DECIDED})",
+        help=f"trials of each case (default: {begin.ROUNDS}); with --until decided at most so many "
+        f"(default: {begin.ROUNDS_UNTIL_DECIDED})",
     )
     parser.add_argument(
         "--until",

@@ -15,15 +15,15 @@ from bench.cli.run import without_password
 from bench.errors import BenchError, GlobalFault, MachineBusy
 from bench.figures.columns import columns, paragraph
 from bench.interrupt import Interrupts, Stopped
-from bench.measure.begin import Request
+from bench.measure.begin import CAPACITY_DURATION_S, Request
 from bench.measure.instrument import Instrument
 from bench.measure.progress import Printer
 from bench.measure.tune import Tuner, answer, values_text
 from bench.measure.tuning import Answer, Tried
 from bench.project.workload import workloads
 
-# A staircase has many trials: short ones find the knee.
-DURATION_S = 5
+# Of those settings that are near the best.
+ROUNDS = 3
 VALUES_FILE = "values.toml"
 
 
@@ -45,9 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--duration",
         type=options.count,
-        default=DURATION_S,
         metavar="SEC",
-        help=f"seconds of a trial (default: {DURATION_S})",
+        help=f"seconds of a trial (default: {CAPACITY_DURATION_S})",
     )
     parser.add_argument("--json", action="store_true", help="the answer as JSON; progress goes to stderr")
     parser.add_argument(
@@ -88,6 +87,7 @@ def _request(args: argparse.Namespace) -> Request:
         stacks=(args.stack,),
         layers=(args.layer,),
         workloads=(args.workload,) if args.workload else (),
+        rounds=ROUNDS,
         duration_s=args.duration,
         sizes=(args.size,),
         database=args.database,
@@ -98,7 +98,7 @@ def _request(args: argparse.Namespace) -> Request:
     )
 
 
-HEADS = ("settings", "requests/s", "95 % interval", "rounds", "memory", "connections", "")
+HEADS = ("settings", "requests/s", "lowest to highest", "rounds", "memory", "connections", "")
 
 
 def _print(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) -> None:

@@ -1,7 +1,8 @@
 """The capacity of a site: the highest rate at which its latency stays within a limit, found by a staircase. Pure.
 
 A staircase tries one rate after another. It climbs while rates hold, halves the distance to the lowest rate that does
-not, and ends when both are neighbours among `RATES`. A rate that does not hold is tried twice before it ends one.
+not, and ends when both are neighbours among `RATES`. Both ends are tried twice, and the second time counts: if only one
+of them were, noise would move the capacity to the other side.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STEP = 0.06
 FIRST_RATE = 50
 # The longest climb at once is to so many times the rate, or down to that part of it.
 LONGEST_CLIMB = 4
-# How often a rate must not hold before it ends a staircase.
+# How often each end of a staircase is tried.
 TRIES = 2
 
 PERCENTS = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0}
@@ -90,19 +91,15 @@ def next_rate(steps: Mapping[int, Step], first: int, *, near: bool) -> int | Non
     if not steps:
         return first
     low, high = bracket(steps)
-    if low is not None and high is not None:
-        between = RATES.index(high) - RATES.index(low) - 1
-        if between:
-            return RATES[RATES.index(low) + (between + 1) // 2]
-        return high if steps[high].tries < TRIES else None
     # Each time twice as many steps in the same direction.
     far = 2 ** (len(steps) - 1) if near else len(RATES)
-    if high is None:
-        top = low or first
-        return _moved(top, far, rate_near(top * LONGEST_CLIMB)) if top < RATES[-1] else None
-    if high > RATES[0]:
+    if high is None and low is not None and low < RATES[-1]:
+        return _moved(low, far, rate_near(low * LONGEST_CLIMB))
+    if low is None and high is not None and high > RATES[0]:
         return _moved(high, -far, rate_near(high / LONGEST_CLIMB))
-    return high if steps[high].tries < TRIES else None
+    if low is not None and high is not None and (between := RATES.index(high) - RATES.index(low) - 1):
+        return RATES[RATES.index(low) + (between + 1) // 2]
+    return next((rate for rate in (high, low) if rate is not None and steps[rate].tries < TRIES), None)
 
 
 def _moved(rate: int, steps: int, end: int) -> int:

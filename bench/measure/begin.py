@@ -37,12 +37,12 @@ LEVEL = 16
 # Requests a second that any stack should sustain.
 RATE = 50
 ROUNDS = 5
-# Of a capacity run: the first finds the capacity, the others whether it stays there.
-CAPACITY_ROUNDS = 3
 THINK_S = 10.0
 # A run until decided measures few cases in its later rounds.
 ROUNDS_UNTIL_DECIDED = 20
 DURATION_S = 10
+# A capacity takes many trials.
+CAPACITY_DURATION_S = 5
 DEFAULT_WARMUP_S = 2.0
 MAX_CONNECTIONS = 10_000
 MAX_RATE = 100_000
@@ -158,7 +158,7 @@ def make_plan(request: Request) -> Plan:
     """The plan of a run with its defaults. Raises BenchError for names and values that do not exist, and for limits."""
     known, asked = catalog.read(), database.parse(request.database)
     _check_limits(request)
-    duration_s = request.duration_s or DURATION_S
+    duration_s = request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)
     mode, levels = _mode(request)
     for name in request.sizes:
         known.size(name)
@@ -169,7 +169,7 @@ def make_plan(request: Request) -> Plan:
         layers=request.layers or tuple(known.layers),
         workloads=request.workloads or (next(iter(workload.workloads())),),
         levels=levels,
-        rounds=request.rounds or _rounds(request),
+        rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
         duration_s=float(duration_s),
         warmup_s=min(DEFAULT_WARMUP_S, duration_s / 5) if request.warmup_s is None else request.warmup_s,
         sizes=request.sizes or (sizes.UNLIMITED,),
@@ -187,13 +187,6 @@ def make_plan(request: Request) -> Plan:
         until=request.until,
         budget_s=None if request.budget_s is None else float(request.budget_s),
     )
-
-
-def _rounds(request: Request) -> int:
-    """How many rounds a run makes, at most, when nobody says how many."""
-    if request.capacity:
-        return CAPACITY_ROUNDS
-    return ROUNDS_UNTIL_DECIDED if request.until else ROUNDS
 
 
 def _ledger(

@@ -12,8 +12,8 @@ from bench.results.capacity import Capacity, Climb, Visits, capacity, climbs, la
 from bench.results.trials import Trial
 
 # About how many trials the first staircase of a case takes, and a later one, which begins close to its end.
-FIRST_TRIALS = 10
-LATER_TRIALS = 4
+FIRST_TRIALS = 12
+LATER_TRIALS = 6
 
 
 class Staircases:

@@ -138,14 +138,15 @@ class Answer:
     @property
     def sentence(self) -> str:
         """Settings, requests/s held within the limit with the interval, memory and connections."""
-        _, rate, interval, *_ = self.chosen.cells("")
+        _, rate, interval, rounds, *_ = self.chosen.cells("")
         counted = self.chosen.connections
         number = self.chosen.settings.at_once if counted is None else counted
         connections = _count(number, "database connection", "database connections")
         connections = f"at most {connections}" if counted is None else connections
         text = (
             f"{self.stack} with layer {self.layer}: take {self.chosen.settings.words}; they hold {rate} requests/s "
-            f"({interval}, 95 % confidence) with {self.limit}, in {self.chosen.memory} and with {connections}."
+            f"({interval} in {_count(int(rounds), 'round', 'rounds')}) with {self.limit}, in {self.chosen.memory} and "
+            f"with {connections}."
         )
         if self.tied:
             names = " and ".join(item.settings.words for item in self.tied)

@@ -8,7 +8,7 @@ import pytest
 
 from bench.cli import tune
 from bench.figures import capacity
-from bench.measure import begin, guards, staircase, tuning
+from bench.measure import guards, staircase, tuning
 from bench.measure.instrument import Instrument
 from bench.results.folder import read_run
 from tests.deploy.running import runnable
@@ -29,10 +29,10 @@ class Unverified(Instrument):
 @pytest.mark.servers
 def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_path, monkeypatch, capsys):
     runnable("gunicorn")
-    # Two short trials, and no settings beyond the first.
+    # Three short trials, and no settings beyond the first.
     monkeypatch.setattr(capacity, "RATES", RATES)
     monkeypatch.setattr(staircase, "FIRST_RATE", RATES[1])
-    monkeypatch.setattr(begin, "CAPACITY_ROUNDS", 1)
+    monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(tuning, "MAX_SETTING", 1)
     parser = argparse.ArgumentParser()
     tune.add_arguments(parser)
@@ -40,7 +40,7 @@ def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_p
     words = ["gunicorn", "--limit", "p50=9s", "--workload", "login", "--duration", "1", "--database", site_url]
     assert tune.main(parser.parse_args([*words, "--to", str(tmp_path / "run"), *off]), Unverified()) == 0
     run = read_run(tmp_path / "run")
-    assert [(trial.status, trial.level) for trial in run.trials] == [("ok", 5), ("ok", 10)]
+    assert [(trial.status, trial.level) for trial in run.trials] == [("ok", 5), ("ok", 10), ("ok", 10)]
     rendered = (tmp_path / "run" / "configs" / f"{run.info.cases[0].stack}~none" / "gunicorn.conf.py").read_text()
     assert "workers = 1\n" in rendered and "threads = 4\n" in rendered
     assert "take 1 process with 4 threads; they hold 10 requests/s" in " ".join(capsys.readouterr().out.split())

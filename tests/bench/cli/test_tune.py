@@ -64,7 +64,7 @@ def test_it_prints_a_table_and_a_sentence_and_writes_values_that_render_takes(go
     ]
     assert " ".join(table[6:-1]).startswith(
         "nginx-gunicorn with layer none: take 2 processes with 1 thread each; they hold 200 requests/s "
-        "(200 to 212, 95 % confidence) with p95 within 200 ms, in 100 MiB and with at most 2 database connections."
+        "(200 to 212 in 3 rounds) with p95 within 200 ms, in 100 MiB and with at most 2 database connections."
     )
     path = tmp_path / "run" / "values.toml"
     assert table[-1] == f"next: python -m bench render nginx-gunicorn --values {path} --to DIR"

@@ -46,8 +46,8 @@ def test_each_case_climbs_to_its_capacity_and_later_rounds_begin_there(go, holds
     for trial in recorded.trials:
         levels[trial.stack, trial.round].append(trial.level)
     assert levels["one", 1][:3] == [50, 200, 800]
-    assert levels["one", 2] == [475, 500, 500], "the rate above, which does not hold, twice"
-    assert levels["two", 2] == [118, 125, 125]
+    assert levels["one", 2] == [475, 500, 500, 475], "both ends twice"
+    assert levels["two", 2] == [118, 125, 125, 118]
     said = capsys.readouterr().out
     assert "each case: the highest rate with p95 within 200 ms, 2 rounds of 1 s" in said
     assert "one, layer none, home, 475 requests/s due: 475 requests/s, p95 20.0 ms, holds; " in said
@@ -112,8 +112,8 @@ def test_what_makes_no_capacity_run_is_refused_in_one_line(go, words, message):
 def test_trials_left_are_estimated_from_what_is_known():
     first, second = (Measurement(CASE, 0, number) for number in (1, 2))
     staircases = Staircases(LIMIT, [])
-    assert (staircases.expected(first), staircases.expected(second)) == (10, 4)
-    for rate, latency in ((50, 20), (53, 900), (53, 900)):
+    assert (staircases.expected(first), staircases.expected(second)) == (12, 6)
+    for rate, latency in ((50, 20), (53, 900), (53, 900), (50, 20)):
         staircases.add(at_rate(rate, latency, 1, replace(TRIAL, case_id=CASE.case_id)))
     assert (staircases.expected(first), staircases.next(first)) == (0, None)
     assert staircases.next(second) == replace(second, level=50)

@@ -168,8 +168,8 @@ def test_the_answer_is_one_sentence():
     }
     first, second = tried(Settings(2, 4), rounds), tried(Settings(4, 4), rounds)
     assert Answer("gunicorn", "none", LIMIT.words, first, ()).sentence == (
-        "gunicorn with layer none: take 2 processes with 4 threads each; they hold 462 requests/s (450 to 500, 95 % "
-        "confidence) with p95 within 200 ms, in 120 MiB and with at most 8 database connections."
+        "gunicorn with layer none: take 2 processes with 4 threads each; they hold 462 requests/s (450 to 500 in 2 "
+        "rounds) with p95 within 200 ms, in 120 MiB and with at most 8 database connections."
     )
     counted = replace(first, connections=7)
     assert Answer("gunicorn", "none", LIMIT.words, counted, (second,)).sentence.endswith(

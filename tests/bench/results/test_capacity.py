@@ -54,7 +54,7 @@ def test_only_what_an_overloaded_site_does_itself_shows_that_it_does_not_hold(tr
 def test_a_trial_that_says_nothing_about_the_site_is_repeated_and_counts_as_half_a_try(reason):
     climb = Climb(LIMIT, [at_rate(50), voided(200, reason)])
     assert climb.next_rate(50, near=False) == 200
-    climb = Climb(LIMIT, [at_rate(50), *[voided(53, reason)] * 3])
+    climb = Climb(LIMIT, [at_rate(50), at_rate(50), *[voided(53, reason)] * 3])
     assert (climb.steps[53].tries, climb.next_rate(50, near=False)) == (1, 53)
     climb.add(voided(53, reason))
     assert climb.next_rate(50, near=False) is None
