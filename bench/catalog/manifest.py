@@ -23,6 +23,7 @@ from bench.errors import BenchError
 NO_LAYER = "none"
 FRONT = "front"
 SCOPES = ("app", "server", FRONT)
+KINDS = ("", "outer", "django", "templates")
 CACHED = ("nothing", "parts", "pages")
 LISTENS = ("tcp", "unix")
 Kind = TypeVar("Kind", bound=Struct)
@@ -220,6 +221,8 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
     coalesces     what makes one of many requests for the same missing page render it; empty: each renders it
     same_user     why web server and application have to run as one user; empty: they need not
+    kind          where it caches: `outer`, in a server, by what pages say; `django`, in the project's middleware; or
+                  `templates`, in the site's own code
     in_site       why only a site that has it in its own code can be served with it; empty: any project can
     """
 
@@ -239,6 +242,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     invalidation: str = ""
     coalesces: str = ""
     same_user: str = ""
+    kind: str = ""
     in_site: str = ""
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()
@@ -246,6 +250,8 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.scope not in SCOPES:
             raise ValueError(f"scope is {self.scope!r}; use one of {', '.join(SCOPES)}")
+        if self.kind not in KINDS:
+            raise ValueError(f"kind is {self.kind!r}; use one of {', '.join(KINDS[1:])}")
         if self.caches not in CACHED:
             raise ValueError(f"caches is {self.caches!r}; use one of {', '.join(CACHED)}")
         if bool(self.servers) != (self.scope == FRONT):

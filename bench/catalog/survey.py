@@ -90,6 +90,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
         "title": layer.title,
         "about": layer.about,
         "place": layer.scope,
+        "kind": layer.kind or None,
         "services": compose.services_of(layer, catalog.read().values[BENCH].names),
         "servers": [_server(server) for server in layer.servers],
     }

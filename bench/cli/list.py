@@ -7,12 +7,20 @@ import json
 from typing import Any
 
 from bench.catalog.survey import survey
+from bench.cli import options
 from bench.figures.columns import columns, paragraph
 from bench.measure.progress import Printer
+
+KINDS = {
+    "outer": ("outer", "in a server, by what pages say; any project"),
+    "django": ("inside Django", "in middleware that the kit's settings put in front; any project"),
+    "templates": ("in templates", "written into the code of a site"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `list`."""
+    options.add_project(parser)
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
 
 
@@ -44,6 +52,10 @@ def as_text(listing: dict[str, Any], width: int) -> str:
             for name, stack in listing["stacks"].items()
         ],
         "LAYERS": [(name, layer["about"]) for name, layer in listing["layers"].items()],
+        "WHERE THEY CACHE": [
+            (where, f"{how}: {', '.join(name for name, it in listing['layers'].items() if it['kind'] == kind)}")
+            for kind, (where, how) in KINDS.items()
+        ],
         "SERVICES": [(name, _state(service)) for name, service in listing["services"].items()],
         "SIZES (of stack, layer and services together)": [
             (name, size["title"] + (f"; not here: {size['problem']}" if size["problem"] else ""))

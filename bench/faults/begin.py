@@ -24,6 +24,7 @@ from bench.load.openloop import VERSION
 from bench.measure.instrument import Instrument
 from bench.measure.progress import Printer
 from bench.measure.trial import now
+from bench.project import under_test
 from bench.results.faults import FORMAT, FaultsFolder, FaultsInfo, FaultsPlan, read_faults
 from bench.results.records import Environment, LoadTool
 from bench.serve import database
@@ -72,6 +73,7 @@ def begin(request: Request, printer: Printer) -> tuple[Session, list[Batch]]:
 def resume(directory: Path, asked: str | None, printer: Printer) -> tuple[Session, list[Batch]]:
     """The session in a folder, with what is left of it. Raises BenchError when there is nothing, or it cannot be."""
     run = read_faults(directory)
+    under_test.select_recorded(run.info.plan.project)
     ledger, found = Ledger(run.outcomes), _batches(run.info.plan)
     if not any(ledger.is_left(item.fault_id) for batch in found for item in batch.items):
         raise BenchError(f"--resume {directory}: it is complete")
@@ -102,9 +104,10 @@ def make_plan(request: Request) -> FaultsPlan:
         rounds=request.rounds,
         size=request.size,
         database=asked.label,
-        database_given=not asked.own,
+        database_given=asked.given,
         changes=request.changes,
         env=request.env,
+        project=under_test.current().recorded,
         guards=request.guarded,
     )
 

@@ -27,7 +27,7 @@ from bench.measure.progress import RunProgress
 from bench.measure.racing import Racing
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
-from bench.project import workload
+from bench.project import under_test, workload
 from bench.results.folder import Folder, read_run
 from bench.results.records import FORMAT, Environment, LoadTool, Outcome, Plan, RunInfo
 from bench.results.trials import Trial
@@ -136,6 +136,7 @@ def resume(directory: Path, asked: str | None, instrument: Instrument, again: bo
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
+    under_test.select_recorded(plan.project)
     asked = _same_database(directory, asked, plan)
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
@@ -176,9 +177,10 @@ def make_plan(request: Request) -> Plan:
         database=asked.label,
         rows_total=None,
         order_seed=random.SystemRandom().randrange(2**31),
-        database_given=not asked.own,
+        database_given=asked.given,
         changes=request.changes,
         env=request.env,
+        project=under_test.current().recorded,
         mode=mode,
         margin=_margin(request),
         guards=guards.bounds(list(request.guards)),

@@ -52,8 +52,9 @@ class UnderTest:
         return self.project.folder
 
     @property
-    def name(self) -> str:
-        return self.folder.name
+    def recorded(self) -> str:
+        """Its folder as results have it; empty for the kit's own site."""
+        return "" if self.own else str(self.folder)
 
     @property
     def description(self) -> Description:
@@ -179,6 +180,14 @@ def current() -> UnderTest:
 @functools.cache
 def _kit() -> UnderTest:
     return UnderTest(description.read(paths.PROJECT), None, paths.VAR)
+
+
+def select_recorded(recorded: str) -> None:
+    """Make the project that results name the one under test."""
+    if recorded != current().recorded:
+        if not recorded or not current().own:
+            raise BenchError(f"it was begun with {recorded or 'the project of the kit'}; leave out --project")
+        select(Path(recorded))
 
 
 def select(folder: Path) -> UnderTest:

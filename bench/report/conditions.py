@@ -223,6 +223,8 @@ def machine(report: Report) -> list[tuple[str, str]]:
         ("Load", f"{load}, {_rounds(plan)} of {plan.duration_s:g} s"),
         ("Database", f"{plan.database}{rows}"),
     ]
+    if plan.project:
+        found.append(("Project", redacted(plan.project)))
     for name, changes in (("Changed values", plan.changes), ("Project environment", plan.env)):
         if changes:
             found.append((name, ", ".join(one_line(redacted(text)) for text in changes)))

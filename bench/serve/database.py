@@ -22,6 +22,8 @@ from bench.project import commands, under_test
 from bench.project.under_test import UnderTest
 
 SQLITE = "sqlite"
+# The database of another project's settings, used as it is.
+AS_IS = "project"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class Database:
     own: bool = False
     source: Path | None = None
 
+    @property
+    def given(self) -> bool:
+        """Whether the user named it by its URL."""
+        return bool(self.url) and not self.own
+
 
 def default_sqlite() -> Path:
     """The SQLite file that the instrument creates and fills, or copies the project's to."""
@@ -54,7 +61,7 @@ def parse(asked: str | None) -> Database:
     kit's own a copy of its SQLite file, or the database of its settings as it is.
     """
     project = under_test.current()
-    if not asked and not project.own:
+    if not project.own and (asked in (None, AS_IS) or (asked == SQLITE and "default" in project.facts.database_files)):
         return _of_settings(project)
     asked = asked or os.environ.get("DATABASE_URL") or SQLITE
     if "://" in asked:
@@ -85,7 +92,7 @@ def _of_settings(project: UnderTest) -> Database:
             f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "
             "--database"
         )
-    return Database(facts.databases["default"].rpartition(".")[2])
+    return Database(AS_IS)
 
 
 @contextmanager

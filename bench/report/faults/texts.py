@@ -109,6 +109,8 @@ def machine(found: Faults) -> list[tuple[str, str]]:
         low, high = short(min(rates)), short(max(rates))
         facts.append(("Visitors", f"{low if low == high else f'{low} to {high}'} requests/s, open loop"))
     facts += [("Rounds", f"{plan.rounds}"), ("Database", plan.database), ("Size", plan.size)]
+    if plan.project:
+        facts.append(("Project", redacted(plan.project)))
     for name, changes in (("Changed values", plan.changes), ("Project environment", plan.env)):
         if changes:
             facts.append((name, ", ".join(one_line(redacted(text)) for text in changes)))
