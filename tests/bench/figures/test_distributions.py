@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from scipy import stats
 
 from bench.figures.distributions import student
 
@@ -11,4 +10,7 @@ from bench.figures.distributions import student
 @pytest.mark.parametrize("freedom", [0.3, 0.92, 1, 1.5, 2, 3.7, 11, 22, 100, 1e4])
 @pytest.mark.parametrize("tail", [0.2, 0.025, 0.05 / 22, 1e-4])
 def test_students_quantiles_are_scipys(tail, freedom):
+    # Here, because every process of the tests imports the modules, and SciPy takes a second of a core.
+    from scipy import stats
+
     assert student(tail, freedom) == pytest.approx(stats.t.isf(tail, freedom), rel=1e-8)

@@ -6,7 +6,6 @@ import random
 
 import numpy
 import pytest
-from scipy import optimize, stats
 
 from bench.figures import noise
 from bench.figures.noise import noise_of, satterthwaite
@@ -96,6 +95,9 @@ def test_twelve_cases_of_two_rounds_have_eleven_degrees_of_freedom():
 
 @pytest.mark.parametrize("noises", [(0.02, 0.2), (0.01, 0.05, 0.1), (0.05, 0.05, 0.05, 0.5)])
 def test_the_moderated_variance_is_that_of_the_most_likely_f_distribution(noises):
+    # Here, because every process of the tests imports the modules, and SciPy takes a second of a core.
+    from scipy import optimize, stats
+
     fit = noise._Fit(rows_of(table(12, 4, 6, noises=noises)), [1.0] * 12)
     squares, freedoms = numpy.array(fit.squares), numpy.array(fit.freedoms)
 
@@ -125,6 +127,8 @@ def test_equal_figures_have_no_noise():
 
 
 def test_welch_and_satterthwaite_agree():
+    from scipy import stats
+
     draw = random.Random(9)
     one, two = ([draw.gauss(0, sigma) for _ in range(count)] for sigma, count in ((1, 5), (3, 8)))
     parts = [(numpy.var(side, ddof=1) / len(side), len(side) - 1) for side in (one, two)]
