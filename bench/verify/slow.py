@@ -15,6 +15,8 @@ BODY_BYTES = 1000
 # are not.
 OTHERS_S = 1.0
 LIMIT_S = 1.0
+# Between two of their requests: they are visitors, not a load.
+PAUSE_S = 0.05
 # So long the slow clients have to reach the workers.
 SETTLED_S = 0.3
 # The smallest receive buffer that the kernel grants: what does not fit waits in the servers.
@@ -89,6 +91,7 @@ def _late(target: Target, path: str) -> str | None:
         if before and now:
             return now
         before = now
+        time.sleep(PAUSE_S)
     return None
 
 
