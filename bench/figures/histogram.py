@@ -57,7 +57,16 @@ def mean_ms(histogram: HdrHistogram | None) -> float | None:
     """The mean in milliseconds; None without requests."""
     if histogram is None or not histogram.total_count:
         return None
-    return float(histogram.get_mean_value() / 1000)
+    # As get_mean_value() does, which takes seven times as long, mostly over values that nothing was recorded for.
+    counts = map(histogram.get_count_at_index, range(histogram.counts_len))
+    total = sum(count * _middle_us(histogram, index) for index, count in enumerate(counts) if count)
+    return float(total / histogram.total_count / 1000)
+
+
+def _middle_us(histogram: HdrHistogram, index: int) -> int:
+    """The middle of the values that are counted together at this index."""
+    first = int(histogram.get_value_from_index(index))
+    return first + (int(histogram.get_highest_equivalent_value(first)) - first + 1) // 2
 
 
 def enough(count: int, percent: float) -> bool:

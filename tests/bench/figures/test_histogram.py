@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from bench.figures import histogram
@@ -17,6 +19,13 @@ def test_percentiles_of_several_trials_come_from_all_their_requests():
     assert histogram.percentile_ms(both, 99.9) == pytest.approx(1000, rel=0.002)
     assert both.get_max_value() == pytest.approx(1_000_000, rel=0.002)
     assert histogram.mean_ms(both) == pytest.approx(10 + 990 * 500 / 99_500, rel=0.002)
+
+
+def test_the_mean_is_that_of_the_library():
+    draw = random.Random(1)
+    for largest in (90, 50_000, histogram.MAX_US):
+        found = histogram.of((draw.randint(1, largest), draw.randint(1, 9)) for _ in range(300))
+        assert histogram.mean_ms(found) == found.get_mean_value() / 1000
 
 
 def test_a_percentile_needs_ten_samples_beyond_it():
