@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from bench import paths
+from bench.host import ports
 from bench.host.pin import affinity
 from bench.results.records import Environment, LoadTool
 
@@ -102,26 +103,16 @@ def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
 
     That is the paths of `own_paths` (path -> what stands for it) and the numbers of ports in use.
     """
-    ports = listening()
+    in_use = {str(port) for port in ports.listening() if port >= 10_000}
     found = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_text("utf-8", "surrogateescape")
         for own, name in sorted(own_paths.items(), key=lambda item: -len(item[0])):
             text = text.replace(own, name)
-        text = re.sub(r"\d+", lambda match: "PORT" if match[0] in ports else match[0], text)
+        text = re.sub(r"\d+", lambda match: "PORT" if match[0] in in_use else match[0], text)
         digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
         found[str(path.relative_to(folder))] = digest
     return found
-
-
-def listening() -> set[str]:
-    """TCP ports above the well-known ones with a listener on this machine; empty where they are unknown."""
-    try:
-        found = psutil.net_connections("tcp")
-    except (psutil.Error, OSError):
-        return set()
-    ports = {item.laddr.port for item in found if item.laddr and item.status == psutil.CONN_LISTEN}
-    return {str(port) for port in ports if port >= 10_000}
 
 
 def distribution() -> str | None:

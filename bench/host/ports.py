@@ -1,16 +1,21 @@
-"""Ports to listen on, reserved until the server binds them."""
+"""Ports to listen on, reserved until the server binds them, and the machine's TCP sockets."""
 
 from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import random
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 # Where the kernel takes the ports of outgoing connections from (ip(7)); a port of that range can be gone by the time a
 # server binds it, since any client of the machine may be given it.
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+NET = Path("/proc/net")
+# States of a socket there: with a listener; closed by its other end alone.
+LISTEN, CLOSE_WAIT = "0A", "08"
 # Below are the ports of well-known programs, which the machine may start at any time.
 MIN_PORT, MAX_PORT = 10_240, 65_535
 TRIES = 200
@@ -54,6 +59,23 @@ def ephemeral() -> range:
     except (OSError, ValueError):
         return range(0)
     return range(low, high + 1)
+
+
+def listening() -> set[int]:
+    """The TCP ports with a listener on this machine; empty where they are unknown."""
+    return {int(row[1].rpartition(":")[2], 16) for row in sockets(LISTEN)}
+
+
+def sockets(state: str) -> Iterator[list[str]]:
+    """The columns of every TCP socket in a state (proc(5)); none where they cannot be read.
+
+    After a load there are ten thousand others, which psutil would decode one by one.
+    """
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            lines = (NET / name).read_text().splitlines()[1:]
+            rows = (line.split() for line in lines if f" {state} " in line)
+            yield from (row for row in rows if row[3] == state)
 
 
 def _reserve(port: int) -> socket.socket | None:

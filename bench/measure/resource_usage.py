@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from bench.host import ports
 from bench.host.processes import Sampler, Usage, members
 from bench.results.trials import Condition, Costs
 from bench.serve import connections
@@ -23,8 +24,6 @@ from bench.serve.deployment import Running
 COME_BACK_S = 5.0
 SETTLE_S = 1.0
 POLL_S = 0.05
-# The state of a connection in /proc/net/tcp whose other end has closed and ours has not.
-CLOSE_WAIT = "08"
 
 
 class Observer:
@@ -125,13 +124,9 @@ def settled_close_wait(pids: Mapping[str, int]) -> dict[str, int | None]:
     return found
 
 
-def close_wait(pids: Mapping[str, int], net: Path = Path("/proc/net")) -> dict[str, int | None]:
+def close_wait(pids: Mapping[str, int]) -> dict[str, int | None]:
     """TCP connections in CLOSE_WAIT that the process tree of each server holds now; None where they cannot be read."""
-    inodes: set[str] = set()
-    for name in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            rows = (line.split() for line in (net / name).read_text().splitlines()[1:])
-            inodes |= {row[9] for row in rows if row[3] == CLOSE_WAIT}
+    inodes = {row[9] for row in ports.sockets(ports.CLOSE_WAIT)}
     return {name: _held(pid, inodes) if inodes else 0 for name, pid in pids.items()}
 
 

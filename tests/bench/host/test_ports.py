@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import socket
 import subprocess
 import sys
 
@@ -28,3 +29,17 @@ def test_a_port_given_long_ago_is_no_longer_reserved(monkeypatch):
     assert [reservation is not None for reservation in retaken] == [True, False, False]
     for reservation in [retaken[0], *ports._reserved]:
         reservation.close()
+
+
+def test_a_port_with_a_listener_is_listening():
+    families = [socket.AF_INET, *([socket.AF_INET6] if socket.has_dualstack_ipv6() else [])]
+    for family in families:
+        with socket.create_server(("", 0), family=family) as server:
+            port = server.getsockname()[1]
+            assert port in ports.listening()
+        assert port not in ports.listening()
+
+
+def test_sockets_that_cannot_be_read_are_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(ports, "NET", tmp_path)
+    assert ports.listening() == set()
