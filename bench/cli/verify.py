@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_database(parser)
     options.add_size(parser)
     options.add_env(parser)
+    parser.add_argument("--write", action="store_true", help="let checks write to a database of a --project itself")
     parser.add_argument(
         "--target",
         metavar="URL",
@@ -149,7 +150,7 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple
 def _verify_all(
     compositions: list[compose.Composition], selection: Selection, args: argparse.Namespace
 ) -> list[Outcome]:
-    verifier = Verifier(selection)
+    verifier = Verifier(selection, args.write)
     outcomes: list[Outcome] = []
     for number, composition in enumerate(compositions, 1):
         started = time.monotonic()

@@ -142,14 +142,17 @@ class Site:
         return [self.urls["static_small"]] if "static_small" in self.urls else []
 
     @property
+    def lasting_paths(self) -> list[str]:
+        """A page that is always rendered alike, for no check writes to it; empty when a project has none."""
+        if self.own:
+            return [self.url("lasting")] if "lasting" in self.urls else []
+        alike = [path for path in self.main_paths if len(self.pages[path].parts) == 1]
+        return [] if self.description.write else alike[:1]
+
+    @property
     def has_404(self) -> bool:
         """Whether an unknown path gets a 404: a project may have a page for any path."""
         return not self.has_database or self.pages[UNKNOWN_PATH].status == 404
-
-    @property
-    def beyond_paths(self) -> list[str]:
-        """Paths of pages beyond the last one."""
-        return [path for kind, path in self.urls.items() if kind.endswith(BEYOND)]
 
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
         """Make accounts, and remove those that killed instruments left; raises BenchError when that fails.
@@ -157,9 +160,9 @@ class Site:
         Where the description names accounts, it is those, and NotTried when there are not as many.
         """
         self.url("login")
+        self.require_writes()
         if self.description.login and self.description.login.users_env:
             return _described_accounts(self.description.login.users_env, {**os.environ, **self.env}, count)
-        self.require_writes()
         made = self._command(["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner()], env)
         left = [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]
         if left:

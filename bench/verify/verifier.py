@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from bench.host.identity import worker
 from bench.project import commands, under_test
+from bench.project.under_test import UnderTest
 from bench.results.records import Outcome
 from bench.serve.deployment import Running
 from bench.verify.site import DatabaseChanged, Site, prepare
@@ -16,8 +18,10 @@ from bench.verify.wire import Target
 class Verifier:
     """Verifies one deployment after another of the same database; the expected pages are rendered once."""
 
-    def __init__(self, selection: Selection):
+    def __init__(self, selection: Selection, write: bool = False):
+        """`write` lets checks write to a project's own database; a copy and a private one they may always."""
         self.selection = selection
+        self.write = write
         self._site: Site | None = None
 
     def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
@@ -48,6 +52,7 @@ class Verifier:
                 static=commands.static_root(),
                 static_url=project.names["static_url"],
             )
+            self._site = replace(self._site, may_write=self.write or _is_ours(project, running))
         composition = running.composition
         return Subject(
             Target.parse(running.url),
@@ -58,3 +63,9 @@ class Verifier:
             {item.check: item.reason for item in composition.declares},
             running,
         )
+
+
+def _is_ours(project: UnderTest, running: Running) -> bool:
+    """Whether the deployment's database is the kit's, a copy or a private one, and not one that a project uses."""
+    copy = f"sqlite:///{project.copy_of('default')}"
+    return project.own or running.services.database is not None or running.env["DATABASE_URL"] == copy

@@ -82,7 +82,7 @@ def head_first(context: Context) -> Iterator[Finding]:
 def ranges(context: Context) -> Iterator[Finding]:
     """A range request gets those bytes or the whole page; the cached page is whole, even if a range came first."""
     require_probes(context)
-    for path in (new_path(), new_path(), _lasting(context)):
+    for path in (new_path(), new_path(), *context.site.lasting_paths):
         whole = context.get(path, BYPASS)
         # The first request is for a part; the second time the page may be cached.
         for _ in range(2):
@@ -90,11 +90,6 @@ def ranges(context: Context) -> Iterator[Finding]:
                 yield from _wrong_part(path, asked, context.get(path, {"Range": f"bytes={asked}"}), whole, part)
             for answer in (context.get(path) for _ in range(3)):
                 yield from _not_whole(f"GET {path} after ranges", answer, whole)
-
-
-def _lasting(context: Context) -> str:
-    """A page of the site that no check writes to; a server may serve others from an open file for a second."""
-    return context.site.url("lasting", "home")
 
 
 def _wrong_part(path: str, asked: str, answer: Answer, whole: Answer, part: slice) -> Iterator[Mismatch]:
@@ -117,7 +112,7 @@ def _wrong_part(path: str, asked: str, answer: Answer, whole: Answer, part: slic
 def conditions(context: Context) -> Iterator[Finding]:
     """If-None-Match and If-Modified-Since get a 304 where that is right, or the whole page; no 304 is cached."""
     require_probes(context)
-    for path in (new_path(), new_path("odd/etag"), _lasting(context)):
+    for path in (new_path(), new_path("odd/etag"), *context.site.lasting_paths):
         whole = context.get(path, BYPASS)
         tags = {tag for answer in (whole, context.get(path)) for tag in answer.all("ETag")}
         may = [("If-None-Match", value) for value in ("*", *tags)]

@@ -12,7 +12,7 @@ from bench.verify.context import Context
 from bench.verify.expected import as_in_process
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import MAX_TRIES, is_hit, require_probes
-from bench.verify.site import SLASH_REDIRECT, UNKNOWN_PATH
+from bench.verify.site import BEYOND, SLASH_REDIRECT, UNKNOWN_PATH
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 # Layers that cache no whole pages: every request renders its page.
@@ -195,9 +195,10 @@ def not_found(context: Context) -> Iterator[Finding]:
 @check("out-of-range")
 def out_of_range(context: Context) -> Iterator[Finding]:
     """A page beyond the last one, page 0 and an unknown id get a 404 with the site's own page."""
-    if not context.site.beyond_paths:
+    beyond = [path for kind, path in context.site.urls.items() if kind.endswith(BEYOND)]
+    if not beyond:
         raise NotTried("the project names no page beyond a last one")
-    for path in context.site.beyond_paths:
+    for path in beyond:
         answer = context.first(path)
         if answer.status != 404:
             yield Mismatch(f"GET {path}: status 404", f"status {answer.status}")

@@ -116,6 +116,16 @@ urlpatterns = [path("__probe__/", include("probes.urls")), *own]
 """
 WRITE = "shell -c 'import secrets; from notes.models import Note; Note.objects.create(title=secrets.token_hex(8))'"
 
+DESCRIPTION = """
+[tool.benchapp]
+public = ["/", "/notes/", "/subscribe/", "/leaky/"]
+
+[tool.benchapp.login]
+url = "/sign-in/"
+proof = "Signed in as {name}."
+page = "/me/"
+"""
+
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """The environment of the project with the kit laid over it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from bench import paths
 from bench.errors import BenchError
 from bench.project.description import Description, Login, Write
 from bench.verify.context import Context
@@ -153,3 +156,32 @@ def test_without_public_pages_a_root_that_is_none_is_one_line(project):
         BenchError, match=r"^manage.py renderpages /nothing/: status 404, not 200; run ./manage.py migrate"
     ):
         prepared(project, public=("/nothing/",))
+
+
+@pytest.fixture(scope="module")
+def described(project, tmp_path_factory):
+    """The project as its owner has it, with a description and nothing of the kit; one of its views leaks."""
+    folder = tmp_path_factory.mktemp("described") / "shop"
+    shutil.copytree(project, folder, ignore=shutil.ignore_patterns("measured*", "collected", "server.log"))
+    (folder / "pyproject.toml").write_text(small_project.DESCRIPTION)
+    for path in (folder.parent, *folder.rglob("*")):
+        path.chmod(path.stat().st_mode | 0o555)  # the servers' user is another one
+    return folder
+
+
+def test_the_command_names_the_leak_and_leaves_the_project_as_it_was(described):
+    before = contents(described)
+    words = ["verify", "gunicorn", "--layer", "site-middleware", "--project", str(described)]
+    checks = [word for name in ("content", "accounts-apart", "public-pages") for word in ("--check", name)]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", *words, *checks], cwd=paths.PROJECT, capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 1, done.stderr
+    assert "FAIL gunicorn with layer site-middleware, accounts-apart\n  expected  GET /leaky/?visit=" in done.stdout
+    assert "public-pages: /subscribe/ is not cached: it sets the cookie csrftoken\n" in done.stdout
+    assert done.stdout.count("FAIL gunicorn") == 1
+    assert contents(described) == before
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
