@@ -52,6 +52,7 @@ def running(folder, monkeypatch):
             site=site,
             memory_idle_bytes={"server": 4096},
             oom_kills=iter([1, 3]).__next__,
+            env={},
             answers=lambda: not site.broken.is_set(),
         )
 
