@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from bench import load
@@ -21,7 +22,9 @@ from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
 from bench.measure.progress import Printer, RunProgress, case_words, say
 from bench.project import workload
-from bench.results.folder import resume_command
+from bench.report import pick
+from bench.report.arrange import arrange
+from bench.results.folder import read_run, resume_command
 
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
@@ -163,7 +166,9 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     resume = f"resume with: {resume_command(folder.directory, info)}"
     with folder.locked(), Interrupts() as interrupts:
         try:
-            return session.go(interrupts, args.keep_going)
+            status = session.go(interrupts, args.keep_going)
+            _answer(folder.directory)
+            return status
         except Stopped as stopped:
             print(f"bench run: {stopped.name}; {resume}", file=sys.stderr)
             return stopped.exit_status
@@ -176,6 +181,14 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
             if not is_disk_full(error):
                 raise
             raise BenchError(f"stopped: {folder.directory}: {DISK_FULL}; make room and {resume}") from None
+
+
+def _answer(directory: Path) -> None:
+    """Print what to pick, as the report says it."""
+    run = read_run(directory)
+    if run.is_measured:
+        for line in pick.last_lines(arrange(run)):
+            say(line)
 
 
 def _print_plan(args: argparse.Namespace, instrument: Instrument) -> int:

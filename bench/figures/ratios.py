@@ -14,6 +14,7 @@ from typing import Generic
 
 from bench.figures.distributions import student
 from bench.figures.noise import Difference, Name, Noise, noise_of, satterthwaite
+from bench.figures.overall import Overall
 from bench.figures.stats import CONFIDENCE
 
 FASTER, SLOWER, INCONCLUSIVE = "faster", "slower", "inconclusive"
@@ -100,10 +101,12 @@ def _alone(noise: Noise[Name], name: Name) -> Iterable[tuple[float, float]]:
     yield case.variance / case.count * (1 - 1 / len(noise.cases)), case.freedom
 
 
-def _ratio(ratio: float, found: Difference | None, rounds: int, margin: float) -> Ratio:
+def _ratio(
+    ratio: float, found: Difference | None, rounds: int, margin: float, chance: float = (1 - CONFIDENCE) / 2
+) -> Ratio:
     if found is None:
         return Ratio(ratio, 0.0, math.inf, rounds, margin)
-    reach = student((1 - CONFIDENCE) / 2, found.freedom) * math.sqrt(found.variance)
+    reach = student(chance, found.freedom) * math.sqrt(found.variance)
     # The interval is that of the mean. It is widened where it would not contain the ratio.
     low, high = math.exp(found.estimate - reach), math.exp(found.estimate + reach)
     return Ratio(ratio, min(ratio, low), max(ratio, high), rounds, margin)
@@ -136,8 +139,19 @@ def tail(cases: int, looks: int = 1) -> float:
     return (1 - CONFIDENCE) / 2 / max(1, cases - 1) / looks
 
 
+def compared(
+    noise: Noise[Name] | Overall[Name], before: Name, after: Name, chance: float, margin: float = MARGIN
+) -> Ratio:
+    """B / A of two cases by the noise of their table; each end of the interval may err with this chance."""
+    cases = noise.cases
+    found = noise.difference(after, before)
+    point = math.exp(found.estimate if found else cases[after].mean - cases[before].mean)
+    rounds = min(cases[before].count, cases[after].count)
+    return _ratio(point, found, rounds, margin, chance)
+
+
 def standings(
-    noise: Noise[Name],
+    noise: Noise[Name] | Overall[Name],
     names: Sequence[Name],
     margin: float = MARGIN,
     chance: float | None = None,
@@ -170,7 +184,7 @@ def standings(
     return Standings(leader, tied, slower, ratios, noise.freedom > 0)
 
 
-def _leads(noise: Noise[Name], names: Sequence[Name], chance: float) -> dict[tuple[Name, Name], float]:
+def _leads(noise: Noise[Name] | Overall[Name], names: Sequence[Name], chance: float) -> dict[tuple[Name, Name], float]:
     """(case, other) -> the lower bound of the logarithm of case / other."""
     leads = {}
     for index, case in enumerate(names):

@@ -6,15 +6,15 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from bench.figures.ratios import Standings
+from bench.figures.ratios import Ratio, Standings
 from bench.report import ratings, safety
-from bench.report.conditions import FEW_ROUNDS
-from bench.report.findings import deployment_name, interval, quoted, setting_title, some, winners
-from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Panel, Report, rate_of
+from bench.report.findings import deployment_name, quoted, setting_title, some
+from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Report, rate_of
 from bench.report.numbers import MIB, joined, number, plural
+from bench.report.overall import Deployment, Question, questions
 from bench.results.trials import voided_by
 
-Deployment = tuple[str, str]  # stack, layer
+IN_95 = "in 95 of 100 repetitions of this run"
 
 # Guard -> what helps when it voids trial after trial.
 REMEDIES = {
@@ -38,52 +38,85 @@ class Advice:
 
 @dataclass(frozen=True)
 class Choice:
-    """The deployment to pick, the ones that tie with it, and the workloads they win."""
+    """The answer to a question: the deployment to pick, and those that tie with it.
+
+    chosen  the leader, or the simplest of those that tie
+    """
 
     report: Report
-    panels: list[Panel]  # those with a ranked row
+    question: Question
+    standings: Standings[Deployment]
     chosen: Deployment
-    ties: list[Deployment]
-    wins: list[Panel]
 
     @property
-    def who(self) -> str:
-        """How sentences after the first name it."""
-        return deployment_name(*self.chosen) if self.ties else "It"
+    def tied(self) -> list[Deployment]:
+        """The others that may be the best."""
+        both = (self.standings.leader, *self.standings.tied)
+        return [key for key in both if key != self.chosen]
 
     @property
     def rows(self) -> list[CaseRow]:
         """Its ranked rows, one a workload."""
-        return [row for panel in self.panels if (row := _ranked(panel, self.chosen)) is not None]
+        return self.question.rows(self.chosen)
 
     @property
     def proven(self) -> bool:
-        """Whether the rounds of every panel show how large chance is; one round does not."""
-        return all(
-            panel.standings.proven or (len(panel.ranked) == 1 and len(panel.ranked[0].ok) > 1)
-            for panel in self.panels
-            if panel.standings
-        )
+        """Whether the rounds show how large chance is; one round does not."""
+        return self.standings.proven or (len(self.question.deployments) == 1 and min(self._rounds) > 1)
+
+    @property
+    def _rounds(self) -> list[int]:
+        return [len(row.ok) for row in self.rows]
+
+    @property
+    def where(self) -> str:
+        """On which workloads."""
+        titles = [setting_title(self.report, panel) for panel in self.question.panels]
+        if len(titles) == 1:
+            return f"on {titles[0]}"
+        return f"over {'both' if len(titles) == 2 else f'all {len(titles)}'} workloads, {joined(titles)}"
 
 
 def pick(report: Report, *, short: bool = False) -> list[Advice]:
-    """The answer, most important first.
+    """The answer, most important first; a sentence for each size and database of the run.
 
-    `short` leaves out safety, stability and what to pick without caching.
+    `short` leaves out what it gains, safety, stability, the command for production and the answer without caching.
     """
-    choice = _choose(report)
-    if choice is None:
+    choices = [choice for question in questions(report) if (choice := _choose(report, question))]
+    if not choices:
         return [Advice("Pick", f"Nothing was measured, so there is nothing to pick. {_why_nothing(report)}")]
-    found = [("Pick", _headline(choice)), ("Confidence", _confidence(choice)), ("Cost", _cost(choice))]
-    if not short:
-        verified = safety.verdict(report, *choice.chosen)
-        found += [
-            ("Safety", f"{choice.who} {verified}" if verified else ""),
-            ("Stability", _stability(choice)),
-            ("Without caching", _without_caching(choice)),
-        ]
-    found.append(("Not ranked", _not_ranked(choice)))
+    found = [("Pick", " ".join(map(_headline, choices)))]
+    for choice in choices[:1]:
+        found += _about(choice, short)
+    found.append(("Not ranked", _not_ranked(report)))
     return [Advice(topic, sentence) for topic, sentence in found if sentence]
+
+
+def last_lines(report: Report) -> list[str]:
+    """The answer for a terminal: what to pick, what it gains and costs, and the command for production."""
+    shown = ("Pick", "Confidence", "Gain", "Cost", "In production")
+    return [advice.sentence.replace("`", "") for advice in pick(report) if advice.topic in shown]
+
+
+def _about(choice: Choice, short: bool) -> list[tuple[str, str]]:
+    """What else there is to say of the choice, by topic; of one that is not proven, only what it takes to prove one."""
+    if not choice.proven:
+        return [("Confidence", f"More rounds may prove one: {quoted('python -m bench run --until decided')}.")]
+    more = f"More rounds may tell them apart: {quoted('run --until decided')}."
+    sure = ("Confidence", more if choice.tied and not choice.report.run.info.plan.until else "")
+    cost = ("Cost", _cost(choice))
+    if short:
+        return [sure, cost]
+    verified = safety.verdict(choice.report, *choice.chosen)
+    return [
+        sure,
+        ("Gain", _gain(choice)),
+        cost,
+        ("In production", _command(choice)),
+        ("Safety", f"It {verified}" if verified else ""),
+        ("Stability", _stability(choice)),
+        ("Without caching", _without_caching(choice)),
+    ]
 
 
 def _why_nothing(report: Report) -> str:
@@ -99,97 +132,80 @@ def _why_nothing(report: Report) -> str:
     return f"Guards voided {voided}, most often {quoted(name)}: {example}. {remedy}, then make them again: {again}."
 
 
-def _choose(report: Report) -> Choice | None:
-    """The deployment that is fastest, or ties with the fastest, on most workloads; of ties that with least memory."""
-    panels = [panel for panel in report.main_panels if panel.standings]
-    if not panels:
+def _choose(report: Report, question: Question) -> Choice | None:
+    """The deployment that leads, or the simplest of those that tie; None when none has figures on every workload."""
+    found = question.standings
+    if found is None:
         return None
-    wins: dict[Deployment, list[Panel]] = {}
-    for panel in panels:
-        for row in winners(panel.standings):
-            wins.setdefault((row.stack, row.layer), []).append(panel)
-    most = max(map(len, wins.values()))
-    first = [key for key, won in wins.items() if len(won) == most]
-    first.sort(key=lambda key: -_weight(panels, key))
-    needs = {key: memory for key in first if (memory := _peak_memory(panels, key)) is not None}
-    chosen = min(needs, key=lambda key: needs[key]) if len(needs) > 1 else first[0]
-    return Choice(report, panels, chosen, [key for key in first if key != chosen], wins[chosen])
-
-
-def _weight(panels: list[Panel], key: Deployment) -> float:
-    """Its share of the fastest rate, multiplied over all panels; 0 when it is not ranked in each."""
-    rows = [_ranked(panel, key) for panel in panels]
-    shares = [rate_of(row) / rate_of(panel.ranked[0]) for row, panel in zip(rows, panels, strict=True) if row]
-    return math.prod(shares) if len(shares) == len(panels) else 0.0
-
-
-def _peak_memory(panels: list[Panel], key: Deployment) -> float | None:
-    """Its largest peak memory over all panels in bytes; None when one of them did not measure it."""
-    totals = [row.memory_total for panel in panels if (row := _ranked(panel, key))]
-    known = [total.median for total in totals if total]
-    return max(known) if known and len(known) == len(totals) else None
-
-
-def _ranked(panel: Panel, key: Deployment) -> CaseRow | None:
-    return next((row for row in panel.ranked if _is(row, key)), None)
+    tied = found.proven and found.tied
+    return Choice(report, question, found, question.simplest((found.leader, *found.tied)) if tied else found.leader)
 
 
 def _headline(choice: Choice) -> str:
-    name, count = deployment_name(*choice.chosen), len(choice.panels)
-    if count == 1:
-        where = f"on {setting_title(choice.report, choice.panels[0])}"
-    else:
-        where = "on every workload" if len(choice.wins) == count else f"on {len(choice.wins)} of {count} workloads"
+    name, standings = deployment_name(*choice.chosen), choice.standings
     if not choice.proven:
-        rounds = max(len(row.ok) for panel in choice.panels for row in panel.ranked)
+        rounds = max(len(row.ok) for panel in choice.question.panels for row in panel.ranked)
         proof = "one round proves" if rounds == 1 else "so few figures prove"
-        return f"No pick yet: {name} has the highest figure {where}, but {proof} no difference."
-    if not choice.ties:
-        tied = any(panel.standings and panel.standings.tied for panel in choice.wins)
-        return f"Pick {name}: it is fastest{', or ties with the fastest,' if tied else ''} {where}."
-    names = [name, *(deployment_name(*key) for key in choice.ties)]
-    return f"Pick {some(names, 'or')}: they tie {where}, so choose by cost and safety."
+        return f"No pick yet: {name} has the highest figure {choice.where}, but {proof} no difference."
+    if len(choice.question.deployments) == 1:
+        return f"{name} is the only deployment with figures {choice.where}, so there is nothing to compare it with."
+    if not choice.tied:
+        ratio, other = min(((standings.ratios[key], key) for key in standings.slower), key=lambda item: item[0].ratio)
+        return (
+            f"Pick {name}: {choice.where}, it serves {number(ratio.ratio)} times the requests/s of the next, "
+            f"{deployment_name(*other)} ({IN_95} {_at_least(ratio)})."
+        )
+    others = some([deployment_name(*key) for key in choice.tied])
+    high = standings.ratios[choice.chosen].high
+    bound = f"the best serves at most {number(high)} times its requests/s" if math.isfinite(high) else ""
+    sure = f" ({IN_95} {bound})" if bound else ""
+    return f"Pick {name}: {choice.where}, it ties with {others}{sure}, and {_why_simplest(choice)}."
 
 
-def _confidence(choice: Choice) -> str:
-    """How certain the first place is: the smallest lead over another case, or how much the tied ones may differ."""
-    if not choice.proven:
-        return f"More rounds may prove one: run again with --rounds {FEW_ROUNDS}."
-    found = [(panel, panel.standings) for panel in choice.wins if panel.standings]
-    if choice.ties:
-        return _tie(choice, found)
-    leads = [
-        (standings.ratios[row], panel, row)
-        for panel, standings in found
-        if not standings.tied
-        for row in standings.slower
+def _at_least(ratio: Ratio) -> str:
+    return f"{number(ratio.low)} to {number(ratio.high)} times" if math.isfinite(ratio.high) else f"{number(ratio.low)}"
+
+
+def _why_simplest(choice: Choice) -> str:
+    """Why the chosen deployment is simpler than those that tie with it."""
+    question, keys = choice.question, [choice.chosen, *choice.tied]
+    own, *others = (question.programs(key) for key in keys)
+    if own and all(others) and own < min(others):
+        return f"it is simpler: {plural(own, 'program')}, not {_counts(others)}"
+    memory, *more = (question.memory(key) for key in keys)
+    if memory is not None and all(need is not None for need in more):
+        needs = [need / MIB for need in more if need is not None]
+        same = "with as few programs " if own and min(others) == own else ""
+        return f"{same}it needs the least memory: {number(memory / MIB)} MiB, not {_between(needs)}"
+    return "nothing measured says which is simpler"
+
+
+def _counts(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _gain(choice: Choice) -> str:
+    """What the layer gains over none on the same stack."""
+    stack, layer = choice.chosen
+    question = choice.question
+    if layer == BASELINE:
+        tried = any(key[0] == stack and key != choice.chosen for key in question.deployments)
+        return "No layer measured on this stack is proven faster than none." if tried else ""
+    ratio = question.gain(choice.chosen)
+    if ratio is None:
+        return f"Layer {quoted(BASELINE)} has no figures on this stack, so the gain of the layer is not known."
+    text = f"It serves {number(ratio.ratio)} times the requests/s of the same stack without a layer"
+    if math.isfinite(ratio.high):
+        text += f" ({IN_95} {number(ratio.low)} to {number(ratio.high)} times)"
+    if len(question.panels) == 1:
+        return f"{text}."
+    each = [
+        f"{number(rate_of(row) / rate_of(bare))} times on {setting_title(choice.report, panel)}"
+        for panel in question.panels
+        if (row := question.row(panel, choice.chosen)) and (bare := question.row(panel, (stack, BASELINE)))
     ]
-    if not leads:
-        return ""
-    lead, panel, other = min(leads, key=lambda item: item[0].low)
-    where = f" on {setting_title(choice.report, panel)}" if len(choice.panels) > 1 else ""
-    smallest = "Its smallest lead" if len(leads) > 1 else "Its lead"
-    name = deployment_name(other.stack, other.layer)
-    return (
-        f"{smallest}{where} is {number(lead.ratio)} times the requests/s of {name} "
-        f"(95 % confidence interval {interval(lead)}, {plural(lead.rounds, 'round')})."
-    )
-
-
-def _tie(choice: Choice, found: list[tuple[Panel, Standings[CaseRow]]]) -> str:
-    """How much faster than the chosen deployment the fastest may be."""
-    if not any(standings.tied for _, standings in found):
-        return "Each is the fastest on other workloads."
-    rounds = min(len(row.ok) for row in choice.rows)
-    highs = [ratio.high for _, standings in found for row, ratio in standings.ratios.items() if _is(row, choice.chosen)]
-    text = f"{plural(rounds, 'round')} {'do' if rounds > 1 else 'does'} not show which of them is the fastest"
-    if math.isfinite(max(highs)):
-        text += f"; it serves at most {number(max(highs))} times the requests/s of {deployment_name(*choice.chosen)}"
-    return f"{text}. More rounds may: run again with --rounds {FEW_ROUNDS}." if rounds < FEW_ROUNDS else f"{text}."
-
-
-def _is(row: CaseRow, key: Deployment) -> bool:
-    return (row.stack, row.layer) == key
+    return f"{text}: {joined(each)}."
 
 
 def _cost(choice: Choice) -> str:
@@ -197,11 +213,14 @@ def _cost(choice: Choice) -> str:
     cpu = [row.cpu_total.median for row in choice.rows if row.cpu_total]
     parts = [f"{_between(memory)} MiB of peak memory"] if memory else []
     parts += [f"{_between(cpu)} CPU seconds per 1,000 requests"] if cpu else []
-    if not parts:
-        return "Memory and CPU time were not measured."
-    needs = [_peak_memory(choice.panels, key) for key in (choice.chosen, *choice.ties)]
-    cheapest = " It needs the least memory of these." if len([need for need in needs if need is not None]) > 1 else ""
-    return f"{choice.who} uses {joined(parts)}.{cheapest}"
+    return f"It uses {joined(parts)}." if parts else "Memory and CPU time were not measured."
+
+
+def _command(choice: Choice) -> str:
+    """The command that renders the deployment for production."""
+    stack, layer = choice.chosen
+    option = "" if layer == BASELINE else f" --layer {layer}"
+    return f"Render it with {quoted(f'python -m bench render {stack}{option} --values production --to DIR')}."
 
 
 def _between(values: list[float]) -> str:
@@ -214,31 +233,25 @@ def _stability(choice: Choice) -> str:
     if found is None:
         return ""
     reasons = f": {'; '.join(found.reasons)}" if found.reasons else ""
-    whose = f"The stability of {choice.who}" if choice.ties else "Its stability"
-    return f"{whose} is {found.rating}{reasons}."
+    return f"Its stability is {found.rating}{reasons}."
 
 
 def _without_caching(choice: Choice) -> str:
-    """The stack to pick where nothing may be cached."""
-    if choice.chosen[1] == BASELINE:
+    """The stack to pick where nothing may be cached; the simplest of those that tie."""
+    bare = choice.question.standings_of(lambda key: key[1] == BASELINE)
+    if choice.chosen[1] == BASELINE or bare is None or len(bare.ratios) < 2 or not bare.proven:
         return ""
-    leaders: dict[str, list[str]] = {}
-    for panel in choice.panels:
-        bare = [row for row in panel.ranked if row.layer == BASELINE]
-        if len(bare) > 1 and (names := [quoted(row.stack) for row in winners(panel.standings_of(bare))]):
-            leaders.setdefault(some(names, "or"), []).append(setting_title(choice.report, panel))
-    if not leaders:
-        return ""
-    if len(leaders) == 1:
-        return f"If nothing may be cached, pick {next(iter(leaders))}."
-    return f"If nothing may be cached, pick {joined([f'{who} on {joined(on)}' for who, on in leaders.items()])}."
+    stack, _ = choice.question.simplest((bare.leader, *bare.tied))
+    tied = [quoted(key[0]) for key in (bare.leader, *bare.tied) if key[0] != stack]
+    why = f"it ties with {some(tied)} and is the simplest" if tied else "it serves the most without a layer"
+    return f"If nothing may be cached, pick {quoted(stack)}: {why}."
 
 
-def _not_ranked(choice: Choice) -> str:
+def _not_ranked(report: Report) -> str:
     """Deployments that were tried and lack a valid figure, so that nobody takes them for slow."""
     found = []
     for outcome in (VOIDED, FAILED):
-        rows = [row for panel in choice.panels for row in panel.rows if row.outcome == outcome]
+        rows = [row for panel in report.main_panels for row in panel.rows if row.outcome == outcome]
         if names := list(dict.fromkeys(deployment_name(row.stack, row.layer) for row in rows)):
             found.append(f"{some(names)} ({outcome})")
     return f"Not ranked on every workload: {'; '.join(found)}." if found else ""

@@ -49,7 +49,9 @@ def test_a_run_records_what_was_asked_and_what_was_measured(go, instrument, caps
     assert "round 2 of 2, case 3 of 3: " in said
     assert "time left ~" in said
     assert re.search(r"^stability of one, layer none, \w+: (HIGH|MEDIUM|LOW)", said, re.M)
-    assert said.splitlines()[-1].endswith(f"next: python -m bench report {recorded.directory}")
+    assert f"results in {recorded.directory}; next: python -m bench report {recorded.directory}\n" in said
+    assert re.search(r"^Pick (one|two) with (none|files): on home, it ", said, re.M)
+    assert re.search(r"^Render it with python -m bench render ", said.splitlines()[-1])
 
 
 @pytest.mark.servers

@@ -118,7 +118,7 @@ def test_a_click_on_a_column_head_sorts(plain, tmp_path, clicks, ascending):
 def test_the_first_screen_has_the_answer_and_the_conditions(plain):
     page = Page(shown(plain))
     assert page.texts("h1")[0].startswith(
-        "Pick nginx-uwsgi with staticgenerator or nginx-gunicorn with staticgenerator: "
+        "Pick nginx-uwsgi with staticgenerator: over both workloads, session and home, it ties with nginx-gunicorn "
     )
     facts = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
     assert facts["Machine"] == "Example 3000 (test data), 2 cores, 8.00 GiB of memory"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from bench.report import (
     charts,
     conditions,
     findings,
+    pick,
 )
 from bench.report.write import write_report
 from tests.bench.report import report_folder
@@ -18,29 +20,68 @@ from tests.bench.report.pages import EVEN, Page, made, picked, rates, read
 def test_the_first_screen_picks_and_says_what_it_costs(tmp_path):
     folder = made(tmp_path, rates({("uwsgi", "none"): EVEN, ("nginx-uwsgi", "staticgenerator"): [v * 9 for v in EVEN]}))
     said = picked(read(folder))
-    assert said[0] == "Pick `nginx-uwsgi` with `staticgenerator`: it is fastest on `home`."
-    row = read(folder).main_panels[0].row("nginx-uwsgi", "staticgenerator")
-    assert said[1] == (
-        "Its lead is 9.00 times the requests/s of `uwsgi` with `none` "
-        "(95 % confidence interval 9.00 to 9.00, 5 rounds)."
+    assert said[0] == (
+        "Pick `nginx-uwsgi` with `staticgenerator`: on `home`, it serves 9.00 times the requests/s of the next, "
+        "`uwsgi` with `none` (in 95 of 100 repetitions of this run 9.00 to 9.00 times)."
     )
+    row = read(folder).main_panels[0].row("nginx-uwsgi", "staticgenerator")
+    assert said[1] == "Layer `none` has no figures on this stack, so the gain of the layer is not known."
     assert said[2].startswith("It uses ")
     assert "MiB of peak memory and " in said[2]
     assert f"{row.cpu_total.median:.3g}" in said[2]
-    assert said[3] == "It passed all 7 checks, but no check of cache safety was made."
+    command = "python -m bench render nginx-uwsgi --layer staticgenerator --values production --to DIR"
+    assert said[3] == f"Render it with `{command}`."
+    assert said[4] == "It passed all 7 checks, but no check of cache safety was made."
     page = Page(write_report(folder).read_text("utf-8"))
     assert page.texts("h1") == [said[0].replace("`", "")]
     assert page.texts("dl", "advice")[0].endswith(said[-1].replace("`", ""))
 
 
-def test_a_tie_names_every_deployment(tmp_path):
-    near = [99.0, 102.0, 98.0, 101.0, 100.0]
-    found = read(made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): near})))
-    assert picked(found)[0] == (
-        "Pick `uwsgi` with `none` or `gunicorn` with `none`: they tie on `home`, so choose by cost and safety."
+def test_the_gain_of_a_layer_is_that_over_none_on_the_same_stack(tmp_path):
+    found = {("uwsgi", "none"): EVEN, ("uwsgi", "site-middleware"): [v * 4 for v in EVEN]}
+    report = read(made(tmp_path, rates(found), workloads=("home", "session")))
+    said = picked(report)
+    assert said[0].startswith(
+        "Pick `uwsgi` with `site-middleware`: over both workloads, `home` and `session`, it serves 4.00 times "
     )
+    assert said[1] == (
+        "It serves 4.00 times the requests/s of the same stack without a layer (in 95 of 100 repetitions of this run "
+        "4.00 to 4.00 times): 4.00 times on `home` and 4.00 times on `session`."
+    )
+    assert pick.last_lines(report) == [
+        *(said[number].replace("`", "") for number in (0, 1, 2)),
+        "Render it with python -m bench render uwsgi --layer site-middleware --values production --to DIR.",
+    ]
+
+
+def test_a_layer_that_gains_nothing_is_not_picked(tmp_path):
+    found = {("uwsgi", "none"): [v * 2 for v in EVEN], ("uwsgi", "site-middleware"): EVEN}
+    said = picked(read(made(tmp_path, rates(found))))
+    assert said[1] == "No layer measured on this stack is proven faster than none."
+
+
+NEAR = [99.0, 102.0, 98.0, 101.0, 100.0]
+
+
+def test_a_tie_names_every_deployment_and_picks_the_one_with_least_memory(tmp_path):
+    found = read(made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): NEAR})))
+    said = picked(found)
+    assert re.fullmatch(
+        r"Pick `uwsgi` with `none`: on `home`, it ties with `gunicorn` with `none` \(in 95 of 100 repetitions of this "
+        r"run the best serves at most 1\.0\d times its requests/s\), and with as few programs it needs the least "
+        r"memory: [\d.]+ MiB, not [\d.]+\.",
+        said[0],
+    )
+    assert said[1] == "More rounds may tell them apart: `run --until decided`."
     (said,) = findings.ties(found)
     assert said == ("`home`, requests/s: `gunicorn` with `none` (100) ties with `uwsgi` with `none` (100).")
+
+
+def test_a_tie_picks_the_one_with_the_fewest_programs(tmp_path):
+    found = read(made(tmp_path, rates({("nginx-uwsgi", "none"): EVEN, ("gunicorn", "none"): NEAR})))
+    said = picked(found)[0]
+    assert said.startswith("Pick `gunicorn` with `none`: on `home`, it ties with `nginx-uwsgi` with `none` (")
+    assert said.endswith("), and it is simpler: 1 program, not 2.")
 
 
 def test_one_round_is_no_proof(tmp_path):
@@ -49,7 +90,7 @@ def test_one_round_is_no_proof(tmp_path):
     assert said[0] == (
         "No pick yet: `uwsgi` with `none` has the highest figure on `home`, but one round proves no difference."
     )
-    assert said[1] == "More rounds may prove one: run again with --rounds 5."
+    assert said[1] == "More rounds may prove one: `python -m bench run --until decided`."
 
 
 def test_two_cases_with_one_shared_round_are_no_proof(tmp_path):
@@ -64,19 +105,38 @@ def test_two_cases_with_one_shared_round_are_no_proof(tmp_path):
     )
 
 
-def test_deployments_that_win_other_workloads_do_not_tie(tmp_path):
+def test_deployments_that_win_other_workloads_have_one_answer(tmp_path):
+    """The geometric mean decides: nine times as fast on one workload outweighs half as fast on the other."""
+
     def change(trial):
-        first, second = ("uwsgi", "gunicorn") if trial.workload == "home" else ("gunicorn", "uwsgi")
-        return rates({(first, "none"): EVEN, (second, "none"): [value / 2 for value in EVEN]})(trial)
+        fast = 9 if trial.workload == "home" else 0.5
+        return rates({("uwsgi", "none"): [v * fast for v in EVEN], ("gunicorn", "none"): EVEN})(trial)
 
     said = picked(read(made(tmp_path, change, workloads=("home", "session"))))
-    assert said[1] == "Each is the fastest on other workloads."
+    assert said[0] == (
+        "Pick `uwsgi` with `none`: over both workloads, `home` and `session`, it serves 2.12 times the requests/s of "
+        "the next, `gunicorn` with `none` (in 95 of 100 repetitions of this run 2.12 to 2.12 times)."
+    )
+
+
+def test_a_dropped_case_is_never_picked(tmp_path):
+    folder = made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): NEAR}))
+    path = folder / "run.json"
+    info = json.loads(path.read_text())
+    info["plan"] |= {"until": "decided"}
+    case = "uwsgi~none~home~unlimited~sqlite"
+    why = "it cannot be the best any more"
+    info["dropped"] = [{"case_id": case, "level": report_folder.LEVEL, "round": 1, "reason": why}]
+    path.write_text(json.dumps(info))
+    report = read(folder)
+    assert picked(report)[0].startswith("Pick `gunicorn` with `none`: on `home`, it serves ")
+    assert "1 case could not be the best any more and was dropped" in conditions.racing_note(report)
 
 
 def test_differences_within_the_margin_are_none(tmp_path):
     """Every round is 2 % faster: certain, and yet not worth a verdict at a margin of 5 %."""
     found = read(made(tmp_path, rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): [v * 1.02 for v in EVEN]})))
-    assert " or " in picked(found)[0]
+    assert "it ties with" in picked(found)[0]
     found = read(
         report_folder.make(
             tmp_path / "more",
@@ -85,7 +145,7 @@ def test_differences_within_the_margin_are_none(tmp_path):
             change=rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): [v * 1.08 for v in EVEN]}),
         )
     )
-    assert picked(found)[0] == "Pick `gunicorn` with `none`: it is fastest on `home`."
+    assert picked(found)[0].startswith("Pick `gunicorn` with `none`: on `home`, it serves 1.08 times ")
 
 
 def voided(trial):
@@ -118,10 +178,8 @@ def test_voided_trials_are_listed_and_not_used(tmp_path):
 def test_few_rounds_ask_for_more_rounds(tmp_path):
     near = rates({("uwsgi", "none"): [100.0, 98.0], ("gunicorn", "none"): [99.0, 101.0]})
     said = picked(read(made(tmp_path, near, rounds=2)))
-    assert said[1] == (
-        "2 rounds do not show which of them is the fastest; it serves at most 1.30 times the requests/s of "
-        "`uwsgi` with `none`. More rounds may: run again with --rounds 5."
-    )
+    assert "it ties with" in said[0] and "at most 1.3" in said[0]
+    assert said[1] == "More rounds may tell them apart: `run --until decided`."
 
 
 def test_two_rounds_of_a_run_tell_far_apart_cases_apart(tmp_path):
@@ -133,7 +191,7 @@ def test_two_rounds_of_a_run_tell_far_apart_cases_apart(tmp_path):
     report = read(made(tmp_path, rates(found), rounds=2))
     assert len(report.main_panels[0].ranked) == 9  # gunicorn with site-middleware gives wrong answers
     said = picked(report)
-    assert said[0] == "Pick `nginx-uwsgi` with `staticgenerator`: it is fastest on `home`."
+    assert re.match(r"Pick `nginx-uwsgi` with `staticgenerator`: on `home`, it serves \d\d\.\d times ", said[0])
     assert findings.ties(report) == []
     panel = report.main_panels[0]
     noisy, quiet = panel.row("gunicorn", "none"), panel.row("uwsgi", "none")
