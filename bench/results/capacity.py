@@ -45,7 +45,7 @@ def _says_nothing(trial: Trial) -> bool:
 class Climb:
     """The staircase of a case in a round, from its trials in their order.
 
-    trials  rate -> its last trial
+    trials  rate -> its last trial that says something about the site, else its last one
     steps   rate -> what the staircase knows of it
     """
 
@@ -59,12 +59,14 @@ class Climb:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        """The next trial."""
-        rate = trial.level
-        self.trials[rate] = trial
-        self._halves[rate] = self._halves.get(rate, 0) + (1 if _says_nothing(trial) else TRIES)
-        self._again = rate if _says_nothing(trial) and self._halves[rate] <= MAX_REPEATS else None
-        latency = latency_ms(trial, self._limit) if trial.status == "ok" else None
+        """The next trial. One that says nothing does not replace one at the same rate that did."""
+        rate, says_nothing = trial.level, _says_nothing(trial)
+        self._halves[rate] = self._halves.get(rate, 0) + (1 if says_nothing else TRIES)
+        self._again = rate if says_nothing and self._halves[rate] <= MAX_REPEATS else None
+        if not says_nothing or rate not in self.trials or _says_nothing(self.trials[rate]):
+            self.trials[rate] = trial
+        counted = self.trials[rate]
+        latency = latency_ms(counted, self._limit) if counted.status == "ok" else None
         held = latency is not None and latency <= self._limit.milliseconds
         self.steps[rate] = Step(held, max(1, self._halves[rate] // TRIES))
 

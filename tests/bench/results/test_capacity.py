@@ -63,6 +63,12 @@ def test_a_trial_that_says_nothing_about_the_site_is_repeated_and_counts_as_half
     assert climb.in_doubt == []
 
 
+def test_a_trial_that_says_nothing_does_not_replace_one_that_did():
+    climb = Climb(LIMIT, [at_rate(50), at_rate(50), at_rate(53, 900), *[voided(53, BUSY)] * 2])
+    assert (climb.low, climb.high, climb.ended_by, climb.in_doubt) == (50, 53, None, [])
+    assert climb.next_rate(50, near=False) is None
+
+
 def test_a_trial_that_failed_before_its_load_ends_the_round():
     climb = Climb(LIMIT, [failed(at_rate(50), came_back=None)])
     assert not made_load(climb.trials[50])
