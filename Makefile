@@ -5,11 +5,14 @@ PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 RUN_DIR ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
-# A quick look at four layers on four stacks; a measurement to rely on takes `python -m bench run` with its defaults.
-# STACKS="granian uvicorn" LAYERS="none varnish" looks at others.
+# A quick answer: nothing cached, whole pages cached in Django, and pages written for the web server, on four stacks.
+# Rounds are made of the cases that may be the best, until one leads or the time is up.
+# STACKS="granian uvicorn" LAYERS="none varnish" BUDGET=10m looks at others, or longer.
 STACKS ?= gunicorn uwsgi nginx-gunicorn nginx-uwsgi
-LAYERS ?= none fragments site-middleware staticgenerator
-QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --workload home --level 16 --rounds 2 --duration 2
+LAYERS ?= none site-middleware staticgenerator
+BUDGET ?= 200s
+QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --workload home --level 16 \
+	--until decided --budget $(BUDGET) --duration 2
 
 # Every system server, service, load tool, browser and checker of files that stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \

@@ -75,14 +75,18 @@ def uneven(cases: int, **how: float) -> Scenario:
     return Scenario(f"{cases} cases, noise 1 to 20 %", noise, **how)
 
 
-CASES = (4, 14, 28, 143)
-SCENARIOS = [
-    *(even(cases, noise) for cases in CASES for noise in (0.01, 0.05, 0.1, 0.2)),
-    *(even(cases, noise, spread=10.0, missing=0.1) for cases in CASES for noise in (0.05, 0.2)),
-    *(uneven(cases, spread=3.0) for cases in CASES),
-    *(even(cases, noise, fastest=APART, found=found) for cases in CASES for noise, found in FOUND.items()),
-    *(even(cases, noise, fastest=APART, spread=30.0, found=FOUND[noise]) for cases in CASES for noise in (0.05, 0.1)),
-]
+def scenarios(cases: int) -> list[Scenario]:
+    """What is simulated of so many cases."""
+    return [
+        *(even(cases, noise) for noise in (0.01, 0.05, 0.1, 0.2)),
+        *(even(cases, noise, spread=10.0, missing=0.1) for noise in (0.05, 0.2)),
+        uneven(cases, spread=3.0),
+        *(even(cases, noise, fastest=APART, found=found) for noise, found in FOUND.items()),
+        *(even(cases, noise, fastest=APART, spread=30.0, found=FOUND[noise]) for noise in (0.05, 0.1)),
+    ]
+
+
+SCENARIOS = [scenario for cases in (4, 14, 28, 143) for scenario in scenarios(cases)]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -146,7 +146,7 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
         "--budget",
         type=options.seconds,
         metavar="TIME",
-        help="with --until decided: begin no round that would end later, such as 3m or 90s; the first is always made",
+        help="with --until decided: begin no round that would end later, such as 3m or 90s; two are always made",
     )
 
 

@@ -13,12 +13,15 @@ from bench.measure.progress import RunProgress
 from bench.measure.racing import Racing
 from bench.results.records import Ended
 
+# Rounds that a run until decided always makes.
+MIN_ROUNDS = 2
+
 
 class Budget:
     """Seconds from now on within which rounds are made; None: no limit.
 
-    Rounds are whole: of a part of one, the cases measured last would have fewer figures. The first round is always
-    made: without it nothing is known about any case.
+    Rounds are whole: of a part of one, the cases measured last would have fewer figures. The first two are always made:
+    one round proves nothing.
     """
 
     def __init__(self, limit_s: float | None, clock: Callable[[], float] = time.monotonic):
@@ -27,9 +30,9 @@ class Budget:
         self._began = clock()
         self._spent_s = self._estimated_s = 0.0
 
-    def allows(self, estimate_s: float) -> bool:
-        """Whether a round fits that is estimated to take so long, if estimates stay as wrong as they were so far."""
-        if self._limit_s is None or not self._estimated_s:
+    def allows(self, number: int, estimate_s: float) -> bool:
+        """Whether the round fits that is estimated to take so long, if estimates stay as wrong as they were so far."""
+        if self._limit_s is None or number <= MIN_ROUNDS or not self._estimated_s:
             return True
         pace = self._spent_s / self._estimated_s
         return self._clock() - self._began + pace * estimate_s <= self._limit_s
@@ -61,7 +64,7 @@ class Rounds:
             return None
         while batches := self._ledger.next_round:
             estimate_s = self._ledger.estimate_s(self._journal.info.plan, batches)
-            if not self._budget.allows(estimate_s):
+            if not self._budget.allows(batches[0].round, estimate_s):
                 return "budget"
             with self._budget.round(estimate_s):
                 self._round(racing, batches, measure)

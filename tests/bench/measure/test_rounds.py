@@ -22,8 +22,17 @@ def made(budget, clock, estimate_s, took_s):
         clock.now += took_s
 
 
-def test_the_first_round_is_always_made():
-    assert Budget(1.0, Clock()).allows(1000.0)
+def test_the_first_two_rounds_are_always_made():
+    clock = Clock()
+    budget = Budget(1.0, clock)
+    assert budget.allows(1, 1000.0)
+    made(budget, clock, 1000.0, 1000.0)
+    assert budget.allows(2, 1000.0)
+    assert not budget.allows(3, 1.0)
+
+
+def test_a_resumed_run_makes_a_round_at_least():
+    assert Budget(1.0, Clock()).allows(7, 1000.0)
 
 
 @pytest.mark.parametrize(("took_s", "allowed"), [(100.0, True), (150.0, False)])
@@ -32,7 +41,7 @@ def test_another_round_must_fit_at_the_pace_so_far(took_s, allowed):
     budget = Budget(200.0, clock)
     made(budget, clock, 100.0, took_s)
     # Of 90 s by the estimate; the machine is as much slower as it was before.
-    assert budget.allows(90.0) == allowed
+    assert budget.allows(3, 90.0) == allowed
 
 
 def test_time_before_the_first_round_counts():
@@ -40,11 +49,11 @@ def test_time_before_the_first_round_counts():
     budget = Budget(200.0, clock)
     clock.now += 80
     made(budget, clock, 100.0, 100.0)
-    assert not budget.allows(30.0)
+    assert not budget.allows(3, 30.0)
 
 
 def test_without_a_budget_every_round_is_made():
     clock = Clock()
     budget = Budget(None, clock)
     made(budget, clock, 1.0, 1e6)
-    assert budget.allows(1e9)
+    assert budget.allows(3, 1e9)
