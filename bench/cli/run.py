@@ -17,7 +17,7 @@ from bench.errors import DISK_FULL, BenchError, GlobalFault, MachineBusy, is_dis
 from bench.figures import ratios
 from bench.host import pin
 from bench.interrupt import Interrupts, Stopped
-from bench.measure import begin
+from bench.measure import begin, replay
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
 from bench.measure.progress import Printer, RunProgress, case_words, say
@@ -91,7 +91,11 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         + options.REPEATABLE.format(f"{begin.LEVEL}, or {begin.RATE} requests a second"),
     )
     parser.add_argument(
-        "--rate", action="append", type=options.count, metavar="N", help="--mode open with this --level (repeatable)"
+        "--rate",
+        action="append",
+        type=replay.rate,
+        metavar="N",
+        help="--mode open with this --level (repeatable); x1 or x2 replays the times of a recorded workload",
     )
     _add_capacity(parser)
     _add_rounds(parser)

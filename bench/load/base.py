@@ -36,6 +36,7 @@ class Job:
     timeout_s   seconds after which a request counts as unanswered
     keep_alive  ask for connections to be reused
     rate        requests due a second; None in a closed loop
+    times       when each is due instead, in seconds from the start; only the engine's open loop has them
     headers     more header lines for each path, none where empty; only the engine sends them
     mark        what the engine's open loop looks for in each answer, to log its requests (bench.load.visits)
     """
@@ -48,6 +49,7 @@ class Job:
     timeout_s: int = 10
     keep_alive: bool = True
     rate: int | None = None
+    times: tuple[float, ...] = ()
     headers: tuple[str, ...] = ()
     mark: str = ""
 

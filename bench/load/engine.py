@@ -33,6 +33,7 @@ class Engine(Tool):
             "url": job.base_url,
             "paths": job.paths,
             "rate": job.rate,
+            "times": job.times,
             "seconds": job.seconds,
             "timeout_s": job.timeout_s,
             "keep_alive": job.keep_alive,

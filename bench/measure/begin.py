@@ -17,7 +17,7 @@ from bench.errors import BenchError
 from bench.figures import capacity, ratios
 from bench.figures.capacity import parse_limit
 from bench.host import machine, pin
-from bench.measure import guards
+from bench.measure import guards, replay
 from bench.measure import plan as planning
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
@@ -54,7 +54,7 @@ MAX_SECONDS = 86_400
 class Request:
     """What a run is asked to measure; None and empty mean the default.
 
-    rates     requests a second: an open loop with these levels
+    rates     requests a second: an open loop with these levels; a float replays a recording so many times as fast
     changes   of values, as NAME=VALUE
     env       of the project, as NAME=VALUE
     guards    as NAME=BOUND or NAME=off
@@ -71,7 +71,7 @@ class Request:
     workloads: tuple[str, ...] = ()
     mode: str | None = None
     levels: tuple[int, ...] = ()
-    rates: tuple[int, ...] = ()
+    rates: tuple[int | float, ...] = ()
     rounds: int | None = None
     duration_s: int | None = None
     warmup_s: float | None = None
@@ -159,7 +159,13 @@ def make_plan(request: Request) -> Plan:
     """The plan of a run with its defaults. Raises BenchError for names and values that do not exist, and for limits."""
     known, asked = catalog.read(), database.parse(request.database)
     _check_limits(request)
-    duration_s = request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)
+    chosen = request.workloads or (next(iter(workload.workloads())),)
+    factor = _replay(request, chosen)
+    usual_s = replay.duration_s(workload.workload(chosen[0]), factor) if factor else DURATION_S
+    duration_s = request.duration_s or (CAPACITY_DURATION_S if request.capacity else usual_s)
+    if factor:
+        mean = replay.level(workload.workload(chosen[0]), factor, duration_s)
+        request = replace(request, rates=(mean,))
     mode, levels = _mode(request)
     for name in request.sizes:
         known.size(name)
@@ -168,7 +174,7 @@ def make_plan(request: Request) -> Plan:
     return Plan(
         stacks=request.stacks or tuple(known.stacks),
         layers=request.layers or tuple(known.layers),
-        workloads=request.workloads or (next(iter(workload.workloads())),),
+        workloads=chosen,
         levels=levels,
         rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
         duration_s=float(duration_s),
@@ -182,6 +188,7 @@ def make_plan(request: Request) -> Plan:
         env=request.env,
         project=under_test.current().recorded,
         mode=mode,
+        replay=factor,
         margin=_margin(request),
         guards=guards.bounds(list(request.guards)),
         capacity=request.capacity,
@@ -226,6 +233,16 @@ def _check_limits(request: Request) -> None:
             raise BenchError(f"--{name} {value}: too many; use at most {limit}")
 
 
+def _replay(request: Request, chosen: tuple[str, ...]) -> float:
+    """How many times as fast as recorded to replay a workload, 0 for none."""
+    factors = [rate for rate in request.rates if isinstance(rate, float)]
+    if factors and (len(request.rates) > 1 or len(chosen) > 1 or request.capacity):
+        raise BenchError(
+            f"--rate x{factors[0]:g} replays one workload at one speed: give it alone, with one --workload"
+        )
+    return factors[0] if factors else 0
+
+
 def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
     """Closed or open loop, and its levels; a capacity run finds them."""
     if request.capacity:
@@ -240,7 +257,7 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
         other = "--level" if request.levels else "--mode closed"
         raise BenchError(f"--rate is --mode open with a --level; leave out {other}")
     mode = "open" if request.rates else request.mode or "closed"
-    levels = request.rates or request.levels or (LEVEL if mode == "closed" else RATE,)
+    levels = tuple(map(int, request.rates)) or request.levels or (LEVEL if mode == "closed" else RATE,)
     limit, unit = (MAX_CONNECTIONS, "connections") if mode == "closed" else (MAX_RATE, "requests a second")
     if max(levels) > limit:
         raise BenchError(f"--level {max(levels)}: too many {unit}; use at most {limit}")
@@ -263,7 +280,7 @@ def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
     # Without a core of its own, one thread could not keep up with the fastest servers.
     threads = len(pinned[pin.LOAD]) if pinned else machine.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
-    return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, bounds)
+    return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, plan.replay, bounds)
 
 
 def _environment(

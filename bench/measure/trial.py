@@ -23,6 +23,7 @@ from bench.measure.interference import AccessLog, Bodies, Bystanders, unlike
 from bench.measure.load_process import Live, TrialError
 from bench.measure.plan import Measurement
 from bench.measure.queries import STATIC
+from bench.measure.replay import arrivals
 from bench.measure.resource_usage import Observer
 from bench.measure.worker_share import requests_per_worker
 from bench.project.workload import workload
@@ -47,6 +48,7 @@ class Load:
     threads   processor cores the load tool may keep busy
     mode      closed: the level is connections; open: it is requests a second
     bounds    of the guards that are in force (bench.measure.guards)
+    replay    how many times as fast as recorded the requests of a workload leave; 0 at the level's rate
     ceilings  requests a second the tool can make with all of one core, by keep-alive or not; empty if not calibrated
     live      shows the progress of the load, where the load tool reports it
     """
@@ -57,6 +59,7 @@ class Load:
     warmup_s: float
     threads: int
     mode: str = "closed"
+    replay: float = 0
     bounds: Mapping[str, float] = field(default_factory=dict)
     ceilings: Mapping[bool, float] = field(default_factory=dict)
     live: Live | None = None
@@ -87,7 +90,10 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
     """Make the trial and return its record; its status is `failed` when anything went wrong."""
     directory = folder.raw / item.trial_id
     directory.mkdir(parents=True, exist_ok=True)
-    job = load.job(running.url, paths, item.level, workload(item.case.workload).keep_alive)
+    wanted = workload(item.case.workload)
+    job = load.job(running.url, paths, item.level, wanted.keep_alive)
+    if load.replay:
+        job = replace(job, times=arrivals(wanted, load.replay, job.seconds))
     identity = replace(_identity(item, load), keep_alive=job.keep_alive)
     observer = Observer(running)
     try:
@@ -208,7 +214,7 @@ def _visit(when: str, running: Running, paths: tuple[str, ...]) -> dict[str, byt
 def _warm_up(job: Job, load: Load, directory: Path) -> None:
     """Unmeasured load, its output stored. Load tools count in whole seconds, so a shorter one is interrupted."""
     seconds = max(1, math.ceil(load.warmup_s))
-    command = load.tool.command(load.program, replace(job, seconds=seconds))
+    command = load.tool.command(load.program, replace(job, seconds=seconds, times=()))
     limit_s = seconds + GRACE_S
     load_process.run(command, job.connections, directory, "warmup", limit_s, interrupt_after_s=load.warmup_s)
 

@@ -39,6 +39,7 @@ class Workload:
 
     keep_alive  whether connections are reused; without, each request opens one and closes it
     notes       what a reader of the results must know of it
+    times_s     when each step of a recording was made, in seconds from the first; empty without a recording
     """
 
     name: str
@@ -46,6 +47,7 @@ class Workload:
     steps: tuple[str, ...]
     keep_alive: bool = True
     notes: tuple[str, ...] = ()
+    times_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.steps:
@@ -94,10 +96,12 @@ def _read(project: UnderTest, name: str, source: Requests) -> Workload:
         return Workload(name, source.title or source.file, recordings.steps(project.folder / source.file))
     if source.har:
         recorded = recordings.har(project.folder / source.har)
-        return Workload(name, source.title or source.har, recorded.paths, notes=recorded.notes)
+        return Workload(
+            name, source.title or source.har, recorded.paths, notes=recorded.notes, times_s=recorded.times_s
+        )
     assert source.log
     recorded = recordings.access_log(project.folder / source.log)
-    return Workload(name, source.title or source.log, recorded.paths, notes=recorded.notes)
+    return Workload(name, source.title or source.log, recorded.paths, notes=recorded.notes, times_s=recorded.times_s)
 
 
 def resolve(

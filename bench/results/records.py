@@ -107,6 +107,9 @@ class Plan:
         str,
         means("closed: connections, as fast as answers come; open: requests leave on a schedule whatever comes back."),
     ] = "closed"
+    replay: Annotated[
+        float, means("How many times as fast as recorded the requests of an open loop left; 0 at a steady rate.")
+    ] = 0
     margin: Annotated[float, means("Share by which a figure must differ to be called faster or slower.")] = 0.05
     guards: Annotated[dict[str, float] | None, means("Guard's setting -> the bound beyond which it voids a trial.")] = (
         None

@@ -22,6 +22,7 @@ class EngineJob:
     keep_alive   whether connections are reused
     connections  of a closed loop; how many an open loop may open at most
     processes    that share the load
+    times        when each request of an open loop is due, in seconds from the start; at the rate where empty
     headers      more header lines of the request for each path, none where empty
     mark         a regular expression of the visits' log (bench.load.openloop.visits); without one there is no log
     """
@@ -34,6 +35,7 @@ class EngineJob:
     keep_alive: bool
     connections: int
     processes: int
+    times: tuple[float, ...] = ()
     headers: tuple[str, ...] = ()
     mark: str = ""
 
@@ -41,7 +43,7 @@ class EngineJob:
     def read(cls, path: Path) -> EngineJob:
         """The job in a file. Raises TypeError for missing or unknown fields."""
         content = json.loads(path.read_text("utf-8"))
-        lists = {name: tuple(content[name]) for name in ("paths", "headers") if name in content}
+        lists = {name: tuple(content[name]) for name in ("paths", "times", "headers") if name in content}
         return cls(**content | lists)
 
     @cached_property

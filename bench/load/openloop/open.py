@@ -15,7 +15,8 @@ from bench.load.openloop.visits import VisitLog
 
 
 class OpenLoop(Loop):
-    """Request i of the job is due i / rate seconds after the start; of n processes each sends every n-th.
+    """Request i of the job is due i / rate seconds after the start, or at its time; of n processes each sends every
+    n-th.
 
     A request leaves when it is due, on an idle connection or a new one. Where the limit of connections is reached it
     waits for one, and counts as dropped when it finds none within the timeout. Its latency begins when it was due.
@@ -25,7 +26,8 @@ class OpenLoop(Loop):
     def __init__(self, job: EngineJob, number: int, begins: float) -> None:
         super().__init__(job, number, begins)
         self._rate = job.rate or 1
-        self._total = len(range(number, self._rate * job.seconds, job.processes))
+        count = len(job.times) or self._rate * job.seconds
+        self._total = len(range(number, count, job.processes))
         self._idle: deque[Connection] = deque()
         # Page and due time of requests that found no connection.
         self._waiting: deque[tuple[int, float]] = deque()
@@ -59,13 +61,15 @@ class OpenLoop(Loop):
         self.counts.due = self._total
         if self._log:
             self.counts.visits = self._log.visits
-        return self._finish(max(min(self._job.seconds, self._total / self._rate), self._last - self._begins))
+        length = self._job.seconds if self._job.times else min(self._job.seconds, self._total / self._rate)
+        return self._finish(max(length, self._last - self._begins))
 
     def _end_early(self) -> None:
         self._total, self._ends = self._sent, time.monotonic()
 
     def _due(self, sent: int) -> float:
-        return self._begins + (self._number + sent * self._job.processes) / self._rate
+        index = self._number + sent * self._job.processes
+        return self._begins + (self._job.times[index] if self._job.times else index / self._rate)
 
     def _leave(self, page: int, due: float) -> None:
         """A request is due: send it on an idle connection or a new one, or let it wait for one."""

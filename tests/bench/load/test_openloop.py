@@ -51,6 +51,12 @@ def frozen_server():
         process.wait()
 
 
+def test_requests_leave_at_their_times(site, tmp_path):
+    figures = made(site.url, tmp_path / "times", paths=("/", "/"), seconds=1, rate=4, times=(0.0, 0.05, 0.1, 0.7))
+    assert (figures.requests_total, figures.failure()) == (4, None)
+    assert figures.thirds == (3, 0, 1)
+
+
 def test_the_freeze_test(frozen_server, tmp_path):
     """A server that stands still for 1 s of 4 s must show in the 99th percentile, and much of it in the 90th."""
     url, pid = frozen_server

@@ -28,12 +28,7 @@ def selection(tmp_path, monkeypatch):
 
 def test_the_kit_s_own_site_needs_nothing_laid_over_it():
     kit = under_test.current()
-    assert (kit.own, kit.settings, kit.health, kit.static_root) == (
-        True,
-        "config.settings",
-        "/healthz",
-        paths.VAR / "static",
-    )
+    assert (kit.own, kit.settings, kit.health) == (True, "config.settings", "/healthz")
     assert kit.environment({"DATABASE_URL": "x"}) == {"DATABASE_URL": "x"}
     assert kit.names["wsgi_folder"] == "config" and kit.names["asgi"] == "config.asgi:application"
 
