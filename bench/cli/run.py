@@ -90,13 +90,8 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help="connections, or requests a second with --mode open"
         + options.REPEATABLE.format(f"{begin.LEVEL}, or {begin.RATE} requests a second"),
     )
-    parser.add_argument(
-        "--rate",
-        action="append",
-        type=replay.rate,
-        metavar="N",
-        help="--mode open with this --level (repeatable); x1 or x2 replays the times of a recorded workload",
-    )
+    rates = "--mode open with this --level (repeatable); x1, x2: as recorded, or twice as fast"
+    parser.add_argument("--rate", action="append", type=replay.rate, metavar="N", help=rates)
     _add_capacity(parser)
     _add_rounds(parser)
     parser.add_argument(

@@ -160,12 +160,8 @@ def make_plan(request: Request) -> Plan:
     known, asked = catalog.read(), database.parse(request.database)
     _check_limits(request)
     chosen = request.workloads or (next(iter(workload.workloads())),)
-    factor = _replay(request, chosen)
-    usual_s = replay.duration_s(workload.workload(chosen[0]), factor) if factor else DURATION_S
-    duration_s = request.duration_s or (CAPACITY_DURATION_S if request.capacity else usual_s)
-    if factor:
-        mean = replay.level(workload.workload(chosen[0]), factor, duration_s)
-        request = replace(request, rates=(mean,))
+    factor, request = _replayed(request, chosen)
+    duration_s = request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)
     mode, levels = _mode(request)
     for name in request.sizes:
         known.size(name)
@@ -233,14 +229,17 @@ def _check_limits(request: Request) -> None:
             raise BenchError(f"--{name} {value}: too many; use at most {limit}")
 
 
-def _replay(request: Request, chosen: tuple[str, ...]) -> float:
-    """How many times as fast as recorded to replay a workload, 0 for none."""
+def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request]:
+    """How many times as fast as recorded to replay a workload, 0 for none; and the request with its rate and time."""
     factors = [rate for rate in request.rates if isinstance(rate, float)]
-    if factors and (len(request.rates) > 1 or len(chosen) > 1 or request.capacity):
-        raise BenchError(
-            f"--rate x{factors[0]:g} replays one workload at one speed: give it alone, with one --workload"
-        )
-    return factors[0] if factors else 0
+    if not factors:
+        return 0, request
+    factor = factors[0]
+    if len(request.rates) > 1 or len(chosen) > 1 or request.capacity:
+        raise BenchError(f"--rate x{factor:g} replays one workload at one speed: give it alone, with one --workload")
+    recorded = workload.workload(chosen[0])
+    seconds = request.duration_s or replay.duration_s(recorded, factor)
+    return factor, replace(request, rates=(replay.level(recorded, factor, seconds),), duration_s=seconds)
 
 
 def _mode(request: Request) -> tuple[str, tuple[int, ...]]:

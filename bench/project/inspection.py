@@ -16,6 +16,7 @@ from bench.project.description import FILE, Project
 
 SCRIPT = paths.PROJECT / "probes" / "inspect_project.py"
 TIMEOUT_S = 120
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -141,9 +142,9 @@ def _decode(text: bytes) -> Facts | _Failed:
 
 
 def _environment(project: Project) -> dict[str, str]:
-    """The caller's environment, for a project may read any of it, with what its description adds."""
+    """As its servers have it: what its description names, and nothing else of the caller's environment."""
     return {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DJANGO_"))},
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
         **project.env,
         "DJANGO_SETTINGS_MODULE": project.settings,
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -156,7 +157,7 @@ def _words(project: Project, problem: _Problem) -> str:
     if problem.error == "ModuleNotFoundError: No module named 'django'":
         remedy = f'name its interpreter: python = "..." in [tool.benchapp] of {FILE}; {project.python} was tried'
     elif problem.error.startswith(("KeyError", "ImproperlyConfigured")):
-        remedy = f'set the variable it needs, or name env_file = "..." in [tool.benchapp] of {FILE}'
+        remedy = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
     else:
         remedy = f"correct it, or {what.split()[0]} in [tool.benchapp] of {FILE}"
     return f"{project.folder}: {what} cannot be imported: {problem.error}{at}; {remedy}"
