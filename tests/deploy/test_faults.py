@@ -11,7 +11,7 @@ import pytest
 
 from bench.catalog import compose
 from bench.serve import deployment
-from tests.deploy.running import command, runnable
+from tests.deploy.running import FEW, command, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -52,7 +52,7 @@ def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site
 
 def test_the_socket_of_granian_is_for_its_group_alone_and_no_hindrance_after_a_kill(site_url):
     runnable("nginx-granian")
-    with deployment.deployed(compose.must_compose("nginx-granian"), database=site_url) as running:
+    with deployment.deployed(compose.must_compose("nginx-granian", changes=FEW), database=site_url) as running:
         assert stat.S_IMODE((running.layout.sockets / "granian.sock").stat().st_mode) == 0o660
         os.kill(running.pids["granian"], signal.SIGKILL)
         until(running.died, "its death")
