@@ -26,6 +26,10 @@ from tests.deploy.running import FEW
 NAME = "example.org"
 # Where the kernel has IPv6.
 BIND6 = "::1" if socket.has_dualstack_ipv6() else "off"
+# Names below domains, as servers and as the site are told of them.
+WILDCARD, WILDCARD_HOSTS = f"{NAME} *.example.com .example.net", f"{NAME},.example.com,.example.net"
+# Its redirect cannot choose by the name. Production refuses its stacks unless forced.
+CHEROKEE = "cherokee"
 # What its certificate is for.
 CERTIFIED = (NAME, f"www.{NAME}", "*.example.com", "example.net", "*.example.net", "*.a.example.net")
 
@@ -174,6 +178,18 @@ def ask(made: Host, path: str, name: str) -> tuple[int, str | None]:
 
 def ask_plain(made: Host, path: str, name: str) -> tuple[int, str | None]:
     return _ask(http.client.HTTPConnection("127.0.0.1", made.http_port, timeout=30), path, name)
+
+
+def redirects(made: Host, processes: dict[str, supervise.Process]) -> None:
+    """Every name of WILDCARD is served over HTTPS, and plain HTTP leads there; no other name is."""
+    for name in (NAME, "a.example.com", "example.net", "b.a.example.net"):
+        # Of several application servers some may not be up yet.
+        wait_for(lambda name=name: ask(made, "/healthz", name)[0], 200, processes.values())
+        assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
+    # Apache has more to say: 421, misdirected.
+    assert ask(made, "/healthz", "other.example")[0] in (400, 421)
+    if CHEROKEE not in made.stack.name:
+        assert ask_plain(made, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
 
 
 def accepts_ciphers(made: Host, ciphers: str) -> bool:

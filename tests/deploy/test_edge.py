@@ -24,10 +24,13 @@ from bench.host.supervise import Process
 from tests.deploy.production_host import (
     BIND6,
     NAME,
+    WILDCARD,
+    WILDCARD_HOSTS,
     Host,
     SecureConnection,
     accepts_ciphers,
     make_certificate,
+    redirects,
     serving,
     wait_for,
 )
@@ -74,9 +77,10 @@ def certificate(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_https(stack, tmp_path, certificate):
-    made = Host(stack, "none", tmp_path, certificate)
+    made = Host(stack, "none", tmp_path, certificate, server_names=WILDCARD)
     write_static_file(made)
-    with serving(made) as processes:
+    with serving(made, ALLOWED_HOSTS=WILDCARD_HOSTS) as processes:
+        redirects(made, processes)
         handshakes(made)
         compressed(made)
         answer = curl(made, "/login/", "--http2")

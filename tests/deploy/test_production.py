@@ -16,15 +16,17 @@ from bench import paths, programs
 from bench.catalog import catalog
 from bench.host import ports
 from bench.serve import config_check, render
+from tests.deploy import test_edge
 from tests.deploy.production_host import (
     NAME,
+    WILDCARD,
+    WILDCARD_HOSTS,
     Host,
     accepts_ciphers,
     ask,
-    ask_plain,
     make_certificate,
+    redirects,
     serving,
-    wait_for,
 )
 from tests.deploy.running import command
 
@@ -33,8 +35,6 @@ pytestmark = pytest.mark.servers
 STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
 WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "uvicorn")
-# Its redirect cannot choose by the name. Production refuses its stacks unless forced.
-CHEROKEE = "cherokee"
 
 
 @pytest.fixture(scope="session")
@@ -66,9 +66,6 @@ def refused_by_servers(made: Host) -> dict[str, str]:
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
             problems[server.name] = config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server)
     return {name: problem for name, problem in problems.items() if problem}
-
-
-WILDCARD = "example.org *.example.com .example.net"
 
 
 @pytest.mark.parametrize(
@@ -103,23 +100,15 @@ def test_systemd_accepts_the_units(host, stack):
     assert (ours, done.returncode) == ([], 0)
 
 
-@pytest.mark.parametrize("stack", [name for name in STACKS if name not in WITHOUT_TLS])
+@pytest.mark.parametrize("stack", [name for name in STACKS if name not in (*WITHOUT_TLS, *test_edge.STACKS)])
 def test_plain_http_redirects_and_https_serves(host, stack):
+    """The other stacks with TLS do so in test_edge, beside what else their web servers do."""
     made = host(stack, server_names=WILDCARD)
-    with serving(made, ALLOWED_HOSTS="example.org,.example.com,.example.net") as processes:
-        for name in (NAME, "a.example.com", "example.net", "b.a.example.net"):
-            # Of several application servers some may not be up yet.
-            wait_for(lambda name=name: ask(made, "/healthz", name)[0], 200, processes.values())
-            assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
-        # Apache has more to say: 421, misdirected.
-        assert ask(made, "/healthz", "other.example")[0] in (400, 421)
-        if CHEROKEE not in stack:
-            assert ask_plain(made, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
+    with serving(made, ALLOWED_HOSTS=WILDCARD_HOSTS) as processes:
+        redirects(made, processes)
         assert not accepts_ciphers(made, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
         assert accepts_ciphers(made, made.values.names["tls_ciphers"])
-    # HAProxy writes to the standard error stream alone, and no line a request.
-    if stack != "haproxy-gunicorn":
-        assert "/healthz" in Path(made.values.names["access_log"]).read_text()
+    assert "/healthz" in Path(made.values.names["access_log"]).read_text()
 
 
 @pytest.mark.parametrize(
