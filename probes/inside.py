@@ -40,6 +40,7 @@ def inside(request: HttpRequest) -> JsonResponse:
             "scheme": request.scheme,
             "host": request.get_host(),
             "port": request.get_port(),
+            "session_cookie": settings.SESSION_COOKIE_NAME,
             "allowed_hosts": settings.ALLOWED_HOSTS,
             "headers": sorted(name.lower() for name in request.headers),
         }

@@ -20,7 +20,7 @@ from bench.project import commands, under_test
 from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment
 from bench.verify import table
-from bench.verify.site import Site, prepare
+from bench.verify.site import Site, learn, prepare
 from bench.verify.suite import Selection, Subject, all_checks, layer_names, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
@@ -126,10 +126,8 @@ def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, 
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
     env = project.environment({**commands.site_environment(chosen.url, project.var), **given})
-    site = prepare(
-        None, env, project.python, project.manage_py, prefix=worker().prefix, description=project.description
-    )
-    return site, given
+    site = learn(None, env, project.python, project.manage_py, prefix=worker().prefix, description=project.description)
+    return prepare(site), given
 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:

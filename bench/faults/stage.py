@@ -127,7 +127,7 @@ def _accounts(site: Site, running: Running) -> Iterator[list[tuple[str, str]]]:
         return
     try:
         target = Target.parse(running.url)
-        browsers = [log_in(target, site.url("login"), account) for account in accounts]
+        browsers = [log_in(target, site, account) for account in accounts]
         yield [
             (account.username, browser.cookie_header()["Cookie"])
             for account, browser in zip(accounts, browsers, strict=True)

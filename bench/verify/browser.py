@@ -5,10 +5,8 @@ from __future__ import annotations
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from bench.verify import page_parser, wire
-from bench.verify.site import Account
+from bench.verify.site import Account, Site
 from bench.verify.wire import Answer, BadAnswer, Target
-
-SESSION_COOKIE = "sessionid"
 
 
 class Browser:
@@ -79,10 +77,11 @@ class Browser:
             self.cookies[name] = value
 
 
-def log_in(target: Target, path: str, account: Account) -> Browser:
-    """Log a new visitor in by the form at `path`; raises BadAnswer when that fails."""
+def log_in(target: Target, site: Site, account: Account) -> Browser:
+    """Log a new visitor in by the site's form; raises BadAnswer when that fails, NotTried where there is none."""
+    path = site.url("login")
     visitor = Browser(target)
     answer = visitor.log_in(path, account)
-    if not 300 <= answer.status < 400 or SESSION_COOKIE not in visitor.cookies:
+    if not 300 <= answer.status < 400 or site.session_cookie not in visitor.cookies:
         raise BadAnswer(f"POST {path} with the right password: status {answer.status}, no session")
     return visitor

@@ -19,8 +19,6 @@ from bench.verify.wire import Answer, BadAnswer
 
 # With up to 32 processes that each have a cache of their own, the 33rd request must be a hit (pigeonhole principle).
 MAX_TRIES = 33
-# A session cookie of nobody: every layer passes such a request to the application.
-BYPASS = {"Cookie": "sessionid=nobody"}
 _PARAGRAPH = re.compile(rb'<p id="([a-z-]+)">([^<]*)</p>')
 # The paragraphs of a probe page stand in its first bytes.
 _HEAD_BYTES = 2000

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
@@ -34,6 +34,7 @@ INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 UNKNOWN_PATH = "/no/such/page/"
 # What a worker says of itself. Of a project it is the versions alone: its packages may come from two environments.
 INSIDE = "/__probe__/inside"
+SESSION_COOKIE = "sessionid"
 INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
 # How a project's own probes end the names of kinds: pages beyond the last one, and those that lead to another.
 BEYOND, REDIRECT = "_beyond", "_redirect"
@@ -73,6 +74,7 @@ class Site:
     description  what the project says of itself
     may_write    whether checks may write to its database
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
+    session_cookie  the name of the cookie that visitors who are logged in have
     """
 
     urls: Mapping[str, str]
@@ -86,6 +88,7 @@ class Site:
     static_url: str = STATIC_URL
     may_write: bool = True
     interpreter: Mapping[str, str] = field(default_factory=dict)
+    session_cookie: str = SESSION_COOKIE
 
     # Whether its commands can reach its database.
     has_database: ClassVar[bool] = True
@@ -129,7 +132,7 @@ class Site:
     def proof(self, account: Account) -> str:
         """The text that only pages for this account show."""
         login = self.description.login
-        return login.proof.format(name=account.username) if login else account.username
+        return login.proof.replace("{name}", account.username) if login else account.username
 
     @property
     def proof_paths(self) -> list[str]:
@@ -155,9 +158,9 @@ class Site:
         return not self.has_database or self.pages[UNKNOWN_PATH].status == 404
 
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
-        """Make accounts, and remove those that killed instruments left; raises BenchError when that fails.
+        """Make accounts, and remove those that killed instruments left, or take those that the description names.
 
-        Where the description names accounts, it is those, and NotTried when there are not as many.
+        Raises BenchError when that fails, NotTried where the project has no login.
         """
         self.url("login")
         self.require_writes()
@@ -187,18 +190,16 @@ class Site:
 
     def write_row(self, author: int, what: str, env: Mapping[str, str]) -> dict[str, Any]:
         """Change a probe's row by a command, outside of the servers; raises BenchError when it fails."""
-        found: dict[str, Any] = self._command(["writerow", str(author), what], env)
-        return found
+        return cast(dict[str, Any], self._command(["writerow", str(author), what], env))
 
     def run_write(self, words: list[str], env: Mapping[str, str]) -> None:
         """Run the described command that changes a page; raises BenchError when it fails."""
         self.require_writes()
         self._command(words, env, reads=False)
 
-    def render(self, *paths: str) -> dict[str, Any]:
+    def render(self, *paths: str) -> Any:
         """What the command that renders pages in process says of them, by path."""
-        found: dict[str, Any] = self._command(["renderpages", "--twice", *paths], None)
-        return found
+        return self._command(["renderpages", "--twice", *paths], None)
 
     def rendered_now(self, *paths: str) -> dict[str, Expected]:
         """These pages as they are rendered in process now."""
@@ -256,19 +257,21 @@ def learn(
     return Site(urls, {}, static, python, manage_py, environment, prefix, description, static_url)
 
 
-def prepare(*place: Any, **how: Any) -> Site:
-    """`learn` the site, and ask it for its expected answers, once for each database.
+def prepare(site: Site) -> Site:
+    """The site with its expected pages, which it is asked for once for each database.
 
     Raises BenchError when a command fails or its answers cannot be used.
     """
-    site = learn(*place, **how)
     paths = [
         path for path in dict.fromkeys([*site.urls.values(), UNKNOWN_PATH]) if not path.startswith(site.static_url)
     ]
     rendered = site.render(INSIDE, *paths)
     site = replace(site, pages={path: _expected(path, rendered) for path in paths})
     _require_pages(site)
-    site = replace(site, interpreter=_interpreter(rendered, INTERPRETER if site.own else INTERPRETER[:2]))
+    inside = _inside(rendered)
+    names = [name for name in (INTERPRETER if site.own else INTERPRETER[:2]) if name in inside]
+    cookie = inside.get("session_cookie", SESSION_COOKIE)
+    site = replace(site, interpreter={name: inside[name] for name in names}, session_cookie=cookie)
     return site if site.own else _with_main_pages(site)
 
 
@@ -294,11 +297,13 @@ def static_urls(folder: Path, static_url: str) -> dict[str, str]:
     return {STATIC + kind: static_url + quote(name) for kind, names in chosen.items() for name in names}
 
 
-def _interpreter(rendered: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
-    """What the probe says of the interpreter of the commands; empty where it is not there."""
+def _inside(rendered: Mapping[str, Any]) -> dict[str, Any]:
+    """What the probe says of the interpreter and the settings of the commands; empty where it is not there."""
     answer = rendered.get(INSIDE, {})
-    found = json.loads(answer["body"]) if answer.get("content_type", "").startswith("application/json") else {}
-    return {name: found[name] for name in names if name in found}
+    found: dict[str, Any] = {}
+    if answer.get("content_type", "").startswith("application/json"):
+        found = json.loads(answer["body"])
+    return found
 
 
 def _require_pages(site: Site) -> None:

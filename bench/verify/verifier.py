@@ -10,7 +10,7 @@ from bench.project import commands, under_test
 from bench.project.under_test import UnderTest
 from bench.results.records import Outcome
 from bench.serve.deployment import Running
-from bench.verify.site import DatabaseChanged, Site, prepare
+from bench.verify.site import DatabaseChanged, Site, learn, prepare
 from bench.verify.suite import Progress, Selection, Subject, run_suite
 from bench.verify.wire import Target
 
@@ -42,7 +42,7 @@ class Verifier:
         project = under_test.current()
         if self._site is None:
             env = commands.site_environment(running.env["DATABASE_URL"], project.var)
-            self._site = prepare(
+            site = learn(
                 None,
                 project.environment(env),
                 project.python,
@@ -52,7 +52,7 @@ class Verifier:
                 static=commands.static_root(),
                 static_url=project.names["static_url"],
             )
-            self._site = replace(self._site, may_write=self.write or _is_ours(project, running))
+            self._site = prepare(replace(site, may_write=self.write or _is_ours(project, running)))
         composition = running.composition
         return Subject(
             Target.parse(running.url),

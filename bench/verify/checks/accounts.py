@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 
 from bench.verify import page_parser
-from bench.verify.browser import SESSION_COOKIE, Browser
+from bench.verify.browser import Browser
 from bench.verify.check import ACCOUNT, check
 from bench.verify.checks.pages import wrong_location
 from bench.verify.context import Context
@@ -78,9 +78,11 @@ def login(context: Context) -> Iterator[Mismatch]:
         yield Mismatch(f"POST {path} with the right password: a redirect", f"status {answer.status}")
         return
     yield from wrong_location(context, f"POST {path}", answer, None)
-    cookie = next((line for line in answer.all("Set-Cookie") if line.startswith(SESSION_COOKIE + "=")), None)
+    cookie = next(
+        (line for line in answer.all("Set-Cookie") if line.startswith(context.site.session_cookie + "=")), None
+    )
     if cookie is None:
-        yield Mismatch(f"POST {path}: Set-Cookie: {SESSION_COOKIE}", f"{answer.header('Set-Cookie')}")
+        yield Mismatch(f"POST {path}: Set-Cookie: {context.site.session_cookie}", f"{answer.header('Set-Cookie')}")
         return
     if "httponly" not in cookie.lower():
         yield Mismatch(f"POST {path}: a cookie with HttpOnly", cookie)
@@ -113,7 +115,7 @@ def no_foreign_name(context: Context) -> Iterator[Mismatch]:
         answer = context.get(path)
         if proof in answer.text:
             yield Mismatch(f"GET {path} anonymously: not the logged-in visitor's name", proof)
-        if f"{SESSION_COOKIE}=" in (answer.header("Set-Cookie") or "") and site.own:
+        if f"{context.site.session_cookie}=" in (answer.header("Set-Cookie") or "") and site.own:
             yield Mismatch(f"GET {path} anonymously: no session", f"Set-Cookie: {answer.header('Set-Cookie')}")
     for path in named:
         if proof not in signed_in.get(path).text:

@@ -23,7 +23,7 @@ from bench.verify.hits import paragraph
 from bench.verify.wire import Answer
 
 OLD_BROWSER = {"User-Agent": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)"}
-CSRF_COOKIE, SESSION_COOKIE = "csrftoken", "sessionid"
+CSRF_COOKIE = "csrftoken"
 # How often an uncacheable page is requested: enough for a layer that stores a page at the second request.
 REQUESTS = 3
 AT_ONCE = 16
@@ -55,7 +55,7 @@ def old_browsers(context: Context) -> Iterator[Finding]:
     """Caches could store private data: a page that depends on the cookie says so, to old browsers too."""
     path = _path("session")
     for visitor in ("alpha", "beta", "nobody"):
-        cookie = {} if visitor == "nobody" else {"Cookie": f"{SESSION_COOKIE}={visitor}"}
+        cookie = {} if visitor == "nobody" else {"Cookie": f"{context.site.session_cookie}={visitor}"}
         answer = _get(context, path, {**OLD_BROWSER, **cookie})
         if (got := paragraph(answer, "session")) != visitor:
             yield Mismatch(f"GET {path} as {visitor}: a page for {visitor}", f"a page for {got}")

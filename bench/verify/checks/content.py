@@ -10,7 +10,7 @@ from bench.verify.check import check
 from bench.verify.checks.pages import VOLATILE
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch
-from bench.verify.hits import BYPASS, new_path, paragraphs, render_id, require_probes, until_hit
+from bench.verify.hits import new_path, paragraphs, render_id, require_probes, until_hit
 from bench.verify.wire import Answer, BadAnswer
 
 CODINGS = ("identity", "gzip", "br")
@@ -83,7 +83,7 @@ def ranges(context: Context) -> Iterator[Finding]:
     """A range request gets those bytes or the whole page; the cached page is whole, even if a range came first."""
     require_probes(context)
     for path in (new_path(), new_path(), *context.site.lasting_paths):
-        whole = context.get(path, BYPASS)
+        whole = context.get(path, context.bypass)
         # The first request is for a part; the second time the page may be cached.
         for _ in range(2):
             for asked, part in PARTS.items():
@@ -113,14 +113,14 @@ def conditions(context: Context) -> Iterator[Finding]:
     """If-None-Match and If-Modified-Since get a 304 where that is right, or the whole page; no 304 is cached."""
     require_probes(context)
     for path in (new_path(), new_path("odd/etag"), *context.site.lasting_paths):
-        whole = context.get(path, BYPASS)
+        whole = context.get(path, context.bypass)
         tags = {tag for answer in (whole, context.get(path)) for tag in answer.all("ETag")}
         may = [("If-None-Match", value) for value in ("*", *tags)]
         may += [("If-Modified-Since", value) for value in whole.all("Last-Modified")]
         may_not = [("If-None-Match", '"another"'), ("If-Modified-Since", LONG_AGO)]
         # A page of its own, so that its very first request has a condition.
         cold = new_path()
-        yield from _wrong_unless(context, cold, may[0], context.get(cold, BYPASS), may=True)
+        yield from _wrong_unless(context, cold, may[0], context.get(cold, context.bypass), may=True)
         for _ in range(2):
             for condition in (*may, *may_not):
                 yield from _wrong_unless(context, path, condition, whole, may=condition in may)

@@ -10,7 +10,6 @@ from bench.serve.deployment import Running
 from bench.verify.check import LAYER, check
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import BYPASS
 from bench.verify.wire import BadAnswer
 
 # No wait for the database may be longer; the site's own limit is 2 s, and a machine may be busy.
@@ -78,7 +77,7 @@ def _page(context: Context) -> tuple[str, float]:
     """What comes for a page of the database, and after how many seconds."""
     begun = time.monotonic()
     try:
-        answer = context.get(context.site.url("section", "home"), BYPASS)
+        answer = context.get(context.site.url("section", "home"), context.bypass)
         text = f"{answer.status} {'with' if answer.header('Retry-After') else 'without'} Retry-After"
     except (BadAnswer, OSError) as error:
         text = str(error)

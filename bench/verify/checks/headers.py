@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from bench.verify.browser import SESSION_COOKIE
 from bench.verify.check import check
 from bench.verify.checks.hosts import forged_headers, with_underscores
 from bench.verify.checks.inside import CLIENT, HERE
@@ -32,9 +31,11 @@ def odd_cookies(context: Context) -> Iterator[Mismatch]:
     kinds = ("home", "detail", "login")
     for path in dict.fromkeys(context.site.urls[kind] for kind in kinds if kind in context.site.urls):
         for value in ODD_SESSIONS:
-            got = context.get(path, {"Cookie": f"{SESSION_COOKIE}={value}"}).status
+            got = context.get(path, {"Cookie": f"{context.site.session_cookie}={value}"}).status
             if got not in (200, 400):
-                yield Mismatch(f"GET {path} with {SESSION_COOKIE}={value[:40]!a}: status 200 or 400", f"status {got}")
+                yield Mismatch(
+                    f"GET {path} with {context.site.session_cookie}={value[:40]!a}: status 200 or 400", f"status {got}"
+                )
 
 
 @check("odd-bytes")

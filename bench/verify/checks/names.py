@@ -9,7 +9,7 @@ from bench.verify.check import check
 from bench.verify.checks.paths import SECRETS, located
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch
-from bench.verify.hits import BYPASS, paragraphs, require_probes
+from bench.verify.hits import paragraphs, require_probes
 from bench.verify.wire import Answer, BadAnswer
 
 # Names in place of a page's name; `x` and `y` are plain cacheable pages.
@@ -187,7 +187,7 @@ def other_files(context: Context) -> Iterator[Finding]:
 
 def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Mismatch]:
     """What is wrong unless each path gets the answer it gets when it bypasses the layer, in both orders."""
-    right = {path: _summary(_answer(context, path, BYPASS)) for path in paths}
+    right = {path: _summary(_answer(context, path, context.bypass)) for path in paths}
     for path, (status, _) in right.items():
         if status >= 500:
             yield Mismatch(f"GET {_short(path)}: status below 500", f"status {status}")

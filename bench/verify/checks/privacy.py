@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from bench.verify import page_parser
-from bench.verify.browser import SESSION_COOKIE, Browser
+from bench.verify.browser import Browser
 from bench.verify.check import LAYER, check
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch
@@ -122,7 +122,7 @@ def orders(context: Context) -> Iterator[Finding]:
         for path in (context.site.url("home"), lists[number % len(lists)], details[number % len(details)], new_path()):
             # Each twice: the second answer may be a hit.
             for visitor in (*order, *order):
-                yield from _foreign(visitor, path, visitor.read(path), names)
+                yield from _foreign(context, visitor, path, visitor.read(path), names)
     yield from _shared(everybody)
 
 
@@ -139,7 +139,7 @@ def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("detail")]
 
 
-def _foreign(visitor: Visitor, path: str, answer: Answer, names: set[str]) -> Iterator[Mismatch]:
+def _foreign(context: Context, visitor: Visitor, path: str, answer: Answer, names: set[str]) -> Iterator[Mismatch]:
     """What in an answer is not for this visitor."""
     text = answer.text
     if foreign := [name for name in names - {visitor.name} if name in text]:
@@ -148,7 +148,7 @@ def _foreign(visitor: Visitor, path: str, answer: Answer, names: set[str]) -> It
         yield Mismatch(f"GET {path} by {visitor.who}: their own name", f"status {answer.status} without it")
     if not visitor.name and "csrfmiddlewaretoken" in text:
         yield Mismatch(f"GET {path} by {visitor.who}: no CSRF token", "one")
-    if not visitor.name and f"{SESSION_COOKIE}=" in (answer.header("Set-Cookie") or ""):
+    if not visitor.name and f"{context.site.session_cookie}=" in (answer.header("Set-Cookie") or ""):
         yield Mismatch(f"GET {path} by {visitor.who}: no session", f"Set-Cookie: {answer.header('Set-Cookie')}")
 
 
@@ -171,7 +171,7 @@ def cold_pages(context: Context) -> Iterator[Finding]:
         others = [(path, answer) for path in paths for answer in _until(anonymous, path, row.title or "", deadline)]
     for visitor, answers in ((account, own), (anonymous, others)):
         for path, answer in answers:
-            yield from _foreign(visitor, path, answer, {account.name})
+            yield from _foreign(context, visitor, path, answer, {account.name})
     if given := {render_id(answer) for _, answer in own} & {render_id(answer) for _, answer in others} - {None}:
         yield Mismatch("no rendering for an account given to anybody else", f"{len(given)} of them")
     if shared_items := (account.tokens & anonymous.tokens) | (account.cookies & anonymous.cookies):
@@ -204,13 +204,13 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
         yield Mismatch(f"GET {path} logged in, {len(own)} times: as many renderings", "a hit")
     if set(map(render_id, own)) & set(map(render_id, others)):
         yield Mismatch(f"GET {path} anonymously: no rendering for the logged-in visitor", "the same rendering")
-    session = browser.cookies[SESSION_COOKIE]
+    session = browser.cookies[context.site.session_cookie]
     for cookie in (
-        f"{SESSION_COOKIE}={session}",
-        f"_ga=1;{SESSION_COOKIE}={session}",
-        f"{SESSION_COOKIE}=; {SESSION_COOKIE}={session}",
-        f"_ga=1; {SESSION_COOKIE}={session}; _gid=2",
-        f'a="x y"; {SESSION_COOKIE}={session}',
+        f"{context.site.session_cookie}={session}",
+        f"_ga=1;{context.site.session_cookie}={session}",
+        f"{context.site.session_cookie}=; {context.site.session_cookie}={session}",
+        f"_ga=1; {context.site.session_cookie}={session}; _gid=2",
+        f'a="x y"; {context.site.session_cookie}={session}',
     ):
         if (got := paragraphs(context.get(path, {"Cookie": cookie})).get("user")) != account.username:
             yield Mismatch(f"GET {path} with Cookie: {cookie}: the page of {account.username}", f"that of {got}")

@@ -13,7 +13,7 @@ from bench.verify.check import check
 from bench.verify.checks.files import stored_files
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import BYPASS, MAX_TRIES, is_hit, new_path, paragraphs, render_id, repeat, require_probes
+from bench.verify.hits import MAX_TRIES, is_hit, new_path, paragraphs, render_id, repeat, require_probes
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 VISITORS = 24
@@ -85,7 +85,7 @@ def parameters(context: Context) -> Iterator[Finding]:
     ]
     urls = [f"{path}?{query}" if query else path for query in queries]
     # A server may normalise a query string before the application sees it, with and without the layer.
-    right = {url: paragraphs(context.get(url, BYPASS)).get("query") for url in urls}
+    right = {url: paragraphs(context.get(url, context.bypass)).get("query") for url in urls}
     for url in [*urls, *urls]:
         if (got := paragraphs(context.get(url)).get("query")) != right[url]:
             yield Mismatch(f"GET {url}: the page of {right[url]!r}", f"that of {got!r}")

@@ -44,6 +44,13 @@ class FakeRunning:
         """The stub caches nothing across a reset."""
 
 
+def learnt_at_once(monkeypatch, stub):
+    """The site is known without its commands."""
+    for module in (verifier, verify):
+        monkeypatch.setattr(module, "learn", lambda *words, **more: stub.site())
+        monkeypatch.setattr(module, "prepare", lambda site: site)
+
+
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
     return FakeSite(tmp_path_factory.mktemp("stub"))
@@ -76,8 +83,7 @@ def deployments(stub, monkeypatch, database_url):
             yield FakeRunning(url, composition)
 
     monkeypatch.setattr(deployment, "deployed", deployed)
-    monkeypatch.setattr(verifier, "prepare", lambda *words, **more: stub.site())
-    monkeypatch.setattr(verify, "prepare", lambda *words, **more: stub.site())
+    learnt_at_once(monkeypatch, stub)
     # All programs are installed.
     monkeypatch.setattr(compose.programs, "find", lambda *words: "/bin/true")
     wrong["asked"] = asked
@@ -198,8 +204,7 @@ def test_seconds_out_of_range_are_refused(text):
 
 
 def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch, database_url):
-    monkeypatch.setattr(verifier, "prepare", lambda *words, **more: stub.site())
-    monkeypatch.setattr(verify, "prepare", lambda *words, **more: stub.site())
+    learnt_at_once(monkeypatch, stub)
     stub.reset("plain-404")
     with serving(stub) as url:
         status, out, _ = run(capsys, "--target", f"{url}/", "--database", database_url, *QUICK)
@@ -210,18 +215,8 @@ def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch, dat
 def test_a_target_without_a_database_is_verified_as_far_as_possible(capsys, stub):
     stub.reset("keeps", "port-lost")
     with serving(stub) as url:
-        words = (
-            "--check",
-            "status",
-            "--check",
-            "redirects",
-            "--check",
-            "head",
-            "--check",
-            "login",
-            "--check",
-            "interpreter",
-        )
+        names = ("status", "redirects", "head", "login", "interpreter")
+        words = [word for name in names for word in ("--check", name)]
         status, out, _ = run(capsys, "--target", f"{url}/", *words)
     assert status == 1
     assert "FAIL target with layer none, redirects" in out
@@ -339,7 +334,7 @@ def test_the_checks_are_listed_with_what_each_proves(capsys):
 
 def test_the_site_is_asked_for_its_answers_once(deployments, monkeypatch, stub):
     asked = []
-    monkeypatch.setattr(verifier, "prepare", lambda *words, **more: asked.append(words) or stub.site())
+    monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
     one = Verifier(Selection(("status",)))
     for name in ("gunicorn", "uwsgi"):
         with deployment.deployed(compose.must_compose(name)) as running:

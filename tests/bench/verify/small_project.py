@@ -88,6 +88,7 @@ ALLOWED_HOSTS, DEBUG = ["127.0.0.1"], False
 INSTALLED_APPS += ["notes"]
 LOGIN_URL, LOGIN_REDIRECT_URL = "/sign-in/", "/me/"
 STATIC_ROOT = BASE_DIR / "collected"
+SESSION_COOKIE_NAME = "shop_session"
 """
 # What the kit lays over a project to look inside it.
 OVERLAY = """

@@ -18,7 +18,7 @@ from bench.project.description import Description, Login, Write
 from bench.verify.context import Context
 from bench.verify.described_write import becomes_fresh
 from bench.verify.finding import Finding, NotTried
-from bench.verify.site import Account, Site, prepare
+from bench.verify.site import Account, Site, learn, prepare
 from bench.verify.wire import Target
 from tests.bench.verify import small_project
 from tests.bench.verify.conftest import verified
@@ -59,7 +59,8 @@ def url(project):
 def prepared(project: Path, **said: Any) -> Site:
     description = Description(**{"public": (*PUBLIC, "/leaky/"), "login": LOGIN, "settings": "shop.settings"} | said)
     env, manage_py = small_project.environment(project), project / "manage.py"
-    return prepare(None, env, sys.executable, manage_py, description=description, static=project / "collected")
+    static = project / "collected"
+    return prepare(learn(None, env, sys.executable, manage_py, description=description, static=static))
 
 
 @pytest.fixture(scope="module")

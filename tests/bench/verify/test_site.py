@@ -10,8 +10,9 @@ import pytest
 
 from bench.errors import BenchError
 from bench.project.description import Description, Login
+from bench.verify import site as sites
 from bench.verify.finding import NotTried
-from bench.verify.site import INSIDE, UNKNOWN_PATH, prepare
+from bench.verify.site import INSIDE, UNKNOWN_PATH, Site
 
 # Answers as the site's commands do; `broken` names what it does wrong.
 MANAGE = """
@@ -38,6 +39,11 @@ elif words[1] == "create":
 """
 
 LOGIN = Description(login=Login("/login/"))
+
+
+def prepare(*place, **how) -> Site:
+    """The site with its expected pages."""
+    return sites.prepare(sites.learn(*place, **how))
 
 
 @pytest.fixture
