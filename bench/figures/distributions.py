@@ -16,8 +16,16 @@ PRECISION = 1e-10
 def student(tail: float, freedom: float) -> float:
     """The value that Student's t exceeds with probability `tail` (above 0, below 0.5); any positive degrees of freedom.
 
-    Newton's method on logarithms converges: the logarithm of the tail is a concave function of that of t.
+    Infinity where it is too large for a number, as with a hundredth of a degree of freedom.
     """
+    try:
+        return _student(tail, freedom)
+    except OverflowError:
+        return math.inf
+
+
+def _student(tail: float, freedom: float) -> float:
+    """Newton's method on logarithms converges: the logarithm of the tail is a concave function of that of t."""
     t = NormalDist().inv_cdf(1 - tail)
     for _ in range(100):
         beyond = _tail(t, freedom)

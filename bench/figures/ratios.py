@@ -20,6 +20,7 @@ from bench.figures.stats import CONFIDENCE
 FASTER, SLOWER, INCONCLUSIVE = "faster", "slower", "inconclusive"
 
 MARGIN = 0.05
+MAX_LOGARITHM = 700.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _ratio(
         return Ratio(ratio, 0.0, math.inf, rounds, margin)
     reach = student(chance, found.freedom) * math.sqrt(found.variance)
     # The interval is that of the mean. It is widened where it would not contain the ratio.
-    low, high = math.exp(found.estimate - reach), math.exp(found.estimate + reach)
+    low, high = _exp(found.estimate - reach), _exp(found.estimate + reach)
     return Ratio(ratio, min(ratio, low), max(ratio, high), rounds, margin)
 
 
@@ -176,7 +177,7 @@ def standings(
         found = noise.difference(leader, name) if name != leader else None
         point = math.exp(found.estimate if found else noise.cases[leader].mean - case.mean)
         ahead = max((-leads[name, other] for other in candidates if other != name), default=0.0)
-        low, high = math.exp(max(behind[name], 0.0)), math.inf if math.isinf(ahead) else math.exp(ahead)
+        low, high = _exp(max(behind[name], 0.0)), _exp(ahead)
         rounds = min(noise.cases[leader].count, case.count)
         ratios[name] = Ratio(point, min(point, low), max(point, high), rounds, margin)
     tied = tuple(name for name in candidates if name != leader)
@@ -194,6 +195,11 @@ def _leads(noise: Noise[Name] | Overall[Name], names: Sequence[Name], chance: fl
             middle = found.estimate if found else 0.0
             leads[case, other], leads[other, case] = middle - reach, -middle - reach
     return leads
+
+
+def _exp(logarithm: float) -> float:
+    """The ratio of a logarithm; infinity where it is too large for a number, as bounds from hardly any noise are."""
+    return math.exp(logarithm) if logarithm < MAX_LOGARITHM else math.inf
 
 
 def _coarse(freedom: float) -> float:

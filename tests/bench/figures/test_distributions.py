@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from bench.figures.distributions import student
@@ -14,3 +16,8 @@ def test_students_quantiles_are_scipys(tail, freedom):
     from scipy import stats
 
     assert student(tail, freedom) == pytest.approx(stats.t.isf(tail, freedom), rel=1e-8)
+
+
+def test_hardly_any_freedom_leaves_every_value_possible():
+    assert math.isinf(student(1e-4, 0.001))
+    assert student(1e-4, 1) == pytest.approx(3183.1, abs=0.1)

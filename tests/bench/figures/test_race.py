@@ -64,6 +64,10 @@ def test_more_looks_take_more_proof():
     assert not look(table, Race({}), 2, looks=100_000).leads
 
 
+def test_noise_beyond_all_numbers_decides_nothing():
+    assert look(logs((1.0, 1e9), (1e9, 1.0)), Race({}), 2, LOOKS) == Race({})
+
+
 def test_the_noise_of_the_first_look_covers_that_of_the_simulations():
     """They go up to 20 %: a round that is noisier than that is not believed."""
     assert FIRST_NOISE > 0.2
