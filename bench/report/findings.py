@@ -6,17 +6,17 @@ only where the standings of the panel prove one. Everything else is a tie.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from bench.figures.ratios import Ratio, Standings
 from bench.figures.stats import Spread
 from bench.report.extra_costs import evenness
 from bench.report.model import BASELINE, CaseRow, Panel, Report, rate_of
-from bench.report.numbers import DASH, joined, mebibytes, number, one_line, plural, range_of, times
+from bench.report.numbers import DASH, TIMES, joined, mebibytes, number, one_line, plural, range_of, times
 from bench.results import stability
 
 MAX_NAMES = 4  # of deployments in one sentence
+UNBOUNDED = 100_000  # times as fast: no two deployments are further apart
 UNEVEN = 1.5  # requests of the busiest worker, divided by the mean of all: from here on they stick to few workers
 
 
@@ -108,8 +108,10 @@ def standing(panel: Panel, row: CaseRow) -> str:
         return DASH
     ratio = standings.ratios[row]
     if row in standings.slower:
-        return f"{number(ratio.low)} to {times(ratio.high)}"
-    return f"tie, at most {times(ratio.high)}" if standings.tied else "fastest"
+        return f"{interval(ratio)}{TIMES}"
+    if not standings.tied:
+        return "fastest"
+    return f"tie, at most {times(ratio.high)}" if is_bounded(ratio) else "tie"
 
 
 def with_interval(figure: Spread) -> str:
@@ -149,7 +151,7 @@ def _tie(standings: Standings[CaseRow]) -> str:
         return ""
     names = some([f"{deployment(row)} ({number(rate_of(row))})" for row in standings.tied])
     high = max(standings.ratios[row].high for row in winners(standings))
-    bound = f", with at most {number(high)} times the requests/s of the others" if math.isfinite(high) else ""
+    bound = f", with at most {number(high)} times the requests/s of the others" if high < UNBOUNDED else ""
     return f"It ties with {names}: one of these is the fastest{bound}."
 
 
@@ -172,8 +174,13 @@ def _next(panel: Panel, standings: Standings[CaseRow]) -> str:
 
 
 def interval(ratio: Ratio) -> str:
-    """The confidence interval of a ratio."""
-    return f"{number(ratio.low)} to {number(ratio.high)}"
+    """The confidence interval of a ratio; a high end that bounds nothing is left out."""
+    return f"{number(ratio.low)} to {number(ratio.high)}" if is_bounded(ratio) else f"at least {number(ratio.low)}"
+
+
+def is_bounded(ratio: Ratio) -> bool:
+    """Whether the high end of its interval says anything: few rounds can leave it beyond all that is served."""
+    return ratio.high < UNBOUNDED
 
 
 def _cost(panel: Panel, best: CaseRow) -> str:

@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from bench.figures.ratios import Ratio, Standings
+from bench.figures.ratios import Standings
 from bench.report import ratings, safety
-from bench.report.findings import deployment_name, quoted, setting_title, some
+from bench.report.findings import deployment_name, interval, is_bounded, quoted, setting_title, some
 from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Report, rate_of
 from bench.report.numbers import MIB, joined, number, plural
 from bench.report.overall import Deployment, Question, questions
@@ -153,17 +153,12 @@ def _headline(choice: Choice) -> str:
         ratio, other = min(((standings.ratios[key], key) for key in standings.slower), key=lambda item: item[0].ratio)
         return (
             f"Pick {name}: {choice.where}, it serves {number(ratio.ratio)} times the requests/s of the next, "
-            f"{deployment_name(*other)} ({IN_95} {_at_least(ratio)})."
+            f"{deployment_name(*other)} ({IN_95} {interval(ratio)} times)."
         )
     others = some([deployment_name(*key) for key in choice.tied])
-    high = standings.ratios[choice.chosen].high
-    bound = f"the best serves at most {number(high)} times its requests/s" if math.isfinite(high) else ""
-    sure = f" ({IN_95} {bound})" if bound else ""
+    ratio = standings.ratios[choice.chosen]
+    sure = f" ({IN_95} the best serves at most {number(ratio.high)} times its requests/s)" if is_bounded(ratio) else ""
     return f"Pick {name}: {choice.where}, it ties with {others}{sure}, and {_why_simplest(choice)}."
-
-
-def _at_least(ratio: Ratio) -> str:
-    return f"{number(ratio.low)} to {number(ratio.high)} times" if math.isfinite(ratio.high) else f"{number(ratio.low)}"
 
 
 def _why_simplest(choice: Choice) -> str:
@@ -197,7 +192,7 @@ def _gain(choice: Choice) -> str:
         return f"Layer {quoted(BASELINE)} has no figures on this stack, so the gain of the layer is not known."
     text = f"It serves {number(ratio.ratio)} times the requests/s of the same stack without a layer"
     if math.isfinite(ratio.high):
-        text += f" ({IN_95} {number(ratio.low)} to {number(ratio.high)} times)"
+        text += f" ({IN_95} {interval(ratio)} times)"
     if len(question.panels) == 1:
         return f"{text}."
     each = [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
+from bench.figures.ratios import Ratio
 from bench.report import (
     findings,
 )
@@ -141,3 +143,9 @@ def test_a_run_of_failures_only_still_reports_them(tmp_path):
     assert not (folder / "throughput.svg").exists()
     write_report(folder, "md")
     write_report(folder, "csv")
+
+
+def test_an_end_of_an_interval_that_bounds_nothing_is_left_out():
+    assert findings.interval(Ratio(40.0, 3.4, 1e40, 1, 0.05)) == "at least 3.40"
+    assert findings.interval(Ratio(40.0, 3.4, math.inf, 1, 0.05)) == "at least 3.40"
+    assert findings.interval(Ratio(4.0, 3.4, 5.0, 5, 0.05)) == "3.40 to 5.00"
