@@ -32,6 +32,11 @@ UNREAD = (
     "that reads requests whole, or serve over ASGI"
 )
 
+UNFINISHED = (
+    "a refused upload is a 502 here: the application server closes the connection while the body comes, since the "
+    "project reads none of it"
+)
+
 
 @dataclass(frozen=True)
 class Post:
@@ -148,6 +153,8 @@ def upload(context: Context) -> Iterator[Mismatch]:
             except (BadAnswer, OSError) as error:
                 yield Mismatch(f"{what}: status 400 to 499", str(error) or type(error).__name__)
                 continue
+            if answer.status == 502 and not context.site.own:
+                raise NotTried(UNFINISHED)
             if answer.status not in REFUSED:
                 yield Mismatch(f"{what}: status 400 to 499", f"status {answer.status}")
             elif answer.keeps_open and connection.send_anyway(_following(context)):

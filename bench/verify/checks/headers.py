@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from bench.verify.check import check
 from bench.verify.checks.hosts import forged_headers, with_underscores
-from bench.verify.checks.inside import CLIENT, HERE
+from bench.verify.checks.inside import CLIENT, HERE, NO_ADDRESS
 from bench.verify.context import Context
-from bench.verify.finding import NEEDS_PROBES, Mismatch, NotTried
+from bench.verify.finding import NEEDS_PROBES, Finding, Mismatch, NotTried
 from bench.verify.site import INSIDE
 from bench.verify.wire import BadAnswer
 
@@ -54,7 +54,7 @@ def odd_bytes(context: Context) -> Iterator[Mismatch]:
 
 
 @check("underscores")
-def underscores(context: Context) -> Iterator[Mismatch]:
+def underscores(context: Context) -> Iterator[Finding]:
     """A header name with underscores is refused, dropped, or without effect on the site."""
     right = {"scheme": context.target.scheme, "host": context.target.netloc}
     if context.target.host in HERE:
@@ -70,6 +70,8 @@ def underscores(context: Context) -> Iterator[Mismatch]:
             yield Mismatch(f"GET {INSIDE} with {what}: status 200, 400 or 403", f"status {answer.status}")
             continue
         found = json.loads(answer.body)
+        if not found["client"] and not context.site.own and right.pop("client", ""):
+            yield NotTried(NO_ADDRESS)
         for name, expected in right.items():
             if found[name] != expected:
                 yield Mismatch(f"{name} {expected} as the site sees it, with {what}", str(found[name]))
