@@ -26,6 +26,8 @@ KIT_PACKAGES = ("overlay", "benchapp", "probes")
 INSTALL_TIMEOUT_S = 600
 # The part of requirements.txt that a server needs, up to this line.
 NOT_FOR_SERVERS = "# The instrument"
+# The part before that which a project is served with.
+NOT_FOR_HOSTS = "# Not for a production host"
 _ASK = (
     "import json, sys, sysconfig; print(json.dumps({'version': '%d.%d' % sys.version_info[:2],"
     " 'prefix': sys.prefix, 'base_prefix': sys.base_prefix, 'sites':"
@@ -61,7 +63,7 @@ class Layered(msgspec.Struct, frozen=True):
         found: dict[str, Distribution] = {}
         for each in distributions(path=list(self.sites)):
             found.setdefault(canonicalize_name(each.metadata["Name"]), each)
-        wanted = (Requirement(line) for line in _server_requirements())
+        wanted = (Requirement(line) for line in _server_requirements(NOT_FOR_HOSTS))
         names = [canonicalize_name(each.name) for each in wanted if not each.marker or each.marker.evaluate()]
         return [line for name in names if name in found for line in _clashes_of(found[name], found)]
 
@@ -134,9 +136,9 @@ def _kit(found: Interpreter, python: Path) -> Path:
     return venv
 
 
-def _server_requirements() -> list[str]:
-    """The requirements of what serves a project: all of requirements.txt but the instrument's own."""
-    text = (paths.PROJECT / "requirements.txt").read_text("utf-8").partition(NOT_FOR_SERVERS)[0]
+def _server_requirements(end: str = NOT_FOR_SERVERS) -> list[str]:
+    """The lines of requirements.txt before a heading: without the instrument's own."""
+    text = (paths.PROJECT / "requirements.txt").read_text("utf-8").partition(end)[0]
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 

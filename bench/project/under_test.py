@@ -150,6 +150,14 @@ class UnderTest:
         """Where the copy of an SQLite database is."""
         return self.var / "data" / ("benchapp.sqlite3" if self.own else f"{alias}.sqlite3")
 
+    @functools.cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the results must know of its environment."""
+        if not self.layered:
+            return ()
+        debug = ["the project's DEBUG is on: it is served with DEBUG off"] if self.facts.debug else []
+        return (*debug, *self.layered.clashes())
+
     def refuses(self, stack: Stack, layers: tuple[Layer, ...]) -> str:
         """Why it cannot be served by a stack with these layers, or an empty string when it can."""
         for layer in layers:

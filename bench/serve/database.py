@@ -44,6 +44,13 @@ class Database:
     source: Path | None = None
 
     @property
+    def note(self) -> str:
+        """What a reader must know of whose rows these are, or an empty string."""
+        if self.source is not None:
+            return f"database: a copy of {self.source}"
+        return "database: the project's own, as it is" if self.label == AS_IS else ""
+
+    @property
     def given(self) -> bool:
         """Whether the user named it by its URL."""
         return bool(self.url) and not self.own

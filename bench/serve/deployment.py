@@ -252,7 +252,8 @@ def _brought_up(
     progress(f"starting {name}: {', '.join(server.name for server in composition.servers)}")
     chain.start()
     notice = launcher.identity.notice
-    notes = [*composition.notes, *([notice] if notice else [])]
+    of_project = [*under_test.current().notes, *([chosen.note] if chosen.note else [])]
+    notes = [*composition.notes, *of_project, *([notice] if notice else [])]
     return Running(composition, layout, services, chain, launcher.group, time.monotonic() - begun, notes, releases)
 
 
