@@ -81,3 +81,13 @@ def fault(
         return Fault(name, run, title, group, expected or Expected(), misfit, changes or {})
 
     return define
+
+
+def is_alone(composition: Composition) -> str:
+    """Why a fault of the server in front does not fit a chain of one server, or an empty string when it does."""
+    return "" if len(composition.servers) > 1 else "the application server is itself in front"
+
+
+def has_no_service(composition: Composition) -> str:
+    """Why a fault of a caching service does not fit layers without one, or an empty string when it does."""
+    return "" if composition.services else "no layer here uses a caching service"

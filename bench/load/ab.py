@@ -1,4 +1,4 @@
-"""ab, Apache's benchmark program: one URL, HTTP/1.0, one core.
+"""ab: one URL, HTTP/1.0, one core.
 
 What its figures mean: latency in whole milliseconds (ab prints 0 for an answer under half of one; that becomes None),
 its mean finer. The length of the body must not change: ab compares each with the first, and without that check it would

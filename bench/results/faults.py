@@ -199,17 +199,9 @@ class FaultsFolder:
         except OSError as error:
             raise ResultsError(f"{self.directory}: cannot be made: {error.strerror}") from None
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> contextlib.AbstractContextManager[None]:
         """The folder for this process alone, as long as the context lasts. Raises ResultsError when another has it."""
-        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError:
-            raise ResultsError(f"{self.directory}: faults are being made in it; wait until they end") from None
-        finally:
-            os.close(handle)
+        return folder.locked(self.directory, "faults are being made in it; wait until they end")
 
     def write_info(self, info: FaultsInfo) -> None:
         """Write faults.json, whole or not at all."""

@@ -77,6 +77,19 @@ def resume_command(directory: Path, info: RunInfo, *, again: bool = False) -> st
     return " ".join(words)
 
 
+@contextlib.contextmanager
+def locked(directory: Path, busy: str) -> Iterator[None]:
+    """A folder of results for this process alone. Raises ResultsError with the words `busy` when another has it."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ResultsError(f"{directory}: {busy}") from None
+    finally:
+        os.close(handle)
+
+
 # ---------------------------------------------------------------------------------------------- reading
 
 
@@ -216,17 +229,9 @@ class Folder:
         if disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES or (disk.f_files and not disk.f_favail):
             raise OSError(errno.ENOSPC, DISK_FULL)
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> contextlib.AbstractContextManager[None]:
         """The folder for this process alone, as long as the context lasts. Raises ResultsError when another has it."""
-        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError:
-            raise ResultsError(f"{self.directory}: a run is under way in it; wait until it ends, or stop it") from None
-        finally:
-            os.close(handle)
+        return locked(self.directory, "a run is under way in it; wait until it ends, or stop it")
 
     def relative(self, path: Path | None) -> str | None:
         """The path as records name it: relative to the folder when it is inside, the file's name when not."""

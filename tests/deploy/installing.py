@@ -23,7 +23,7 @@ NAME = "example.org"
 PACKAGES = ("Django", "asgiref", "sqlparse", "django-environ", "whitenoise", "brotli", "pymemcache")
 SERVERS = ("gunicorn", "packaging", "pyuwsgi")
 # What the site is made of; no tests, no instrument.
-SITE = ("manage.py", "benchapp", "config", "probes", "fixtures", "templates", "static")
+SITE = ("manage.py", "benchapp", "config", "probes", "fixtures", "overlay", "templates", "static")
 DATABASE = "DATABASE_URL=sqlite:////var/lib/benchapp/site.sqlite3"
 SOURCE = "/srv/source"
 
@@ -75,7 +75,7 @@ def commit(machine: Machine, message: str) -> str:
 def render(machine: Machine, stack: str, layer: str, **changes: object) -> str:
     """Render the stack for production to the machine; returns the install note."""
     chosen = catalog.read().values["production"].changed(changes)
-    target = machine.root / "root/rendered"
+    target = machine.root / "srv/rendered"
     shutil.rmtree(target, ignore_errors=True)
     export.write(compose.compose_for_files(stack, layer, chosen), target)
     return (target / "INSTALL.md").read_text()
@@ -83,7 +83,7 @@ def render(machine: Machine, stack: str, layer: str, **changes: object) -> str:
 
 def blocks(note: str) -> list[str]:
     """The blocks of commands of an install note, as typed there."""
-    named = {r"\bDIR/": "/root/rendered/", r"\bREPOSITORY\b": SOURCE, r"\bYOUR\b": "/srv/certificate"}
+    named = {r"\bDIR/": "/srv/rendered/", r"\bREPOSITORY\b": SOURCE, r"\bYOUR\b": "/srv/certificate"}
     found = re.findall(r"^ *```\n(.*?)^ *```", note, re.MULTILINE | re.DOTALL)
     for pattern, word in named.items():
         found = [re.sub(pattern, word, block) for block in found]

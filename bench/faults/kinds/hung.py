@@ -8,9 +8,8 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from bench.catalog.compose import Composition
 from bench.faults import hold
-from bench.faults.fault import Expected, fault
+from bench.faults.fault import Expected, fault, has_no_service, is_alone
 from bench.faults.scene import CannotFault, Scene
 from bench.host import http
 from bench.verify.browser import Browser
@@ -33,22 +32,14 @@ def application_server_hangs(scene: Scene) -> Generator[None]:
     _hang(scene, scene.running.composition.servers[0].name)
 
 
-def _is_alone(composition: Composition) -> str:
-    return "" if len(composition.servers) > 1 else "the application server is itself in front"
-
-
-@fault("front-server-hangs", group="hung", expected=Expected(lost=None), misfit=_is_alone)
+@fault("front-server-hangs", group="hung", expected=Expected(lost=None), misfit=is_alone)
 def front_server_hangs(scene: Scene) -> Generator[None]:
     """The server that clients speak to answers nothing for 5 s."""
     yield
     _hang(scene, scene.running.composition.servers[-1].name)
 
 
-def _has_no_service(composition: Composition) -> str:
-    return "" if composition.services else "no layer here uses a caching service"
-
-
-@fault("caching-service-hangs", group="hung", misfit=_has_no_service)
+@fault("caching-service-hangs", group="hung", misfit=has_no_service)
 def caching_service_hangs(scene: Scene) -> Generator[None]:
     """The caching service answers nothing for 5 s: the site serves without it."""
     yield

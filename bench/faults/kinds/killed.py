@@ -8,9 +8,8 @@ import signal
 import time
 from collections.abc import Generator
 
-from bench.catalog.compose import Composition
 from bench.errors import BenchError
-from bench.faults.fault import Expected, fault
+from bench.faults.fault import Expected, fault, has_no_service, is_alone
 from bench.faults.scene import CannotFault, Scene
 from bench.host import http
 
@@ -45,22 +44,14 @@ def application_server(scene: Scene) -> Generator[None]:
     _kill(scene, scene.running.composition.servers[0].name)
 
 
-def _is_alone(composition: Composition) -> str:
-    return "" if len(composition.servers) > 1 else "the application server is itself in front"
-
-
-@fault("front-server", group="killed", expected=Expected(lost=None), misfit=_is_alone)
+@fault("front-server", group="killed", expected=Expected(lost=None), misfit=is_alone)
 def front_server(scene: Scene) -> Generator[None]:
     """The main process of the server that clients speak to is killed."""
     yield
     _kill(scene, scene.running.composition.servers[-1].name)
 
 
-def _has_no_service(composition: Composition) -> str:
-    return "" if composition.services else "no layer here uses a caching service"
-
-
-@fault("caching-service", group="killed", misfit=_has_no_service)
+@fault("caching-service", group="killed", misfit=has_no_service)
 def caching_service(scene: Scene) -> Generator[None]:
     """The caching service is killed: the site serves without it, and with it when it is back."""
     yield
