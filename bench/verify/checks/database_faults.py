@@ -45,6 +45,10 @@ def database_stops(context: Context) -> Iterator[Finding]:
 
 def _database(context: Context) -> tuple[Running, str]:
     """The deployment and the name of its database's service; raises NotTried where there is none to stop."""
+    if not context.site.own:
+        raise NotTried(
+            "what its pages and its health page do without a database is the project's own, see `bench faults`"
+        )
     if context.running is None or context.running.services.database is None:
         raise NotTried("it stops the database, so it needs one of its own: give --database postgresql")
     return context.running, context.running.services.database
