@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -77,11 +76,9 @@ class Instrument:
         """The collected name of the smallest static file; raises BenchError when there is none."""
         return commands.smallest_static_file()
 
-    def rows(self, running: Running) -> tuple[int, int | None]:
-        """How many rows the site has, and from which seed they were made, None when that is not known."""
-        found = json.loads(commands.manage(["siterows", "--json", "--seed"], running.env["DATABASE_URL"], worker()))
-        seed = found.pop("seed")
-        return sum(found.values()), seed
+    def rows(self, running: Running) -> tuple[int | None, int | None]:
+        """How many rows the project has, and from which seed they were made, None when that is not known."""
+        return commands.rows(running.env["DATABASE_URL"], worker())
 
     def settle(self, pinned: pin.Cores | None, running: Running) -> None:
         """Move the processes to their cores: services to theirs, the others to the stack's."""
@@ -102,7 +99,7 @@ class Instrument:
             try:
                 if (path := database.sqlite_path(chosen.url)) is not None:
                     database.check_sqlite(path, worker())
-                commands.manage(["siterows", "--json"], chosen.url, worker())
+                commands.check(chosen.url, {}, worker(), again=True)
             except BenchError as error:
                 raise GlobalFault(f"the database cannot be used: {error}") from None
 

@@ -62,9 +62,11 @@ class Journal:
         """Whether the rows were not counted yet since the run began or was resumed."""
         return not self._rows_checked
 
-    def rows(self, total: int, seed: int | None) -> None:
-        """Store how many rows the site has. Raises GlobalFault when a run began with others."""
+    def rows(self, total: int | None, seed: int | None) -> None:
+        """Store how many rows the site has, where it says. Raises GlobalFault when a run began with others."""
         self._rows_checked = True
+        if total is None:
+            return
         before, seed_before = self.info.plan.rows_total, self.environment.rows_seed
         if before is None:
             self._write_environment(replace(self.environment, rows_seed=seed, rows_total=total))

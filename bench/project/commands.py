@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -71,16 +72,19 @@ def manage(
     return done.stdout or ""
 
 
-def check(database_url: str, env: dict[str, str], identity: Identity, *, settings_only: bool = False) -> None:
-    """Have the site check these settings and that database, once for the same ones.
+def check(
+    database_url: str, env: dict[str, str], identity: Identity, *, settings_only: bool = False, again: bool = False
+) -> None:
+    """Have the site check these settings and that database, once for the same ones unless it is asked `again`.
 
     Raises BenchError with its message when it refuses them.
     """
     question = (database_url, tuple(sorted(env.items())), settings_only)
-    if question in _checked:
+    if question in _checked and not again:
         return
     project = under_test.current()
-    words = ["sitecheck", *(["--settings-only"] if settings_only else [])]
+    # Any command reads the settings first.
+    words = ["diffsettings"] if settings_only else shlex.split(project.description.check)
     done = subprocess.run(
         [*identity.prefix, str(project.python), str(project.manage_py), *words],
         env=project.environment({**site_environment(database_url, project.var), **env, **COMMANDS_ENV}),
@@ -90,7 +94,7 @@ def check(database_url: str, env: dict[str, str], identity: Identity, *, setting
         text=True,
     )
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"manage.py sitecheck exited with status {done.returncode}"]
+        lines = done.stderr.strip().splitlines() or [f"manage.py {words[0]} exited with status {done.returncode}"]
         raise BenchError(lines[-1].removeprefix("CommandError: ").removeprefix("manage.py: "))
     _checked.add(question)
 
@@ -133,3 +137,13 @@ def smallest_static_file() -> str:
     if not any(sizes.values()):
         raise BenchError(f"{static_root()}: no collected static file; add one to the project")
     return min((name for name, size in sizes.items() if size), key=lambda name: (sizes[name], name))
+
+
+def rows(database_url: str, identity: Identity) -> tuple[int | None, int | None]:
+    """How many rows the project has, and from which seed they were made; None where it does not say."""
+    command = under_test.current().description.rows
+    if command is None:
+        return None, None
+    found: dict[str, int] = json.loads(manage(shlex.split(command), database_url, identity))
+    seed = found.pop("seed", None)
+    return sum(found.values()), seed

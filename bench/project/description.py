@@ -84,6 +84,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     health              a path that answers 200 while the site serves
     env_file            a file of NAME=value lines for the environment, relative to the project; none when None
     setup               commands of manage.py that fill a new database
+    check               a command of manage.py that fails with one line when the site cannot be served on its database
+    rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
     public              paths of pages that anonymous visitors share
     reads_environment   its settings read the variables of `overlay.settings` themselves, which is not laid over them
     workloads           what visitors request, by name; the pages of `public` when empty
@@ -97,6 +99,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     health: str = "/"
     env_file: str | None = None
     setup: tuple[str, ...] = ("migrate --noinput",)
+    check: str = "check --database default"
+    rows: str | None = None
     public: tuple[str, ...] = ()
     reads_environment: bool = False
     workloads: dict[str, Requests] = {}

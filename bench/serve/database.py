@@ -142,9 +142,8 @@ def check(database: Database, env: dict[str, str], identity: Identity) -> None:
     if not database.own:
         if (path := sqlite_path(database.url)) is not None:
             check_sqlite(path, identity)
-        if under_test.current().own:
-            commands.check(database.url, env, identity)
-    elif env and under_test.current().own:
+        commands.check(database.url, env, identity)
+    elif env:
         commands.check("sqlite://:memory:", env, identity, settings_only=True)
 
 

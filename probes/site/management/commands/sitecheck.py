@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -22,14 +21,8 @@ class Command(BaseCommand):
     help = "Try the settings and the database: exit 0 when the site can be served, else print why not in one line."
     requires_system_checks = []
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """The arguments of `sitecheck`."""
-        parser.add_argument("--settings-only", action="store_true", help="do not try the database")
-
     def handle(self, **options: Any) -> None:
         """Raise CommandError, naming the database, when it cannot be reached or is not this site's."""
-        if options["settings_only"]:
-            return
         if connection.vendor == "postgresql":
             connection.settings_dict["OPTIONS"].setdefault("connect_timeout", CONNECT_TIMEOUT_S)
         try:
