@@ -81,6 +81,8 @@ def from_settings(settings, version):
         "conn_max_age": {alias: it.get("CONN_MAX_AGE", 0) for alias, it in settings.DATABASES.items()},
         "caches": {alias: cache["BACKEND"] for alias, cache in settings.CACHES.items()},
         "session_engine": settings.SESSION_ENGINE,
+        "session_cookie": settings.SESSION_COOKIE_NAME,
+        "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
     }
 

@@ -61,6 +61,7 @@ class Facts(msgspec.Struct, frozen=True):
     urls             its URL patterns
     migrations_left  how many migrations the default database lacks; None when it cannot be asked
     database_error   why it cannot, or None
+    session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
     max_connections  how many connections the database takes; None when it does not say
     pages            the paths that were asked for; none when the database cannot be used
     """
@@ -88,6 +89,8 @@ class Facts(msgspec.Struct, frozen=True):
     max_connections: int | None
     pages: tuple[Page, ...]
     database_files: dict[str, str] = {}
+    session_cookie: str = "sessionid"
+    csrf_cookie: str = "csrftoken"
 
 
 class _Problem(msgspec.Struct, frozen=True):

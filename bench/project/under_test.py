@@ -102,8 +102,9 @@ class UnderTest:
         wsgi_module, wsgi_name   the parts of `wsgi`
         wsgi_folder, wsgi_file   where the module is, relative to the project
         static_url, static_path  the path of static files, with a slash at the end and without
+        session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
         """
-        wsgi, asgi, static_url = self._applications()
+        wsgi, asgi, static_url = _applications(self)
         module, _, name = wsgi.partition(":")
         package, _, last = module.rpartition(".")
         return {
@@ -115,17 +116,8 @@ class UnderTest:
             "asgi": asgi,
             "static_url": static_url,
             "static_path": static_url[:-1],
+            **_cookies(self),
         }
-
-    def _applications(self) -> tuple[str, str, str]:
-        said = self.description
-        if said.reads_environment and said.wsgi:
-            return said.wsgi, said.asgi or "", "/static/"
-        found = self.facts
-        url = found.static_url or "/static/"
-        if not re.fullmatch(r"(/[\w-]+)+/", url):
-            raise BenchError(f"{self.folder}: STATIC_URL is {url!r}: only a path such as /static/ can be served here")
-        return found.application.get("wsgi", ""), found.application.get("asgi", ""), url
 
     @property
     def settings(self) -> str:
@@ -175,6 +167,27 @@ class UnderTest:
         first = pages[0] if pages else {}
         same = {name: value for name, value in first.items() if all(page.get(name) == value for page in pages)}
         return {name: value for name, value in same.items() if name.lower() not in OF_ONE_ANSWER}
+
+
+def _applications(project: UnderTest) -> tuple[str, str, str]:
+    said = project.description
+    if said.reads_environment and said.wsgi:
+        return said.wsgi, said.asgi or "", "/static/"
+    found = project.facts
+    url = found.static_url or "/static/"
+    if not re.fullmatch(r"(/[\w-]+)+/", url):
+        raise BenchError(f"{project.folder}: STATIC_URL is {url!r}: only a path such as /static/ can be served here")
+    return found.application.get("wsgi", ""), found.application.get("asgi", ""), url
+
+
+def _cookies(project: UnderTest) -> dict[str, str]:
+    if not project.overlaid:
+        return {"session_cookie": "sessionid", "csrf_cookie": "csrftoken"}
+    found = {"session_cookie": project.facts.session_cookie, "csrf_cookie": project.facts.csrf_cookie}
+    for name in found.values():
+        if not re.fullmatch(r"[\w-]+", name):
+            raise BenchError(f"{project.folder}: a cookie is called {name!r}: use letters, digits, hyphens and _ only")
+    return found
 
 
 _selected: list[UnderTest] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -26,20 +26,35 @@ class Accounts:
     The `login` check and those after it have an account of their own, which is removed before the layer is checked.
     """
 
-    def __init__(self, site: Site, env: Mapping[str, str], made: Future[list[Account]], logins: int):
+    def __init__(
+        self,
+        site: Site,
+        env: Mapping[str, str],
+        made: Future[list[Account]] | Callable[[], list[Account]],
+        logins: int,
+    ):
         self._site = site
         self._env = env
         self._made = made
         self._logins = logins
         self._removed: set[str] = set()
 
+    def _all(self) -> list[Account]:
+        if not isinstance(self._made, Future):
+            make, self._made = self._made, Future()
+            try:
+                self._made.set_result(make())
+            except Exception as error:
+                self._made.set_exception(error)
+        return self._made.result()
+
     def login(self) -> Account:
         """The account of the `login` check."""
-        return self._made.result()[0]
+        return self._all()[0]
 
     def member(self, number: int) -> Account:
         """One of the accounts for the checks of the layer, counted from 0."""
-        return self._made.result()[self._logins + number]
+        return self._all()[self._logins + number]
 
     def remove_login(self, posts: list[str]) -> None:
         """Remove the account of the `login` check and its comments on these posts, if they are still there."""
@@ -50,6 +65,8 @@ class Accounts:
         self._remove(None, posts)
 
     def _remove(self, end: int | None, posts: list[str]) -> None:
+        if not isinstance(self._made, Future):
+            return
         with contextlib.suppress(NotTried):
             left = [item for item in self._made.result()[:end] if item.username not in self._removed]
             if left:

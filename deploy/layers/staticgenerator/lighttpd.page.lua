@@ -11,7 +11,7 @@ local path = request["request.uri"]
 if not path:match("^/[%w_/-]*$") or path:sub(-1) ~= "/" or path:find("//", 1, true) then return 0 end
 
 local cookie = header["Cookie"]
-if cookie and cookie:find("sessionid", 1, true) then return 0 end
+if cookie and cookie:find("{{ session_cookie }}", 1, true) then return 0 end
 if header["Authorization"] then return 0 end
 
 -- Read whole: the file may be purged at any moment.

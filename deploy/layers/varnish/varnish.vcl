@@ -72,13 +72,13 @@ sub vcl_recv {
         return (pass);
     }
     # A request with a session cookie bypasses the cache, whatever else the Cookie header holds.
-    if (req.http.Authorization || req.http.Cookie ~ "sessionid") {
+    if (req.http.Authorization || req.http.Cookie ~ "{{ session_cookie }}") {
         return (pass);
     }
 
     # Other cookies do not matter to a page. That of a CSRF token does not either, but the application is given it: a page
     # that holds the token sets the cookie anew and so is not cached (vcl_backend_response).
-    if (req.http.Cookie ~ "csrftoken") {
+    if (req.http.Cookie ~ "{{ csrf_cookie }}") {
         set req.http.X-Token-Cookie = req.http.Cookie;
     }
     unset req.http.Cookie;

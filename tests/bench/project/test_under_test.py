@@ -34,12 +34,15 @@ def test_the_kit_s_own_site_needs_nothing_laid_over_it():
 
 
 def test_another_project_is_described_by_what_is_found_in_it(new_project):
-    folder = new_project("STATIC_URL = 'assets/'", '[tool.benchapp]\npublic = ["/"]\n')
+    folder = new_project(
+        "STATIC_URL = 'assets/'\nSESSION_COOKIE_NAME = 'shop_session'", '[tool.benchapp]\npublic = ["/"]\n'
+    )
     found = under_test.select(folder)
     assert under_test.current() is found and not found.own
     assert found.names["wsgi"] == "shop.wsgi:application"
     assert (found.names["wsgi_folder"], found.names["wsgi_file"]) == ("shop", "wsgi.py")
     assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
+    assert (found.names["session_cookie"], found.names["csrf_cookie"]) == ("shop_session", "csrftoken")
     assert found.page_headers["X-Frame-Options"] == "DENY" and "Content-Type" not in found.page_headers
     env = found.environment({"DATABASE_URL": "x", "CACHING_SITE_MIDDLEWARE": "1", "SECRET_KEY": "y"})
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
