@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bench import paths
 from bench.catalog import manifest, sizes, values
-from bench.catalog.manifest import NO_LAYER, Layer, Service, Stack
+from bench.catalog.manifest import HISTORIC, NO_LAYER, Layer, Service, Stack
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.catalog.values import Values
 from bench.errors import BenchError, hint
@@ -34,6 +34,11 @@ class Catalog:
     services: Mapping[str, Service]
     values: Mapping[str, Values]
     sizes: Mapping[str, Size]
+
+    @property
+    def usual_stacks(self) -> tuple[str, ...]:
+        """The stacks that are meant where none is named: all but the historic ones."""
+        return tuple(name for name, stack in self.stacks.items() if stack.era != HISTORIC)
 
     def stack(self, name: str) -> Stack:
         """The stack called `name`, or a variant of it: `name@processes=25` or `name@processes=5,threads=2`.

@@ -26,6 +26,7 @@ SCOPES = ("app", "server", FRONT)
 KINDS = ("", "outer", "django", "templates")
 CACHED = ("nothing", "parts", "pages")
 LISTENS = ("tcp", "unix")
+HISTORIC = "historic"
 Kind = TypeVar("Kind", bound=Struct)
 Action = str | tuple[str, ...]
 
@@ -59,11 +60,7 @@ class Break(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings that bound what a worker may take.
-
-    settings  each with what happens without it
-    link      where they are documented
-    """
+    """Settings that bound what a worker may take, each with what happens without it, and where they are documented."""
 
     settings: dict[str, str] = {}
     link: str = ""
@@ -182,6 +179,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     values   values that must differ from deploy/values for this stack
     reason   why they must, or what else cannot be as in the other stacks; printed in the report
     production  `no, because ...` for a stack that nobody should deploy, or empty
+    era      `historic` for one that published benchmarks had: served and measured where it is named, and only there
     """
 
     name: str
@@ -194,10 +192,13 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     values: dict[str, Any] = {}
     reason: str = ""
     production: str = ""
+    era: str = ""
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.era not in ("", HISTORIC):
+            raise ValueError(f"era is {self.era!r}; use {HISTORIC}, or leave it out")
         if not self.servers:
             raise ValueError("it has no [[server]]")
         if len({server.name for server in self.servers}) != len(self.servers):

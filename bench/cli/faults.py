@@ -27,7 +27,9 @@ PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "t
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `faults`."""
-    options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help="stacks of `list` (default: all)")
+    options.add_stacks(
+        parser, "stacks", nargs="*", metavar="STACK", help=f"stacks of `list` (default: {options.USUAL})"
+    )
     layer = parser.add_argument(
         "--layer", action="append", metavar="L", help="a layer, or several joined with + (repeatable; default: none)"
     )

@@ -6,11 +6,13 @@ import argparse
 import json
 from typing import Any
 
+from bench.catalog.manifest import HISTORIC
 from bench.catalog.survey import survey
 from bench.cli import options
 from bench.figures.columns import columns, paragraph
 from bench.measure.progress import Printer
 
+FOR_HISTORIC = "where they are named, and in reproductions"
 KINDS = {
     "outer": ("outer", "in a server, by what pages say; any project"),
     "django": ("inside Django", "in middleware that the kit's settings put in front; any project"),
@@ -47,10 +49,8 @@ def as_text(listing: dict[str, Any], width: int) -> str:
     if listing["notice"]:
         lines += paragraph(f"note: {listing['notice']}", width)
     sections = {
-        "STACKS (innermost server first)": [
-            (name, " <- ".join(f"{item['name']} {_version(item)}" for item in stack["servers"]))
-            for name, stack in listing["stacks"].items()
-        ],
+        "STACKS (innermost server first)": _chains(listing["stacks"], ""),
+        f"HISTORIC STACKS ({FOR_HISTORIC})": _chains(listing["stacks"], HISTORIC),
         "LAYERS": [(name, layer["about"]) for name, layer in listing["layers"].items()],
         "WHERE THEY CACHE": [
             (where, f"{how}: {', '.join(name for name, it in listing['layers'].items() if it['kind'] == kind)}")
@@ -66,6 +66,15 @@ def as_text(listing: dict[str, Any], width: int) -> str:
     for title, rows in sections.items():
         lines += ["", title, *columns(rows, "  ", width)]
     return "\n".join([*lines, "", *_limits(listing["stacks"], width)])
+
+
+def _chains(stacks: dict[str, Any], era: str) -> list[tuple[str, str]]:
+    """Each stack of an era with its servers and their versions."""
+    return [
+        (name, " <- ".join(f"{item['name']} {_version(item)}" for item in stack["servers"]))
+        for name, stack in stacks.items()
+        if (stack["era"] or "") == era
+    ]
 
 
 def _limits(stacks: dict[str, Any], width: int) -> list[str]:
@@ -112,6 +121,6 @@ def _matrix(listing: dict[str, Any], width: int) -> list[str]:
     for stack, fits in listing["fits"].items():
         answers = (fits[layer] for layer in layers)
         cells = ("yes" if reason is None else str(reasons.index(reason) + 1) for reason in answers)
-        rows.append((stack, " ".join(f"{cell:3}" for cell in cells)))
+        rows.append((stack, " ".join(f"{cell:3}" for cell in (*cells, listing["stacks"][stack]["era"] or ""))))
     numbered = [line for row in enumerate(reasons, 1) for line in paragraph("{}: {}".format(*row), width, "  ", "   ")]
     return ["CAN RUN HERE (yes, or the number of the reason)", *steps, *columns(rows, "  "), *numbered]

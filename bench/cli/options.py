@@ -14,6 +14,7 @@ from bench.measure import guards
 from bench.results.folder import RUN_FILE
 
 REPEATABLE = " (repeatable; default: {})"
+USUAL = "all but the historic"
 
 
 def completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_cases(parser: argparse.ArgumentParser) -> None:
     several = options.REPEATABLE
     options.add_stacks(
-        parser, "--stack", action="append", metavar="S", help="a stack of `list`" + several.format("all")
+        parser, "--stack", action="append", metavar="S", help="a stack of `list`" + several.format(options.USUAL)
     )
     options.add_layer(parser, several=True)
     names = ", ".join(workload.workloads())

@@ -34,7 +34,9 @@ LOAD_SECONDS = options.between(0.1, 60, "a number of seconds from 0.1 to 60")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `verify`."""
-    options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help="stacks of `list` (default: all)")
+    options.add_stacks(
+        parser, "stacks", nargs="*", metavar="STACK", help=f"stacks of `list` (default: {options.USUAL})"
+    )
     options.add_layer(parser, several=True)
     check = parser.add_argument(
         "--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)"
@@ -183,15 +185,15 @@ def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
 def plan(
     stacks: Iterable[str], layers: Iterable[str], changes: list[str], env: list[str]
 ) -> tuple[list[compose.Composition], list[Skip]]:
-    """The stacks with layers that can run here, and a Skip for each that cannot; no names mean all.
+    """The stacks with layers that can run here, and a Skip for each that cannot.
 
-    `changes` and `env` are what --set and --env give.
+    No names mean the usual stacks and all layers; `changes` and `env` are what --set and --env give.
     """
     new_values, environment = values.parse_changes(changes), values.environment(env)
     found: list[compose.Composition] = []
     skips: list[Skip] = []
     chosen_layers = list(layers) or list(catalog.read().layers)
-    for name in list(stacks) or list(catalog.read().stacks):
+    for name in list(stacks) or catalog.read().usual_stacks:
         for layer in chosen_layers:
             composed = compose.compose(name, layer, new_values, environment)
             if isinstance(composed, compose.CannotRun):

@@ -98,7 +98,7 @@ def make_plan(request: Request) -> FaultsPlan:
     values.environment(list(request.env))
     known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
     return FaultsPlan(
-        stacks=request.stacks or tuple(known.stacks),
+        stacks=request.stacks or known.usual_stacks,
         layers=request.layers or (NO_LAYER,),
         faults=tuple(item.name for item in kinds.named(request.faults)),
         rounds=request.rounds,

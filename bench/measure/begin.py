@@ -168,7 +168,7 @@ def make_plan(request: Request) -> Plan:
     values.environment(list(request.env))
     known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
     return Plan(
-        stacks=request.stacks or tuple(known.stacks),
+        stacks=request.stacks or known.usual_stacks,
         layers=request.layers or tuple(known.layers),
         workloads=chosen,
         levels=levels,

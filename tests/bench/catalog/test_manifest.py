@@ -129,6 +129,29 @@ def test_bases_in_a_circle_are_refused_in_one_line(tmp_path):
     assert str(caught.value) == f"{other}: its base leads back to itself: mine -> nginx-uwsgi -> mine"
 
 
+def test_the_stacks_of_the_old_servers_and_protocols_are_historic():
+    known = catalog.read()
+    old = {
+        stack.name
+        for stack in known.stacks.values()
+        for server in stack.servers
+        if server.name in ("flup", "cherokee") or server.speaks == "scgi"
+    }
+    assert old == {"nginx-scgi", "lighttpd-scgi", "lighttpd-flup"} | {
+        name for name in known.stacks if "cherokee" in name
+    }
+    assert set(known.usual_stacks) == known.stacks.keys() - old
+
+
+def test_an_era_is_inherited_and_must_be_known(tmp_path):
+    path = variant_of(tmp_path, "nginx-scgi")
+    assert manifest.read_stack(path).era == "historic"
+    path = variant_of(tmp_path / "other", "nginx-uwsgi", 'era = "old"\n')
+    with pytest.raises(BenchError) as caught:
+        manifest.read_stack(path)
+    assert str(caught.value) == f"{path}: era is 'old'; use historic, or leave it out"
+
+
 @pytest.mark.parametrize("name", catalog.read().stacks)
 def test_every_stack_is_a_folder_that_explains_itself(name):
     stack = catalog.read().stacks[name]

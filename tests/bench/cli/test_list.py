@@ -14,6 +14,7 @@ def test_list_says_what_fits_and_why_not(bench):
     assert listing["layers"].keys() == catalog.read().layers.keys()
     assert listing["fits"]["gunicorn"]["none"] is None
     assert "it has no snippet for another server" in listing["fits"]["gunicorn"]["staticgenerator"]
+    assert listing["stacks"]["cherokee-flup"]["era"] == "historic"
     text = bench("list").stdout
     assert all(name in text for name in [*listing["stacks"], *listing["layers"]])
 
@@ -31,6 +32,7 @@ def test_the_list_fits_a_narrow_terminal_and_begins_with_the_matrix(bench, monke
         for layer, reason in fits.items():
             cell = row[starts[layer] :].split()[0]
             assert cell == "yes" if reason is None else cell.isdecimal(), (stack, layer)
+        assert row.endswith(" historic") == (listing["stacks"][stack]["era"] == "historic")
     words = " ".join(" ".join(lines).split())
     reasons = [reason for stack in listing["stacks"].values() for reason in stack["declares"].values()]
     assert all(reason in words for reason in reasons), "wrapped, not cut"

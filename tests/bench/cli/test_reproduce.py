@@ -56,6 +56,7 @@ def test_every_part_of_faults_is_of_what_exists(benchmark, part):
         main.parser().parse_args(["faults", *reproduce.fault_words_of(benchmark, part, short)])
         for short in (True, False)
     )
+    assert whole.stacks, "without names the historic ones would be missing"
     for stack in whole.stacks:
         assert catalog.read().stack(stack)
     assert kinds.named(tuple(whole.fault))

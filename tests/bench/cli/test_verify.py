@@ -148,12 +148,13 @@ def test_a_server_that_dies_while_it_is_verified_is_a_failure(capsys, deployment
     assert "got       gunicorn was killed by SIGKILL" in out
 
 
-def test_without_names_all_that_can_run_here_is_verified(capsys, deployments):
+def test_without_names_all_but_the_historic_stacks_that_can_run_here_are_verified(capsys, deployments):
     status, _, _ = run(capsys, "--check", "not-found", "--group", "behaviour")
     pairs = [(stack, layer) for stack, layer, _ in deployments["asked"]]
     expected = [
         (stack, layer)
         for stack in catalog.read().stacks
+        if catalog.read().stacks[stack].era != "historic"
         for layer in catalog.read().layers
         if not isinstance(compose.compose(stack, layer), compose.CannotRun)
     ]

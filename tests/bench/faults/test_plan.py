@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bench.catalog import catalog
 from bench.catalog.compose import CannotRun, Composition
+from bench.faults.begin import Request, make_plan
 from bench.faults.fault import Fault
 from bench.faults.plan import MAX_REPEATS, Ledger, batches
 from bench.results.faults import FaultOutcome, FaultsPlan
@@ -56,6 +58,11 @@ def test_faults_that_need_other_values_have_a_deployment_of_their_own():
     assert [item.fault.name for item in first.items] == ["plain", "picky"]
     assert [item.fault.name for item in second.items] == ["tls"]
     assert (first.name, second.name) == ("one~none~plain~r1", "one~none~tls~r1")
+
+
+def test_faults_are_made_of_historic_stacks_only_where_they_are_named():
+    assert make_plan(Request()).stacks == catalog.read().usual_stacks
+    assert make_plan(Request(stacks=("nginx-scgi",))).stacks == ("nginx-scgi",)
 
 
 def test_what_cannot_run_is_skipped_with_its_reason():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.catalog import compose
+from bench.catalog import catalog, compose
 from bench.errors import BenchError
 from bench.measure import begin
 from bench.results.folder import Folder
@@ -81,6 +81,11 @@ def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monke
     with pytest.raises(KeyboardInterrupt):
         go("--stack", "one")
     assert not (tmp_path / "run").exists()
+
+
+def test_historic_stacks_are_measured_only_where_they_are_named():
+    assert begin.make_plan(begin.Request()).stacks == catalog.read().usual_stacks
+    assert begin.make_plan(begin.Request(stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
 
 
 def test_the_defaults_are_those_of_the_contract():
