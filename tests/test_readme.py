@@ -1,4 +1,4 @@
-"""What README.md says is so: its commands exist, its tables are the folders', its links lead somewhere."""
+"""What README.md and docs/stacks.md say is so: commands exist, tables are the folders', links lead somewhere."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from bench import paths
-from bench.catalog import catalog, compose
+from bench.catalog import catalog, compose, manifest
 from bench.cli import main
 from bench.results import reproduction
 
 TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
+STACKS = (paths.PROJECT / "docs" / "stacks.md").read_text("utf-8")
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
 LINES = [line.partition("#")[0].strip() for line in BLOCKS.splitlines()]
 
 
-def rows(header: str) -> list[list[str]]:
-    """The cells of the table under a header line."""
-    lines = TEXT[TEXT.index(header) :].splitlines()
+def rows(header: str, text: str = TEXT) -> list[list[str]]:
+    """The cells of the first table of a text under a header line."""
+    lines = text[text.index(header) :].splitlines()
     table = []
     for line in lines[2:]:
         if not line.startswith("|"):
@@ -56,29 +57,54 @@ def test_a_manage_command_is_understood(line):
     command.create_parser("manage.py", words[1]).parse_args(words[2:])
 
 
-def test_the_matrix_is_what_fits():
+def servers_of(stack: manifest.Stack) -> str:
+    return " ← ".join(server.name for server in stack.servers)
+
+
+def slow_clients(stack: manifest.Stack) -> list[str]:
+    """What the stack declares about slow clients, each reason once."""
+    return list(dict.fromkeys(item.reason for item in stack.declares if item.check.startswith("slow-")))
+
+
+def test_ten_deployments_are_what_their_manifests_say():
+    known = catalog.read()
+    table = rows("| stack | servers, innermost first | for whom |")
+    names = [cells[0].strip("`") for cells in table]
+    assert len(set(names)) == len(table) == 10
+    assert set(names) <= set(known.usual_stacks)
+    for name, (_, servers, people, slow) in zip(names, table, strict=True):
+        stack = known.stack(name)
+        declared = [reason.partition(":")[0] for reason in slow_clients(stack)]
+        assert servers == servers_of(stack)
+        assert people
+        assert [slow] == (declared or ["do not delay others"]), name
+    assert f"[All {len(known.stacks)} stacks" in TEXT
+
+
+@pytest.mark.parametrize(("heading", "historic"), [("## What fits what", False), ("## Historic stacks", True)])
+def test_the_matrix_is_what_fits(heading, historic):
+    section = STACKS[STACKS.index(heading) :]
     layers = catalog.read().layers
-    header = next(line for line in TEXT.splitlines() if line.startswith("| stack | servers"))
+    header = next(line for line in section.splitlines() if line.startswith("| stack | servers"))
     named = [cell.strip() for cell in header.strip("|").split("|")][2:]
     assert named == list(layers)
     expected = [
         [
             f"`{stack.name}`",
-            " ← ".join(server.name for server in stack.servers),
+            servers_of(stack),
             *("·" if compose.misfit(stack, layer) else "yes" for layer in layers.values()),
         ]
         for stack in catalog.read().stacks.values()
+        if (stack.era == "historic") == historic
     ]
-    assert rows("| stack |") == expected
+    assert rows("| stack |", section) == expected
 
 
 def test_the_table_of_slow_clients_is_what_stacks_declare():
     declared = [
-        [f"`{stack.name}`", reason]
-        for stack in catalog.read().stacks.values()
-        for reason in dict.fromkeys(item.reason for item in stack.declares if item.check.startswith("slow-"))
+        [f"`{stack.name}`", reason] for stack in catalog.read().stacks.values() for reason in slow_clients(stack)
     ]
-    assert rows("| stack | slow clients") == declared
+    assert rows("| stack | slow clients", STACKS) == declared
 
 
 def test_every_layer_has_its_row():
