@@ -1,1 +1,1 @@
-"""What the kit lays over a Django project: settings that read environment variables, caching layers, probes."""
+"""What the kit lays over a Django project: settings that read environment variables, and caching layers."""

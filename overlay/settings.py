@@ -1,4 +1,4 @@
-"""The settings of any Django project, OVERLAID_SETTINGS, and over them what the kit needs to serve and measure it.
+"""The settings of any Django project, OVERLAID_SETTINGS, and over them what the kit needs to serve it.
 
 Environment variables choose all of it; nothing in the project's folder changes.
 """
@@ -19,7 +19,8 @@ _below = import_module(os.environ["OVERLAID_SETTINGS"])
 globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
 
 _env = environ.Env()
-_base = Path.cwd()
+# The project's folder, to which a release's link leads now: the working directory may be that of the release before.
+_base = Path(_below.__file__).resolve().parents[_below.__name__.count(".") + hasattr(_below, "__path__")]
 # Django's defaults, where the settings below say nothing.
 _middleware = list(getattr(_below, "MIDDLEWARE", ()))
 _apps = list(getattr(_below, "INSTALLED_APPS", ()))
@@ -37,14 +38,15 @@ if environment.flag(_env, "BENCHAPP_BEHIND_PROXY", default=False):
 
 # --- Database -----------------------------------------------------------------------------------
 
-# A URL for the default database, and copies of SQLite files by alias. Everything else of a database stays as it is.
+# Other SQLite files by alias, and a URL for the default database. Everything else of a database stays as it is.
 DATABASES = {_alias: dict(_database) for _alias, _database in getattr(_below, "DATABASES", {}).items()}
+for _alias, _file in json.loads(os.environ.get("BENCHAPP_DATABASE_FILES", "{}")).items():
+    if "sqlite" in DATABASES[_alias]["ENGINE"]:
+        DATABASES[_alias]["NAME"] = _file
 if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
     _found = environment.database(_env, "BENCHAPP_DATABASE_URL", _base)
     _default = DATABASES.get("default", {})
     DATABASES["default"] = {**(_default if _default.get("ENGINE") == _found["ENGINE"] else {}), **_found}
-for _alias, _file in json.loads(os.environ.get("BENCHAPP_DATABASE_FILES", "{}")).items():
-    DATABASES[_alias]["NAME"] = _file
 
 # --- Caching layers -----------------------------------------------------------------------------
 
@@ -62,8 +64,7 @@ if "site-middleware" in CACHING_LAYERS:
 
 # --- Applications and middleware ----------------------------------------------------------------
 
-BENCHAPP_PROBES = environment.flag(_env, "BENCHAPP_PROBES", default=False)
-INSTALLED_APPS = [*_apps, "benchapp.caching", *(["probes"] if BENCHAPP_PROBES else [])]
+INSTALLED_APPS = [*_apps, "benchapp.caching"]
 
 # Whole pages are stored inside of what adds the same headers to every page, and outside of all that sets cookies.
 _first = ("SecurityMiddleware", "WhiteNoiseMiddleware")
@@ -76,8 +77,4 @@ MIDDLEWARE = [
     *registry.outer_middleware(CACHING_LAYERS),
     *_middleware[_outer:],
     *registry.inner_middleware(CACHING_LAYERS),
-    *(["benchapp.caching.rendering.render_id"] if BENCHAPP_PROBES else []),
 ]
-
-OVERLAID_URLCONF = _below.ROOT_URLCONF
-ROOT_URLCONF = "overlay.urls"

@@ -50,6 +50,11 @@ def test_the_site_never_imports_the_probes():
     assert importing([path for path in SITE_FILES if "probes" not in path.parts], "probes") == []
 
 
+def test_the_overlay_goes_to_production_without_the_site_and_the_probes():
+    files = sorted((paths.PROJECT / "overlay").rglob("*.py"))
+    assert files and importing(files, "bench", "config", "fixtures", "probes") == []
+
+
 def test_caching_never_imports_the_site():
     files = sorted((paths.PROJECT / "benchapp" / "caching").rglob("*.py"))
     for path in files:

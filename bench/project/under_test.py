@@ -20,8 +20,9 @@ from bench.project.description import FILE, Description, Project
 from bench.project.inspection import Facts
 from bench.project.layered import Layered, environment
 
-# Laid over the settings of a project that does not read the kit's variables itself.
+# Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
 OVERLAY = "overlay.settings"
+PROBED = "probes.overlay.settings"
 # Variables of the kit that mean something else, or nothing, in another project's settings.
 SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_URL", "DEBUG", "SECRET_KEY")
 PREFIX = "BENCHAPP_"
@@ -122,7 +123,7 @@ class UnderTest:
     @property
     def settings(self) -> str:
         """The settings module that its processes have."""
-        return OVERLAY if self.overlaid else self.project.settings
+        return PROBED if self.overlaid else self.project.settings
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """The environment of one of its processes, of the kit's variables: what its settings may read is renamed."""
@@ -133,7 +134,7 @@ class UnderTest:
         return {
             **self.project.env,
             **renamed,
-            "DJANGO_SETTINGS_MODULE": OVERLAY,
+            "DJANGO_SETTINGS_MODULE": PROBED,
             "OVERLAID_SETTINGS": self.project.settings,
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
         }

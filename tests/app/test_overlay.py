@@ -23,18 +23,20 @@ DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "theirs
              "other": {"ENGINE": "django.db.backends.sqlite3", "NAME": "other"}}
 """
 ASKED = (
-    "import json; from overlay import settings as s; "
-    "print(json.dumps({n: getattr(s, n) for n in dir(s) if n.isupper() and n != 'STORAGES'}, default=str))"
+    "import json; from {} import settings as s; "
+    "print(json.dumps({{n: getattr(s, n) for n in dir(s) if n.isupper() and n != 'STORAGES'}}, default=str))"
 )
 
 
 @pytest.fixture
 def laid_over(tmp_path):
-    def settings(**env: str) -> dict:
+    def settings(package: str = "overlay", **env: str) -> dict:
         (tmp_path / "their_settings.py").write_text(THEIRS)
         path = f"{tmp_path}:{paths.PROJECT}"
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "OVERLAID_SETTINGS": "their_settings", **env}
-        done = subprocess.run([sys.executable, "-c", ASKED], env=env, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", ASKED.format(package)], env=env, cwd=tmp_path, capture_output=True, text=True
+        )
         assert not done.stderr
         return json.loads(done.stdout)
 
@@ -44,7 +46,7 @@ def laid_over(tmp_path):
 def test_without_layers_only_what_serving_needs_is_changed(laid_over):
     found = laid_over()
     assert (found["DEBUG"], found["SECURE_SSL_REDIRECT"], found["SECRET_KEY"]) == (False, False, "theirs")
-    assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("overlay.urls", "their_urls")
+    assert found["ROOT_URLCONF"] == "their_urls"
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching"]
     assert found["MIDDLEWARE"] == [
         "django.middleware.security.SecurityMiddleware",
@@ -54,21 +56,26 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
     assert found["DATABASES"]["default"]["NAME"] == "theirs"
 
 
-def test_databases_hosts_and_probes_are_those_of_the_environment(laid_over):
+def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     found = laid_over(
         BENCHAPP_DATABASE_URL="sqlite:////tmp/copy.sqlite3",
         BENCHAPP_DATABASE_FILES='{"other": "/tmp/other.sqlite3"}',
         BENCHAPP_ALLOWED_HOSTS="127.0.0.1",
-        BENCHAPP_PROBES="1",
         BENCHAPP_WHITENOISE="0",
     )
     default = found["DATABASES"]["default"]
     assert (default["NAME"], default["OPTIONS"]) == ("/tmp/copy.sqlite3", {"timeout": 7})
     assert found["DATABASES"]["other"]["NAME"] == "/tmp/other.sqlite3"
     assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
-    assert found["INSTALLED_APPS"][-1] == "probes"
-    assert found["MIDDLEWARE"][-1] == "benchapp.caching.rendering.render_id"
     assert not any("whitenoise" in name for name in found["MIDDLEWARE"])
+
+
+def test_the_instrument_s_own_settings_add_the_probes(laid_over):
+    found = laid_over("probes.overlay", BENCHAPP_PROBES="1")
+    assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "probes"]
+    assert found["MIDDLEWARE"][-1] == "benchapp.caching.rendering.render_id"
+    assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("probes.overlay.urls", "their_urls")
+    assert laid_over("probes.overlay") == laid_over() | {"BENCHAPP_PROBES": False}
 
 
 def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):

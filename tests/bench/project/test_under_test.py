@@ -46,7 +46,7 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert found.page_headers["X-Frame-Options"] == "DENY" and "Content-Type" not in found.page_headers
     env = found.environment({"DATABASE_URL": "x", "CACHING_SITE_MIDDLEWARE": "1", "SECRET_KEY": "y"})
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
-    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("overlay.settings", "shop.settings")
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("probes.overlay.settings", "shop.settings")
     assert json.loads(env["BENCHAPP_DATABASE_FILES"]) == {}
     known = catalog.read()
     assert compose.unfit(known.stack("uvicorn"), known.joined_layers("none")) == ""

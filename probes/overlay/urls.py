@@ -1,4 +1,4 @@
-"""The URLs of the project below, with those of the probes where they are installed."""
+"""The URLs of the project below, after those of the probes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from django.urls import include, path
 
 _below = import_module(settings.OVERLAID_URLCONF)
 
-urlpatterns = list(_below.urlpatterns)
-if settings.BENCHAPP_PROBES:
-    # First: a project may have a pattern that takes every path.
-    urlpatterns.insert(0, path("__probe__/", include("probes.urls")))
+# The probes first: a project may have a pattern that takes every path.
+urlpatterns = [path("__probe__/", include("probes.urls")), *_below.urlpatterns]
 
 for _name in ("handler400", "handler403", "handler404", "handler500"):
     if hasattr(_below, _name):

@@ -1,0 +1,17 @@
+"""The settings of `overlay.settings`, and over them the probes, where BENCHAPP_PROBES is 1."""
+
+from __future__ import annotations
+
+import environ
+
+from overlay import environment
+from overlay import settings as _below
+
+globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
+
+BENCHAPP_PROBES = environment.flag(environ.Env(), "BENCHAPP_PROBES", default=False)
+if BENCHAPP_PROBES:
+    INSTALLED_APPS = [*_below.INSTALLED_APPS, "probes"]
+    MIDDLEWARE = [*_below.MIDDLEWARE, "benchapp.caching.rendering.render_id"]
+    OVERLAID_URLCONF = _below.ROOT_URLCONF
+    ROOT_URLCONF = "probes.overlay.urls"
