@@ -82,6 +82,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asgi                `module:application`; ASGI_APPLICATION of the settings when None
     python              the interpreter, relative to the project; its virtual environment's, else the kit's, when None
     health              a path that answers 200 while the site serves
+    ready               a path that answers 200 while its database can be used, too; `health` when None
     env_file            a file of NAME=value lines for the environment, relative to the project; none when None
     setup               commands of manage.py that fill a new database
     check               a command of manage.py that fails with one line when the site cannot be served on its database
@@ -97,6 +98,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asgi: str | None = None
     python: str | None = None
     health: str = "/"
+    ready: str | None = None
     env_file: str | None = None
     setup: tuple[str, ...] = ("migrate --noinput",)
     check: str = "check --database default"
@@ -110,7 +112,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         login = (self.login.url, self.login.page) if self.login else ()
         write = (self.write.page,) if self.write else ()
-        for path in (self.health, *self.public, *login, *write):
+        ready = (self.ready,) if self.ready else ()
+        for path in (self.health, *ready, *self.public, *login, *write):
             if not path.startswith("/"):
                 raise ValueError(f"{path!r} is no path: it begins with /")
 

@@ -26,6 +26,10 @@ PROBED = "probes.overlay.settings"
 # Variables of the kit that mean something else, or nothing, in another project's settings.
 SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_URL", "DEBUG", "SECRET_KEY")
 PREFIX = "BENCHAPP_"
+# A path that every server can have in its configuration, quoted or not.
+PLAIN = re.compile(r"(/[\w.-]+)+/?")
+# In place of the health checks of a project without paths for them: servers treat these as no pages.
+NO_PAGES = ("/healthz", "/readyz")
 # Headers that belong to one answer and not to every page.
 OF_ONE_ANSWER = frozenset({"content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires"})
 
@@ -86,6 +90,11 @@ class UnderTest:
         return self.description.health
 
     @property
+    def ready(self) -> str:
+        """A path that answers 200 while the site serves and can use its database, if it has one."""
+        return self.description.ready or self.health
+
+    @property
     def overlaid(self) -> bool:
         """Whether the kit's settings are laid over its own."""
         return not self.description.reads_environment
@@ -104,10 +113,13 @@ class UnderTest:
         wsgi_folder, wsgi_file   where the module is, relative to the project
         static_url, static_path  the path of static files, with a slash at the end and without
         session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
+        health_paths             the paths of health checks
+        health_re                a regular expression (PCRE) of them, without the slash before them
         """
         wsgi, asgi, static_url = _applications(self)
         module, _, name = wsgi.partition(":")
         package, _, last = module.rpartition(".")
+        checks = health_paths(self)
         return {
             "wsgi": wsgi,
             "wsgi_module": module,
@@ -118,6 +130,8 @@ class UnderTest:
             "static_url": static_url,
             "static_path": static_url[:-1],
             **_cookies(self),
+            "health_paths": checks,
+            "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),
         }
 
     @property
@@ -129,11 +143,10 @@ class UnderTest:
         """The environment of one of its processes, of the kit's variables: what its settings may read is renamed."""
         if not self.overlaid:
             return {**self.project.env, **env}
-        renamed = {f"{PREFIX}{name}" if name in SHARED_NAMES else name: value for name, value in env.items()}
         files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files if alias != "default"}
         return {
             **self.project.env,
-            **renamed,
+            **renamed(env),
             "DJANGO_SETTINGS_MODULE": PROBED,
             "OVERLAID_SETTINGS": self.project.settings,
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
@@ -189,6 +202,18 @@ def _cookies(project: UnderTest) -> dict[str, str]:
         if not re.fullmatch(r"[\w-]+", name):
             raise BenchError(f"{project.folder}: a cookie is called {name!r}: use letters, digits, hyphens and _ only")
     return found
+
+
+def renamed(env: dict[str, str]) -> dict[str, str]:
+    """The kit's variables under names that mean nothing in the settings of another project."""
+    return {f"{PREFIX}{name}" if name in SHARED_NAMES else name: value for name, value in env.items()}
+
+
+def health_paths(project: UnderTest) -> tuple[str, ...]:
+    """Paths for health checks alone, which servers answer in maintenance, over plain HTTP and to an address."""
+    pages = {"/", *project.description.public}
+    named = dict.fromkeys((project.health, project.ready))
+    return tuple(path for path in named if path not in pages and PLAIN.fullmatch(path)) or NO_PAGES
 
 
 _selected: list[UnderTest] = []

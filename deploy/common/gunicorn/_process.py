@@ -15,7 +15,8 @@ worker_connections = {{ threads }}
 keepalive = 0
 
 # Requests are parsed in Python. The C parser of `gunicorn[fast]` needs a compiler and saves nothing measurable here: 0.99
-# times the requests per CPU second on /healthz (0.98 to 1.03). Default "auto": the C parser where it is installed.
+# times the requests per CPU second on a page of a few bytes (0.98 to 1.03). Default "auto": the C parser where it is
+# installed.
 # https://docs.gunicorn.org/en/stable/settings.html#http-parser
 http_parser = "python"
 
