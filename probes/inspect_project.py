@@ -45,6 +45,7 @@ def inspect(question, folder):
     try:
         import django
         from django.conf import settings
+        from django.core.management import get_commands
 
         django.setup()
     except Exception as error:
@@ -55,6 +56,7 @@ def inspect(question, folder):
     facts["database_files"] = files
     facts["application"] = application(settings, question)
     facts["urls"] = urls()
+    facts["commands"] = sorted(get_commands())
     facts["checks"] = deployment_checks()
     facts["migrations_left"], facts["database_error"] = migrations_left()
     facts["max_connections"] = max_connections()

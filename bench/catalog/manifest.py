@@ -50,9 +50,7 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Break(Struct, frozen=True, forbid_unknown_fields=True):
     """A fault of `bench faults` of which visitors notice more than is expected, and why; printed wherever results are.
-
-    layers  of a stack or a server: only with one of these layers; empty means with any
-    """
+    Of a stack or a server: only with one of these layers; empty means with any."""
 
     fault: str
     reason: str
@@ -73,7 +71,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     programs   names to look for, first found wins
     search     more directories to look in (globs), after the virtual environment and PATH
     version    argv that prints the version
-    distribution  instead of `version`: the Python distribution that brings it
+    distribution  instead of `version`: the Python distribution that brings it; requirements: all those it needs
     config     its main configuration file, in the stack's folder, a template; empty when its command line is enough
     modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
     hint       how to install what is missing, where `make servers` is not the whole answer
@@ -124,6 +122,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
     distribution: str = ""
+    requirements: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
     good_status: int = 0
     bad_output: str = ""
@@ -274,7 +273,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     probe       argv that exits 0 when it serves; without one, its socket accepting a connection is enough
     env         environment it gives to the application server
     persistent  True when its data directory under var/ is reused
-    packages    the Debian packages it comes in, for production's install note
+    packages    the Debian packages it comes in, for production; requirements: the Python distributions of its clients
     stop        the signal that stops it soon and cleanly
     """
 
@@ -292,6 +291,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     env: dict[str, str] = {}
     persistent: bool = False
     packages: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
     stop: str = "TERM"
 
 

@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `render`."""
     options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
     options.add_layer(parser)
+    options.add_project(parser)
     parser.add_argument(
         "--values",
         default="bench",

@@ -58,7 +58,7 @@ class Facts(msgspec.Struct, frozen=True):
     application      `wsgi` or `asgi` -> `module:name` of each application that can be imported
     databases        alias -> engine; conn_max_age: alias -> seconds; caches: alias -> backend
     database_files   alias -> absolute path of an SQLite file, which need not exist
-    urls             its URL patterns
+    urls             its URL patterns; commands: those of its manage.py
     migrations_left  how many migrations the default database lacks; None when it cannot be asked
     database_error   why it cannot, or None
     session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
@@ -91,6 +91,7 @@ class Facts(msgspec.Struct, frozen=True):
     database_files: dict[str, str] = {}
     session_cookie: str = "sessionid"
     csrf_cookie: str = "csrftoken"
+    commands: tuple[str, ...] = ()
 
 
 class _Problem(msgspec.Struct, frozen=True):

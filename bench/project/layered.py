@@ -58,6 +58,12 @@ class Layered(msgspec.Struct, frozen=True):
     sites: tuple[str, ...]
     base: Path
 
+    @property
+    def own_packages(self) -> frozenset[str]:
+        """The canonical names of the distributions that the project has itself."""
+        sites = [site for site in self.sites if not Path(site).is_relative_to(self.kit)]
+        return frozenset(canonicalize_name(each.metadata["Name"]) for each in distributions(path=sites))
+
     def clashes(self) -> list[str]:
         """A line for each server whose requirement the project's packages do not meet."""
         found: dict[str, Distribution] = {}

@@ -16,6 +16,7 @@ from bench.catalog.manifest import Server
 from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.host.supervise import Address
+from bench.project import under_test
 from bench.serve import export, render, units
 from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring, instance_name
@@ -28,9 +29,6 @@ TEMPLATES = paths.DEPLOY / "common" / "containers"
 USER_ID = 10001
 PROBE = "/usr/local/bin/benchapp-probe"
 MAINTENANCE_FILE = "maintenance_file"
-HEALTH = "/healthz"
-# The same, and the database can be used.
-READY = "/readyz"
 # Seconds in which load balancers learn that a pod ends, before its front server stops accepting.
 DRAIN_S = 5
 # The files of a certificate, by the names that a Secret of a cluster has for them: two, or one with both.
@@ -77,10 +75,16 @@ class Container:
 def write(composition: Composition, target: Path, form: str, size: Size | None = None) -> list[Path]:
     """Write the files of that form into `target`; returns them, sorted. When one cannot be written, none stays.
 
-    Raises BenchError for values without places, and for a server that no image can have.
+    Raises BenchError for values without places, for a server that no image can have, and for another project than the
+    kit's own.
     """
     if not composition.values.places:
         raise BenchError(f"--as {form} needs the places of a host: use --values production")
+    if not (project := under_test.current()).own:
+        raise BenchError(
+            f"{project.folder}: --as {form}: the image is made for the kit's own site;"
+            " render another project for systemd, and write its image from that"
+        )
     host = export.production_places(composition.values)
     composition, places, wiring = export.in_production(_with_writable_files(composition, host), host.bind)
     if reason := uncontainable(composition, places):
@@ -177,10 +181,11 @@ class _Context:
         front = index == len(self.composition.servers) - 1
         url = f"{'https' if front and ends_tls else 'http'}://{self.composition.settings['server_name']}"
         application = index == 0 and self.composition.servers[0].speaks == "http"
+        project = under_test.current()
         return {
-            "alive": self._probe(address, url + HEALTH if application else ""),
-            "health": self._probe(address, url + HEALTH if application or front else ""),
-            "ready": self._probe(address, url + READY) if front else (),
+            "alive": self._probe(address, url + project.health if application else ""),
+            "health": self._probe(address, url + project.health if application or front else ""),
+            "ready": self._probe(address, url + project.ready) if front else (),
             "certificate": (True,) if front and ends_tls else (),
         }
 

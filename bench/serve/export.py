@@ -18,7 +18,8 @@ from bench.catalog.sizes import Size
 from bench.catalog.values import Values
 from bench.errors import BenchError
 from bench.host import identity, ports
-from bench.serve import render, units
+from bench.project import under_test
+from bench.serve import overlaid, render, units
 from bench.serve.layout import LOOPBACK, Layout, Places, fresh_directory
 from bench.serve.render import Wiring
 from bench.serve.units import Unit
@@ -124,9 +125,9 @@ def _wire(composition: Composition, places: Places) -> Wiring:
 
 
 def _with_host_programs(composition: Composition, places: Places) -> Composition:
-    """The composition with programs of this virtual environment replaced by those of the host's."""
+    """The composition with programs of virtual environments here replaced by those of the host's."""
     moved = {
-        name: Path(places.venv) / "bin" / program.name if program.is_relative_to(paths.VENV) else program
+        name: Path(places.venv) / "bin" / program.name if any(map(program.is_relative_to, _environments())) else program
         for name, program in composition.programs.items()
     }
     modules = {server.name: _host_modules(server, composition, places) for server in composition.servers}
@@ -135,11 +136,17 @@ def _with_host_programs(composition: Composition, places: Places) -> Composition
 
 def _host_modules(server: Server, composition: Composition, places: Places) -> dict[str, str]:
     """Where the modules of a server are on the host; its own commands there build some of them."""
-    found = {
-        name: path.replace(str(paths.VENV), places.venv) for name, path in composition.modules[server.name].items()
-    }
+    found = dict(composition.modules[server.name])
+    for venv in _environments():
+        found = {name: path.replace(str(venv), places.venv) for name, path in found.items()}
     built = {name: render.text(text, places.names, server.name) for name, text in server.host_modules.items()}
     return {**found, **built}
+
+
+def _environments() -> list[Path]:
+    """The virtual environments here that servers are found in."""
+    project = under_test.current()
+    return [project.venv, *([project.layered.kit] if project.layered else []), paths.VENV]
 
 
 def _write_host_files(
@@ -148,12 +155,12 @@ def _write_host_files(
     """Write units, environment and install note for the host."""
     found = units.units(composition, places, wiring)
     context = {**host_context(composition, places, wiring, found), **_slice_context(size)}
-    sources = {target / source.name: source for source in sorted(HOST.iterdir())}
+    sources = {target / source.name: source for source in sorted(HOST.glob("[!_]*"))}
     sources |= {target / "systemd" / name: SYSTEMD / name for name in ("benchapp.target", "benchapp.slice")}
-    sources |= {target / "timers" / source.name: source for source in sorted(TIMERS.iterdir())}
-    for folder in ("systemd", "timers"):
-        (target / folder).mkdir(exist_ok=True)
+    timers = [source for name in context["timers"] for source in sorted(TIMERS.glob(f"benchapp-{name}.*"))]
+    sources |= {target / "timers" / source.name: source for source in timers}
     for path, source in sources.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
     of_units = {target / "systemd" / f"{unit.name}.service": (SYSTEMD / "server.service", unit) for unit in found}
     of_units |= {
@@ -161,7 +168,7 @@ def _write_host_files(
     }
     for path, (source, unit) in of_units.items():
         path.write_text(render.text(source.read_text("utf-8"), {**context, "unit": unit}, str(source)), "utf-8")
-    return [*sources, *of_units]
+    return [*sources, *of_units, *overlaid.write(composition, target)]
 
 
 def _slice_context(size: Size | None) -> dict[str, Any]:
@@ -178,6 +185,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
     return {
         **composition.settings,
         **places.names,
+        **overlaid.names(composition, places),
         "title": composition.stack.title,
         "stack": composition.stack.name,
         "layer": composition.layer_name,
@@ -200,7 +208,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "host_commands": _host_commands(composition, places, wiring),
         "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
         "application_units": [unit for unit in found if unit.environment_files],
-        "health": _health(composition, places),
+        "asked": _asked(composition, places),
         "ends_tls": values.names["listener"] == "tls" and render.has_tls(front, composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
         "proxied": render.text(front.proxied, places.names, front.name),
@@ -208,13 +216,13 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
     }
 
 
-def _health(composition: Composition, places: Places) -> str:
-    """The words with which curl asks the host's own web server for a page that needs no database."""
-    name = composition.settings["server_name"]
+def _asked(composition: Composition, places: Places) -> str:
+    """The words with which curl asks the host's own web server whether the site is ready."""
+    name, path = composition.settings["server_name"], under_test.current().ready
     if composition.values.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition):
         # Whoever signed the certificate: it is the host itself.
-        return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}/readyz"
-    return f"--header 'Host: {name}' http://{places.bind}:{places.port}/readyz"
+        return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"
+    return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
 
 
 def _packages(composition: Composition) -> list[str]:
@@ -232,8 +240,9 @@ def _packages(composition: Composition) -> list[str]:
 
 def _host_commands(composition: Composition, places: Places, wiring: Wiring) -> list[str]:
     """The commands to run once on the host for the servers."""
+    project = overlaid.names(composition, places)
     return [
-        render.text(words, render.context_of(server, composition, places, wiring), server.name)
+        render.text(words, {**project, **render.context_of(server, composition, places, wiring)}, server.name)
         for server in composition.servers
         for words in server.host
     ]
@@ -247,5 +256,5 @@ def _site_env(composition: Composition, places: Places) -> dict[str, str]:
         for key, text in service.env.items()
     }
     # Each release collects its static files below itself, so that no variable names one place for all.
-    django = {"DJANGO_SETTINGS_MODULE": "config.settings"}
-    return {**of_services, **django, **render.site_env(composition, places)}
+    django = {overlaid.SETTINGS: under_test.current().project.settings}
+    return overlaid.environment({**of_services, **django, **render.site_env(composition, places)}, places)

@@ -10,7 +10,7 @@ from typing import Any
 from bench import programs
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server, Service
-from bench.serve import render
+from bench.serve import overlaid, render
 from bench.serve.layout import Places
 from bench.serve.render import Wiring, instance_name
 
@@ -96,6 +96,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
     index = chain.index(server.name)
     front = server is composition.servers[-1]
     context = render.context_of(server, composition, places, wiring)
+    env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
     for number, address in enumerate(wiring.listens[server.name], 1):
         yield Unit(
             f"benchapp-{instance_name(server.name, number)}",
@@ -114,7 +115,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
             stop_signal=f"SIG{server.graceful}",
-            env={key: render.text(text, context, server.name) for key, text in server.env.items()},
+            env=overlaid.with_path(env, places) if index == 0 else env,
         )
 
 
@@ -156,6 +157,7 @@ def _of_sidecars(composition: Composition, places: Places) -> Iterator[Unit]:
             about,
             " ".join(argv),
             user=places.user,
+            env=overlaid.with_path({}, places),
             environment_files=_environment_files(places),
             state=_state(places),
         )

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,13 @@ def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS) -> None:
         " -keyout privkey.pem -out fullchain.pem;"
         " cat fullchain.pem >> /etc/ssl/certs/ca-certificates.crt"
     )
+
+
+def replace(machine: Machine, project: Path) -> None:
+    """Make another project the one in the repository."""
+    shutil.rmtree(machine.root / SOURCE[1:])
+    shutil.copytree(project, machine.root / SOURCE[1:], ignore=shutil.ignore_patterns("__pycache__"))
+    commit(machine, "another")
 
 
 def release(machine: Machine, version: str) -> str:

@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from bench import paths
+from bench import paths, programs
 from bench.catalog import catalog, compose
 from bench.catalog.compose import CannotRun
 from bench.host import ports, supervise
 from bench.host.identity import worker
-from bench.serve import export, render
+from bench.project import under_test
+from bench.serve import config_check, export, render
 from tests.deploy.running import FEW
 
 NAME = "example.org"
@@ -45,7 +46,7 @@ class Host:
         chosen = catalog.read().values["production"]
         self.http_port = ports.free_port()
         places = {
-            "project": str(paths.PROJECT),
+            "project": str(under_test.current().folder),
             "venv": str(paths.VENV),
             "static_root": str(folder / "static"),
             # By number: `install` in scripts takes it for a group.
@@ -124,6 +125,31 @@ def make_certificate(folder: Path) -> Path:
     return folder
 
 
+def refused_by_servers(made: Host) -> dict[str, str]:
+    """What each server's own test says against its files, by the server's name; empty when all accept them."""
+    wiring = render.wire(made.composition, made.places, ports.free_port)
+    problems = {}
+    for server in made.composition.servers:
+        if server.check:
+            context = render.context_of(server, made.composition, made.places, wiring)
+            argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
+            problems[server.name] = config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server)
+    return {name: problem for name, problem in problems.items() if problem}
+
+
+def refused_by_systemd(made: Host) -> list[str]:
+    """What systemd says against the units; empty when it accepts them."""
+    systemd_analyze = programs.find(["systemd-analyze"])
+    if systemd_analyze is None:
+        pytest.skip("program not installed: systemd-analyze")
+    timed = (Path(made.places.conf) / "timers").iterdir()
+    done = subprocess.run(
+        [str(systemd_analyze), "verify", "--man=no", *map(str, [*made.units(), *timed])], capture_output=True, text=True
+    )
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "benchapp" in line]
+    return ours or ([f"exit status {done.returncode}"] if done.returncode else [])
+
+
 @contextlib.contextmanager
 def serving(made: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
@@ -134,11 +160,11 @@ def serving(made: Host, **env: str):
                 name,
                 made.command(name),
                 env=made.environment(name) | env,
-                cwd=paths.PROJECT,
+                cwd=Path(made.places.project),
                 log=Path(made.places.logs) / f"{name}.log",
                 identity=made.identity,
             )
-        wait_for(lambda: ask(made, "/healthz", NAME)[0], 200, processes.values())
+        wait_for(lambda: ask(made, under_test.current().health, NAME)[0], 200, processes.values())
         yield processes
     finally:
         supervise.stop(list(processes.values()))

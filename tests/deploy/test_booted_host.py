@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from tests.deploy.installing import SOURCE, ask, commit, install, prepare, release, uninstall, visited
+from bench.project import under_test
+from tests.bench.project.conftest import new_project, selection  # noqa: F401  # fixtures
+from tests.deploy.installing import SOURCE, ask, commit, install, prepare, release, replace, uninstall, visited
 from tests.deploy.machine import Machine, booted
 
 pytestmark = pytest.mark.servers
@@ -184,3 +186,22 @@ def test_with_uwsgi_a_deploy_loses_no_request_either(host):
     restarts_unnoticed(host, "uwsgi")
     noticed = deploys(host, "4")
     assert (noticed["failed"], set(noticed["versions"])) == ([], {"3", "4"})
+
+
+@pytest.mark.usefixtures("selection")
+def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):  # noqa: F811
+    said = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
+    folder = new_project(said=said)
+    uninstall(host)
+    replace(host, folder)
+    under_test.select(folder)
+    install(host, "nginx-gunicorn")
+    assert ask(host, "/who/")[0] == 200
+    assert "No module named" in host.try_run("benchapp-manage shell -c 'import probes'").stdout
+    assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
+    # Of two releases with the same packages, with a database that outlives both.
+    assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
+    assert host.run("stat -c %U /var/lib/benchapp/default.sqlite3").strip() == APP
+    assert ask(host, "/static/admin/css/base.css")[0] == 200
+    checked = [line for line in host.run("benchapp-check").splitlines() if line.startswith(("ok ", "FAIL "))]
+    assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx"]

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import paths, programs
+from bench import paths
 from bench.catalog import catalog
-from bench.host import ports
-from bench.serve import config_check, render
 from tests.deploy import test_edge
 from tests.deploy.production_host import (
     NAME,
@@ -26,6 +24,8 @@ from tests.deploy.production_host import (
     ask,
     make_certificate,
     redirects,
+    refused_by_servers,
+    refused_by_systemd,
     serving,
 )
 from tests.deploy.running import command
@@ -56,18 +56,6 @@ def test_the_servers_accept_the_files(host, stack):
     assert refused_by_servers(host(stack)) == {}
 
 
-def refused_by_servers(made: Host) -> dict[str, str]:
-    """What each server's own test says against its files, by the server's name; empty when all accept them."""
-    wiring = render.wire(made.composition, made.places, ports.free_port)
-    problems = {}
-    for server in made.composition.servers:
-        if server.check:
-            context = render.context_of(server, made.composition, made.places, wiring)
-            argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
-            problems[server.name] = config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server)
-    return {name: problem for name, problem in problems.items() if problem}
-
-
 @pytest.mark.parametrize(
     ("stack", "layer"),
     [
@@ -88,16 +76,7 @@ def test_the_servers_accept_every_name_below_a_domain(host, stack, layer):
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_systemd_accepts_the_units(host, stack):
-    systemd_analyze = programs.find(["systemd-analyze"])
-    if systemd_analyze is None:
-        pytest.skip("program not installed: systemd-analyze")
-    made = host(stack)
-    timed = (Path(made.places.conf) / "timers").iterdir()
-    done = subprocess.run(
-        [str(systemd_analyze), "verify", "--man=no", *map(str, [*made.units(), *timed])], capture_output=True, text=True
-    )
-    ours = [line for line in (done.stdout + done.stderr).splitlines() if "benchapp" in line]
-    assert (ours, done.returncode) == ([], 0)
+    assert refused_by_systemd(host(stack)) == []
 
 
 @pytest.mark.parametrize("stack", [name for name in STACKS if name not in (*WITHOUT_TLS, *test_edge.STACKS)])

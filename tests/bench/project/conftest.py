@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from bench import paths, programs
+from bench.catalog import compose
+from bench.host import identity
+from bench.project import under_test
 
 NewProject = Callable[..., Path]
 
@@ -26,6 +31,19 @@ def new_project(tmp_path: Path) -> NewProject:
         return folder
 
     return make
+
+
+@pytest.fixture
+def selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Selecting a project ends with the test."""
+    under_test.current()
+    monkeypatch.setattr(under_test, "_selected", [])
+    monkeypatch.setattr(compose, "_refusals", [])
+    monkeypatch.setattr(identity, "_read_also", [])
+    monkeypatch.setattr(paths, "VAR", tmp_path / "var")
+    yield
+    programs.use(paths.VENV)
+    identity.worker.cache_clear()
 
 
 URLS = """

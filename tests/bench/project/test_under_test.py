@@ -6,24 +6,11 @@ import json
 
 import pytest
 
-from bench import paths, programs
 from bench.catalog import catalog, compose
 from bench.errors import BenchError
-from bench.host import identity
 from bench.project import under_test
 
-
-@pytest.fixture(autouse=True)
-def selection(tmp_path, monkeypatch):
-    """Selecting a project ends with the test."""
-    under_test.current()
-    monkeypatch.setattr(under_test, "_selected", [])
-    monkeypatch.setattr(compose, "_refusals", [])
-    monkeypatch.setattr(identity, "_read_also", [])
-    monkeypatch.setattr(paths, "VAR", tmp_path / "var")
-    yield
-    programs.use(paths.VENV)
-    identity.worker.cache_clear()
+pytestmark = pytest.mark.usefixtures("selection")
 
 
 def test_the_kit_s_own_site_needs_nothing_laid_over_it():

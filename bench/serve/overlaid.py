@@ -1,0 +1,172 @@
+"""What a production host needs for another project than the kit's own: the settings laid over it, the packages of its
+servers, and its variables. Nothing of the instrument is among it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from bench import paths, programs
+from bench.catalog import compose
+from bench.catalog.compose import Composition
+from bench.project import under_test
+from bench.project.description import FILE
+from bench.serve.layout import Places
+
+# Below the rendered directory: packages for the path of the project's processes, and what to install for its servers.
+PACKAGES = "python"
+REQUIREMENTS = "requirements-servers.txt"
+# Marks pages as rendered, for the instrument.
+LEFT_OUT = ("__pycache__", "rendering.py")
+# What the settings laid over a project import; the second where no web server has the static files.
+IMPORTED = ("django-environ", "whitenoise")
+SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
+PATH = "PYTHONPATH"
+SETTINGS = "DJANGO_SETTINGS_MODULE"
+OPTION = "CACHING_"
+
+
+def write(composition: Composition, folder: Path) -> list[Path]:
+    """Write the packages and the requirements into `folder`; returns the files. None for a project that needs none."""
+    if not under_test.current().overlaid:
+        return []
+    packages = folder / PACKAGES
+    for name in ("overlay", "benchapp/caching"):
+        shutil.copytree(paths.PROJECT / name, packages / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    # The package above is the kit's own site.
+    (packages / "benchapp" / "__init__.py").touch()
+    lines = [
+        "# The servers, what the settings laid over the project import, and what its layer needs.",
+        *_pinned(composition),
+    ]
+    (folder / REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
+    locks = [shutil.copy(path, folder) for path in _locks(composition)]
+    return [path for path in packages.rglob("*") if path.is_file()] + [folder / REQUIREMENTS, *map(Path, locks)]
+
+
+def names(composition: Composition, places: Places) -> dict[str, Any]:
+    """What the templates of a host's files can name of the project.
+
+    health, ready       paths that answer while it serves, and while it can use its database, too
+    checks              those of them that are no pages
+    application_module  the module that its servers import
+    timers              commands of manage.py to run each day
+    invalidate          a command for the shell that empties its layers
+    python_env          variables of each of its processes that are in no file
+    locks               the directory of the kit's lock files on the host
+    packages_script     the part of the deploy script that installs its packages
+    cache_url           the variable that names the cache of a layer
+    variables           names that its `env_file` has; requirements: the file that lists its packages, or empty
+    brought             packages of its servers that are not installed because the project has them itself
+    sqlite              aliases of its databases that are SQLite files
+    """
+    project, layers = under_test.current(), composition.layers
+    application = project.names[composition.servers[0].interface]
+    caches = project.own or any(layer.caches != "nothing" for layer in layers)
+    return {
+        "overlaid": project.overlaid,
+        "own": project.own,
+        "health": project.health,
+        "ready": project.ready,
+        "checks": [path for path in under_test.health_paths(project) if path in (project.health, project.ready)],
+        "application_module": application.partition(":")[0],
+        "timers": [name for name in ("backup", "clearsessions") if _has(name)],
+        "invalidate": "benchapp-manage invalidatepages" if caches else "true",
+        "python_env": with_path({}, places),
+        "locks": places.conf if project.overlaid else places.project,
+        "packages_script": f"production/_packages.{'project' if project.overlaid else 'lock'}",
+        "cache_url": next(iter(under_test.renamed({compose.CACHE_URL: ""}))) if project.overlaid else compose.CACHE_URL,
+        "variables": sorted(project.project.env),
+        "requirements": _listing(project.folder),
+        "brought": _brought(composition),
+        "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
+    }
+
+
+def _has(command: str) -> bool:
+    """Whether manage.py has the command that the kit's own site has by that name."""
+    project = under_test.current()
+    # Another project's `backup` may be anything.
+    return project.own or (command != "backup" and command in project.facts.commands)
+
+
+def with_path(env: dict[str, str], places: Places) -> dict[str, str]:
+    """The environment of one of the project's processes, with the packages laid over it behind those on its path."""
+    if not under_test.current().overlaid:
+        return env
+    before = [env[PATH]] if PATH in env else []
+    return {**env, PATH: ":".join([*before, f"{places.conf}/{PACKAGES}"])}
+
+
+def environment(env: dict[str, str], places: Places) -> dict[str, str]:
+    """The project's environment on the host, of the kit's variables: those that somebody reads there."""
+    project = under_test.current()
+    if not project.overlaid:
+        return env
+    read = _read_names()
+    kept = {name: value for name, value in under_test.renamed(env).items() if name in read or name.startswith(OPTION)}
+    # Those of a release would go with it.
+    files = {alias: f"{places.data}/{alias}.sqlite3" for alias in sorted(project.facts.database_files)}
+    return {
+        SETTINGS: under_test.OVERLAY,
+        "OVERLAID_SETTINGS": project.project.settings,
+        "BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/"),
+        **({"BENCHAPP_DATABASE_FILES": json.dumps(files, separators=(",", ":"))} if files else {}),
+        **kept,
+    }
+
+
+def _read_names() -> set[str]:
+    """The variables that the settings laid over a project read, options of layers aside."""
+    texts = [path.read_text("utf-8") for path in (paths.PROJECT / "overlay").glob("*.py")]
+    return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
+
+
+def _listing(folder: Path) -> str:
+    """The file that lists a project's packages, or an empty string."""
+    if (folder / "requirements.txt").is_file():
+        return "requirements.txt"
+    described = folder / FILE
+    table = tomllib.loads(described.read_text("utf-8")) if described.is_file() else {}
+    return FILE if table.get("project", {}).get("dependencies") else ""
+
+
+def _wanted(composition: Composition) -> list[str]:
+    """The distributions that the servers, the settings laid over the project and the layer need, each once."""
+    of_servers = [
+        name for server in composition.servers for name in server.requirements or filter(None, [server.distribution])
+    ]
+    of_services = [name for service in composition.services for name in service.requirements]
+    imported = IMPORTED[:1] if SERVED_ELSEWHERE in composition.env.items() else IMPORTED
+    return list(dict.fromkeys((*of_servers, *imported, *of_services)))
+
+
+def _brought(composition: Composition) -> list[str]:
+    layered = under_test.current().layered
+    there = layered.own_packages if layered else frozenset()
+    return [name for name in _wanted(composition) if canonicalize_name(name) in there]
+
+
+def _pinned(composition: Composition) -> list[str]:
+    """A requirement for each that the project has not itself, in the version of the kit's lock file."""
+    lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
+    versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", lock))
+    brought = _brought(composition)
+    wanted = {
+        name: versions.get(name) or programs.distribution_version(name)
+        for name in _wanted(composition)
+        if name not in brought
+    }
+    return [f"{name}=={version}" if version else name for name, version in wanted.items()]
+
+
+def _locks(composition: Composition) -> list[Path]:
+    """The kit's lock files that commands of the servers name."""
+    commands = " ".join(words for server in composition.servers for words in server.host)
+    return [path for path in sorted(paths.PROJECT.glob("requirements-*.lock")) if path.name in commands]
