@@ -33,8 +33,10 @@ STATIC_ROOT = environment.directory(_env, "BENCHAPP_STATIC_ROOT", None, _base) o
 if not environment.flag(_env, "BENCHAPP_HTTPS", default=False):
     # Over plain HTTP on this machine, a redirect to HTTPS leads nowhere and a secure cookie never comes back.
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False
-if environment.flag(_env, "BENCHAPP_BEHIND_PROXY", default=False):
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+BENCHAPP_BEHIND_PROXY = environment.flag(_env, "BENCHAPP_BEHIND_PROXY", default=False)
+BENCHAPP_FRONT = environment.flag(_env, "BENCHAPP_FRONT", default=False)
+if BENCHAPP_BEHIND_PROXY:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
 
 # --- Database -----------------------------------------------------------------------------------
 
@@ -64,6 +66,13 @@ if "site-middleware" in CACHING_LAYERS:
 
 # --- Applications and middleware ----------------------------------------------------------------
 
+# Without DEBUG, Django's defaults send an error to ADMINS and write nothing of it.
+LOGGING = getattr(_below, "LOGGING", None) or {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"stderr": {"class": "logging.StreamHandler"}},
+    "loggers": {"django.request": {"handlers": ["stderr"], "level": "ERROR"}},
+}
 INSTALLED_APPS = [*_apps, "benchapp.caching"]
 
 # Whole pages are stored inside of what adds the same headers to every page, and outside of all that sets cookies.
@@ -72,6 +81,8 @@ _outer = max((_place + 1 for _place, _name in enumerate(_middleware) if _name.en
 _static = "whitenoise.middleware.WhiteNoiseMiddleware"
 _serves_static = environment.flag(_env, "BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
+    # Over a Unix socket a project would see no client's address, and refuse what it limits by address.
+    *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *_middleware[:_outer],
     *([_static] if _serves_static else []),
     *registry.outer_middleware(CACHING_LAYERS),

@@ -78,6 +78,16 @@ def test_the_instrument_s_own_settings_add_the_probes(laid_over):
     assert laid_over("probes.overlay") == laid_over() | {"BENCHAPP_PROBES": False}
 
 
+def test_behind_a_reverse_proxy_it_sees_the_clients_address(laid_over):
+    found = laid_over(BENCHAPP_BEHIND_PROXY="1", BENCHAPP_FRONT="1")
+    assert found["MIDDLEWARE"][0] == "benchapp.middleware.real_address"
+    assert found["SECURE_PROXY_SSL_HEADER"] == ["HTTP_FRONTPROTO", "https"]
+
+
+def test_errors_are_written_unless_it_logs_itself(laid_over):
+    assert laid_over()["LOGGING"]["loggers"]["django.request"]["level"] == "ERROR"
+
+
 def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     found = laid_over(CACHING_SITE_MIDDLEWARE="1", BENCHAPP_CACHE_URL="locmemcache://", BENCHAPP_WHITENOISE="0")
     assert found["MIDDLEWARE"] == [
