@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode, urljoin, urlsplit
 
+from bench.errors import BenchError
 from bench.verify import page_parser, wire
 from bench.verify.site import Account, Site
 from bench.verify.wire import Answer, BadAnswer, Target
@@ -77,11 +78,22 @@ class Browser:
             self.cookies[name] = value
 
 
+def require_password(site: Site, answer: Answer) -> None:
+    """Raise BenchError when the login form has come again for an account that the project names."""
+    login = site.description.login
+    if login and login.users_env and answer.status == 200 and page_parser.parse(answer.text).login_form():
+        raise BenchError(
+            f"the form at {login.url} refuses the account of {login.users_env[0]}: correct its NAME:PASSWORD, or make "
+            "the account in that database"
+        )
+
+
 def log_in(target: Target, site: Site, account: Account) -> Browser:
     """Log a new visitor in by the site's form; raises BadAnswer when that fails, NotTried where there is none."""
     path = site.url("login")
     visitor = Browser(target)
     answer = visitor.log_in(path, account)
+    require_password(site, answer)
     if not 300 <= answer.status < 400 or site.session_cookie not in visitor.cookies:
         raise BadAnswer(f"POST {path} with the right password: status {answer.status}, no session")
     return visitor

@@ -47,6 +47,11 @@ class Expected:
         body = normalised(self.body)
         return (body,) if self.again is None else tuple(_common(body, normalised(self.again)))
 
+    @property
+    def lasts(self) -> bool:
+        """Whether every rendering has the very same bytes: it holds no CSRF token either."""
+        return self.parts == (self.body,)
+
     def same(self, other: Expected) -> bool:
         """Whether another rendering has the same status, type and parts."""
         alike = (self.status, self.content_type) == (other.status, other.content_type)

@@ -149,7 +149,7 @@ class Site:
         """A page that is always rendered alike, for no check writes to it; empty when a project has none."""
         if self.own:
             return [self.url("lasting")] if "lasting" in self.urls else []
-        alike = [path for path in self.main_paths if len(self.pages[path].parts) == 1]
+        alike = [path for path in self.main_paths if self.pages[path].lasts]
         return [] if self.description.write else alike[:1]
 
     @property
@@ -165,7 +165,7 @@ class Site:
         self.url("login")
         self.require_writes()
         if self.description.login and self.description.login.users_env:
-            return _described_accounts(self.description.login.users_env, {**os.environ, **self.env}, count)
+            return described_accounts(self.description.login.users_env, {**os.environ, **self.env}, count)
         made = self._command(["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner()], env)
         left = [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]
         if left:
@@ -215,13 +215,18 @@ class Site:
         return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)
 
 
-def _described_accounts(variables: Iterable[str], env: Mapping[str, str], count: int) -> list[Account]:
-    """The accounts that variables of the environment name; each may stand for another, for none is removed."""
+def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: int) -> list[Account]:
+    """The accounts that variables of the environment name; each may stand for another, for none is removed.
+
+    Raises BenchError for a variable that names none.
+    """
     found = []
     for variable in variables:
         name, colon, password = env.get(variable, "").partition(":")
         if not (name and colon and password):
-            raise BenchError(f"{variable}: not set to NAME:PASSWORD; set it, or leave users_env out of {FILE}")
+            raise BenchError(
+                f"{variable}: not set to NAME:PASSWORD; set it here or in env_file, or leave users_env out of {FILE}"
+            )
         found.append(Account(name, password))
     return list(islice(cycle(found), count))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from bench.project import commands, under_test
 from bench.project.under_test import UnderTest
 from bench.results.records import Outcome
 from bench.serve.deployment import Running
-from bench.verify.site import DatabaseChanged, Site, learn, prepare
+from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, prepare
 from bench.verify.suite import Progress, Selection, Subject, run_suite
 from bench.verify.wire import Target
 
@@ -19,7 +20,13 @@ class Verifier:
     """Verifies one deployment after another of the same database; the expected pages are rendered once."""
 
     def __init__(self, selection: Selection, write: bool = False):
-        """`write` lets checks write to a project's own database; a copy and a private one they may always."""
+        """`write` lets checks write to a project's own database; a copy and a private one they may always.
+
+        Raises BenchError when the project names accounts that are not there.
+        """
+        project = under_test.current()
+        if (login := project.description.login) and login.users_env:
+            described_accounts(login.users_env, {**os.environ, **project.project.env}, count=len(login.users_env))
         self.selection = selection
         self.write = write
         self._site: Site | None = None

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 
 from bench.verify import page_parser
-from bench.verify.browser import Browser
+from bench.verify.browser import Browser, require_password
 from bench.verify.check import ACCOUNT, check
 from bench.verify.checks.pages import wrong_location
 from bench.verify.context import Context
@@ -74,6 +74,7 @@ def login(context: Context) -> Iterator[Mismatch]:
     path, account = context.site.url("login"), context.login_account()
     visitor = Browser(context.target)
     answer = visitor.log_in(path, account)
+    require_password(context.site, answer)
     if not 300 <= answer.status < 400:
         yield Mismatch(f"POST {path} with the right password: a redirect", f"status {answer.status}")
         return

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from bench.verify import page_parser, wire
 from bench.verify.cacheability import obstacle
 from bench.verify.check import check
+from bench.verify.collected import source
 from bench.verify.context import Context
 from bench.verify.expected import as_in_process
 from bench.verify.finding import Finding, Mismatch, NotTried
@@ -117,7 +118,8 @@ def references(context: Context) -> Iterator[Mismatch]:
     types = {"CSS": ("text/css",), "JavaScript": ("text/javascript", "application/javascript"), "image": ("image/",)}
     for url, what in kinds.items():
         answer = context.first(url)
-        if answer.status != 200 or not answer.body:
+        empty = not answer.body and source(context.site, url) != b""
+        if answer.status != 200 or empty:
             yield Mismatch(f"GET {url}: status 200 and a body", f"status {answer.status}, {len(answer.body)} bytes")
         elif not answer.content_type.startswith(types[what]):
             yield Mismatch(f"GET {url}: Content-Type {types[what][0]}", f"{answer.header('Content-Type')}")

@@ -90,7 +90,7 @@ def odd_paths(context: Context) -> Iterator[Mismatch]:
     for path in (located(context, path) for path in ODD):
         answer = context.get(path)
         shown = path[:60].decode("ascii", "backslashreplace")
-        if not _refused(context, answer):
+        if not _refused(context, answer) and not _leads_to_refusal(context, answer):
             yield Mismatch(f"GET {shown}: status 400 to 499", f"status {answer.status}")
         if answer.header("X-Injected"):
             yield Mismatch(f"GET {shown}: no header from the path", "X-Injected: yes")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import mimetypes
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import unquote
 
 from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks.pages import revalidation
+from bench.verify.collected import HASHED, is_compressed, source
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch, NotTried
 
@@ -20,38 +19,40 @@ YEAR_S = 365 * 24 * 3600
 RANGED_BYTES = 2_000
 # Shorter ones gain nothing by compression.
 COMPRESSED_BYTES = 100
-_HASHED = re.compile(r"\.[0-9a-f]{8,}(\.[^./]+)$")
 
 
 @check("static-files")
 def static_files(context: Context) -> Iterator[Mismatch]:
     """A small and a large static file arrive whole, with their type and length."""
     for path in dict.fromkeys((context.site.url("static_small"), context.site.url("static_large"))):
-        answer, source = context.first(path), _source(context, path)
+        answer, collected = context.first(path), source(context.site, path)
         if answer.status != 200:
             yield Mismatch(f"GET {path}: status 200", f"status {answer.status}")
             continue
         kind = (mimetypes.guess_type(path)[0] or "").partition("/")
         if kind[0] == "text" and not answer.content_type.startswith(f"text/{kind[2]}"):
             yield Mismatch(f"GET {path}: Content-Type text/{kind[2]}", answer.header("Content-Type") or "none")
-        if source is not None and answer.body != source:
-            yield Mismatch(f"GET {path}: the {len(source)} bytes of the project's file", f"{len(answer.body)} bytes")
+        if collected is not None and answer.body != collected:
+            yield Mismatch(f"GET {path}: the {len(collected)} bytes of the project's file", f"{len(answer.body)} bytes")
         if answer.header("Content-Length") != str(len(answer.body)):
             yield Mismatch(f"GET {path}: Content-Length {len(answer.body)}", answer.header("Content-Length") or "none")
 
 
 @check("static-content")
 def static_content(context: Context) -> Iterator[Mismatch]:
-    """The files that pages refer to are the project's, and style sheets are compressed for clients of gzip."""
+    """The files that pages refer to are the project's, and style sheets that collectstatic
+    compressed arrive so at clients of gzip."""
     for path in _referred(context):
         answer = context.first(path)
-        source = _source(context, path)
-        if source is not None and answer.body != source:
-            yield Mismatch(f"GET {path}: the {len(source)} bytes of the project's file", f"{len(answer.body)} bytes")
+        collected = source(context.site, path)
+        if collected is not None and answer.body != collected:
+            yield Mismatch(f"GET {path}: the {len(collected)} bytes of the project's file", f"{len(answer.body)} bytes")
         coded = context.get(path, {"Accept-Encoding": "gzip"})
         if coded.status != 200 or coded.content != answer.content:
             yield Mismatch(f"GET {path} with gzip: the same file", f"status {coded.status}, other content")
-        compressible = path.endswith(".css") and len(answer.body) >= COMPRESSED_BYTES
+        compressible = (
+            path.endswith(".css") and len(answer.body) >= COMPRESSED_BYTES and is_compressed(context.site, path)
+        )
         if compressible and coded.header("Content-Encoding") != "gzip":
             yield Mismatch(f"GET {path} with gzip: Content-Encoding: gzip", coded.header("Content-Encoding") or "none")
         if coded.header("Content-Encoding") and "accept-encoding" not in (coded.header("Vary") or "").lower():
@@ -62,7 +63,7 @@ def static_content(context: Context) -> Iterator[Mismatch]:
 def static_lifetime(context: Context) -> Iterator[Finding]:
     """Files with hashed names are cacheable for a year and immutable; others must be revalidated."""
     for path in _referred(context):
-        if not _HASHED.search(path):
+        if not HASHED.search(path):
             if context.site.own:
                 yield Mismatch("a hashed name in pages, such as style.0123456789ab.css", path)
             else:
@@ -118,19 +119,6 @@ def _referred(context: Context) -> list[str]:
     found = page_parser.parse(context.first(context.site.url("home")).text)
     urls = [*found.styles, *found.scripts, *found.images]
     return [url for url in urls if url.startswith(context.site.static_url)]
-
-
-def _source(context: Context, path: str) -> bytes | None:
-    """The content of the project's file, as it is or as it was collected; None when there is no such file."""
-    name = unquote(path.partition("?")[0].removeprefix(context.site.static_url))
-    plain = _HASHED.sub(r"\1", name)
-    # collectstatic rewrites the addresses inside style sheets.
-    names = [name] if plain != name and plain.endswith(".css") else [name, plain]
-    for each in names:
-        file = Path(context.site.static, each)
-        if file.is_file() and context.site.static in file.parents:
-            return file.read_bytes()
-    return None
 
 
 def _max_age(value: str) -> int | None:

@@ -44,7 +44,9 @@ def test_a_page_that_is_always_the_same_is_compared_whole():
 
 def test_tokens_are_masked_even_in_a_single_rendering():
     token = '<input type="hidden" name="csrfmiddlewaretoken" value="{}">'
-    assert Expected(200, HTML, token.format("one")).difference(token.format("two")) is None
+    page = Expected(200, HTML, token.format("one"))
+    assert page.difference(token.format("two")) is None
+    assert not page.lasts and Expected(200, HTML, "<p>one</p>").lasts
 
 
 def test_another_status_or_type_is_another_page():

@@ -139,7 +139,7 @@ def test_a_login_that_cannot_be_tried_says_so(site, url, said, reason):
 
 def test_named_accounts_are_taken_from_their_variables_and_never_removed(site, monkeypatch):
     named = saying(site, login=Login("/sign-in/", users_env=("FIRST", "SECOND")))
-    with pytest.raises(BenchError, match=r"^FIRST: not set to NAME:PASSWORD; set it, or leave users_env out of"):
+    with pytest.raises(BenchError, match=r"^FIRST: not set to NAME:PASSWORD; set it here or in env_file"):
         named.create_accounts(2)
     monkeypatch.setenv("FIRST", "ann:one:1")
     monkeypatch.setenv("SECOND", "bob:two")
