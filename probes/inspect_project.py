@@ -60,6 +60,7 @@ def inspect(question, folder):
     facts["checks"] = deployment_checks()
     facts["migrations_left"], facts["database_error"] = migrations_left()
     facts["max_connections"] = max_connections()
+    as_served(settings)
     facts["pages"] = [page(path, settings) for path in question["paths"]] if not facts["database_error"] else []
     return facts
 
@@ -192,6 +193,16 @@ def max_connections():
         cursor.execute("SHOW max_connections")
         return int(cursor.fetchone()[0])
     return None
+
+
+def as_served(settings):
+    """Pages are asked for as the kit serves them: DEBUG off, and static files under their own names, for they may not
+    have been collected where the settings say."""
+    settings.ALLOWED_HOSTS = list(settings.ALLOWED_HOSTS) or ["localhost"]
+    settings.DEBUG = False
+    if "staticfiles" in getattr(settings, "STORAGES", {}):
+        plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+        settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
 
 
 def page(path, settings):

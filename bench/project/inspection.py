@@ -155,12 +155,19 @@ def _environment(project: Project) -> dict[str, str]:
     }
 
 
+def _lacks_a_variable(error: str) -> bool:
+    """Whether a variable of the environment is missing; libraries that read them say so in words of their own."""
+    if error.startswith(("KeyError", "UndefinedValueError")):
+        return True
+    return error.startswith("ImproperlyConfigured") and ("environment" in error or "must not be empty" in error)
+
+
 def _words(project: Project, problem: _Problem) -> str:
     what = f"settings {project.settings}" if problem.stage == "settings" else problem.stage
     at = f" ({problem.where})" if problem.where else ""
     if problem.error == "ModuleNotFoundError: No module named 'django'":
         remedy = f'name its interpreter: python = "..." in [tool.benchapp] of {FILE}; {project.python} was tried'
-    elif problem.error.startswith(("KeyError", "ImproperlyConfigured")):
+    elif _lacks_a_variable(problem.error):
         remedy = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
     else:
         remedy = f"correct it, or {what.split()[0]} in [tool.benchapp] of {FILE}"

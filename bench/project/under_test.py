@@ -31,7 +31,9 @@ PLAIN = re.compile(r"(/[\w.-]+)+/?")
 # In place of the health checks of a project without paths for them: servers treat these as no pages.
 NO_PAGES = ("/healthz", "/readyz")
 # Headers that belong to one answer and not to every page.
-OF_ONE_ANSWER = frozenset({"content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires"})
+OF_ONE_ANSWER = frozenset(
+    {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires"}
+)
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,10 @@ def _applications(project: UnderTest) -> tuple[str, str, str]:
     found = project.facts
     url = found.static_url or "/static/"
     if not re.fullmatch(r"(/[\w-]+)+/", url):
-        raise BenchError(f"{project.folder}: STATIC_URL is {url!r}: only a path such as /static/ can be served here")
+        raise BenchError(
+            f"{project.folder}: STATIC_URL is {url!r}: only a path such as /static/ can be served here; set one where "
+            "it is measured, by a variable of env_file"
+        )
     return found.application.get("wsgi", ""), found.application.get("asgi", ""), url
 
 
@@ -251,6 +256,9 @@ def select(folder: Path) -> UnderTest:
     found = UnderTest(project, layered, var)
     if not found.facts.application:
         raise BenchError(f'{project.folder}: no application; name one: wsgi = "mysite.wsgi:application" in {FILE}')
+    if found.overlaid:
+        # What it says of them is read here, too: before a database is filled.
+        _ = found.names
     identity.read_also(project.folder, layered.base, *map(Path, layered.sites))
     programs.use(layered.venv, layered.kit)
     compose.refuse(found.refuses)

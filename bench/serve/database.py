@@ -51,6 +51,11 @@ class Database:
         return "database: the project's own, as it is" if self.label == AS_IS else ""
 
     @property
+    def of_project(self) -> bool:
+        """Whether it has the rows of the project's own database."""
+        return self.label == AS_IS or (self.source is not None and self.source.is_file())
+
+    @property
     def given(self) -> bool:
         """Whether the user named it by its URL."""
         return bool(self.url) and not self.own

@@ -19,7 +19,7 @@ from bench.host import orphans, ports, processes, small_disk, supervise
 from bench.host.cgroups import Group
 from bench.host.identity import worker
 from bench.host.supervise import Address, Process
-from bench.project import commands, under_test
+from bench.project import commands, health, under_test
 from bench.serve import database, render
 from bench.serve.chain import Chain, front_url
 from bench.serve.database import Database
@@ -230,6 +230,7 @@ def _brought_up(
 ) -> Running:
     """Start services and servers, the inner before the outer, and wait until the site answers."""
     chosen = database.parse(asked)
+    health.require(under_test.current(), chosen.of_project)
     name = f"{composition.stack.name} with layer {composition.layer_name}"
     progress(f"starting {name}: database and services")
     _prepare_front(composition, layout, places, launcher)

@@ -46,6 +46,11 @@ def test_a_page_that_writes_leaves_no_row(new_project):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ("ALLOWED_HOSTS = 'example.org'", "must be a list or a tuple.; correct it, or settings in [tool.benchapp]"),
+        (
+            "from django.core.exceptions import ImproperlyConfigured\nraise ImproperlyConfigured('no environment KEY')",
+            "; write the variable into a file, and name it: env_file",
+        ),
         ("import os\nos.environ['SHOP_KEY']", "settings shop.settings cannot be imported: KeyError: 'SHOP_KEY' (shop/"),
         ("import nonsense", "ModuleNotFoundError: No module named 'nonsense' (shop/settings.py:"),
         ("WSGI_APPLICATION = 'shop.wsgi.app'", "application shop.wsgi.app cannot be imported: AttributeError"),
@@ -58,6 +63,18 @@ def test_what_cannot_be_imported_is_one_line(new_project, settings, said):
         inspection.inspect(description.read(folder))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_pages_are_asked_for_as_they_are_served(new_project):
+    storage = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
+    folder = new_project(f"STORAGES = {{'staticfiles': {{'BACKEND': '{storage}'}}}}\nDEBUG, ALLOWED_HOSTS = True, []")
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\npublic = ["/admin/login/", "/no/such/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("from django.contrib import admin\nurlpatterns = [path('admin/', admin.site.urls)]\n")
+    facts = inspection.inspect(description.read(folder))
+    # Neither Django's page of congratulations nor an error over names of files that nobody has collected.
+    assert [page.status for page in facts.pages] == [404, 200, 404]
+    assert (facts.debug, facts.allowed_hosts, facts.static_storage) == (True, (), storage)
 
 
 def test_an_interpreter_without_django_is_named(new_project, tmp_path):
