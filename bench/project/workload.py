@@ -3,10 +3,10 @@
 The project's description names them. A step says what a visitor does, so that it exists at any number of rows:
 
     /path/            this address
-    page:/posts/:3    page 3 of the list at /posts/, the last page when there are fewer
-    page:/posts/:40%  the page 40 in 100 of the way down that list
-    link:/posts/:2    the second address below /posts/ that the last page links to, counted on from the first when it
-                      has fewer; of the list at /posts/ when it has none
+    page:/blog/:3     page 3 of the list at /blog/, the last page when there are fewer
+    page:/blog/:40%   the page 40 in 100 of the way down that list
+    link:/blog/:2     the second address below /blog/ that the last page links to, counted on from the first when it
+                      has fewer; of the list at /blog/ when it has none
     static:site.css   the static file collected under that name
 
 `resolve` turns them into addresses once in a run; every deployment of the run gets the same requests.

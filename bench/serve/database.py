@@ -239,9 +239,8 @@ def _create_and_fill(url: str, identity: Identity) -> None:
 
 def check_sqlite(path: Path, identity: Identity) -> None:
     if not path.is_file():
-        raise BenchError(
-            f"{path}: no such database; run ./manage.py migrate and ./manage.py loadfixtures with this DATABASE_URL"
-        )
+        commands_of_setup = " and ".join(f"./manage.py {words}" for words in under_test.current().description.setup)
+        raise BenchError(f"{path}: no such database; run {commands_of_setup} with this DATABASE_URL")
     # The journal of a killed program, or of a command of another user, may be left beside it.
     for item in (path, path.parent, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
         if item.exists():
