@@ -20,7 +20,6 @@ from bench.results.records import Plan
 from bench.serve.deployment import Running
 
 STACKS = paths.DEPLOY / "calibration.toml"
-FILE = "small.txt"
 SECONDS = 2
 # Connections of a closed loop, requests a second of an open one.
 LEVELS = {"closed": 16, "open": 1000}
