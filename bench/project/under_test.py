@@ -28,8 +28,8 @@ SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_
 PREFIX = "BENCHAPP_"
 # A path that every server can have in its configuration, quoted or not.
 PLAIN = re.compile(r"(/[\w.-]+)+/?")
-# In place of the health checks of a project without paths for them: servers treat these as no pages.
-NO_PAGES = ("/healthz", "/readyz")
+# In place of the health checks of a project without paths for them: no page has such a path.
+NO_PAGES = ("/__probe__/health", "/__probe__/ready")
 # Headers that belong to one answer and not to every page.
 OF_ONE_ANSWER = frozenset(
     {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires"}

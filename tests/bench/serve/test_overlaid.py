@@ -100,7 +100,7 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):  # noqa: F81
     assert not re.search(r"clearsessions|invalidatepages|benchapp-backup|DATABASE_FILES|sqlite", scripts)
     # The home page is the health check, and no page is served in maintenance.
     assert "https://example.org:443/\n" in files["benchapp-deploy"]
-    assert "/(healthz|" in files["nginx/maintenance.on.conf"] and "answer as before" not in files["INSTALL.md"]
+    assert "/(__probe__/health|" in files["nginx/maintenance.on.conf"] and "answer as before" not in files["INSTALL.md"]
     assert "has **not** yet" in files["INSTALL.md"]
 
 
