@@ -111,24 +111,18 @@ class UnderTest:
         """What templates need to know of the project.
 
         wsgi, asgi               module and name of each application, `module:name`; empty without one
-        wsgi_module, wsgi_name   the parts of `wsgi`
-        wsgi_folder, wsgi_file   where the module is, relative to the project
+        wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
+        wsgi_folder, wsgi_file   where the module is, relative to the project; of `asgi` the same
         static_url, static_path  the path of static files, with a slash at the end and without
         session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
         health_paths             the paths of health checks
         health_re                a regular expression (PCRE) of them, without the slash before them
         """
         wsgi, asgi, static_url = _applications(self)
-        module, _, name = wsgi.partition(":")
-        package, _, last = module.rpartition(".")
         checks = health_paths(self)
         return {
-            "wsgi": wsgi,
-            "wsgi_module": module,
-            "wsgi_name": name,
-            "wsgi_folder": package.replace(".", "/") or ".",
-            "wsgi_file": f"{last}.py",
-            "asgi": asgi,
+            **_parts("wsgi", wsgi),
+            **_parts("asgi", asgi),
             "static_url": static_url,
             "static_path": static_url[:-1],
             **_cookies(self),
@@ -197,6 +191,19 @@ def _applications(project: UnderTest) -> tuple[str, str, str]:
             "it is measured, by a variable of env_file"
         )
     return found.application.get("wsgi", ""), found.application.get("asgi", ""), url
+
+
+def _parts(interface: str, application: str) -> dict[str, str]:
+    """The names of an application `module:name` that is called by an interface, and where its module is."""
+    module, _, name = application.partition(":")
+    package, _, last = module.rpartition(".")
+    return {
+        interface: application,
+        f"{interface}_module": module,
+        f"{interface}_name": name,
+        f"{interface}_folder": package.replace(".", "/") or ".",
+        f"{interface}_file": f"{last}.py",
+    }
 
 
 def _cookies(project: UnderTest) -> dict[str, str]:

@@ -18,6 +18,8 @@ def test_the_kit_s_own_site_needs_nothing_laid_over_it():
     assert (kit.own, kit.settings, kit.health) == (True, "config.settings", "/healthz")
     assert kit.environment({"DATABASE_URL": "x"}) == {"DATABASE_URL": "x"}
     assert kit.names["wsgi_folder"] == "config" and kit.names["asgi"] == "config.asgi:application"
+    parts = [kit.names[f"asgi_{part}"] for part in ("module", "name", "folder", "file")]
+    assert parts == ["config.asgi", "application", "config", "asgi.py"]
 
 
 def test_another_project_is_described_by_what_is_found_in_it(new_project):
