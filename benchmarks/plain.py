@@ -37,8 +37,9 @@ from bench.figures import ratios
 from bench.host import ports, processes, supervise
 from bench.load import Job
 from bench.measure.trial import Load, load_once
+from bench.project import under_test
 from bench.serve import deployment
-from bench.serve.chain import HEALTH, READY_TIMEOUT_S
+from bench.serve.chain import READY_TIMEOUT_S
 from bench.serve.deployment import Running
 
 BAR = 0.95
@@ -205,7 +206,7 @@ def plain(server: Server, running: Running) -> Iterator[tuple[str, int]]:
         process = launcher.start("plain", argv, env, cwd=paths.PROJECT, stop_signal="INT")
         try:
             url = f"http://127.0.0.1:{port}"
-            supervise.wait_healthy([process], url, HEALTH, READY_TIMEOUT_S)
+            supervise.wait_healthy([process], url, under_test.current().health, READY_TIMEOUT_S)
             yield url, process.pid
         finally:
             supervise.stop([process])
