@@ -29,8 +29,14 @@ PAIRS = [
     for layer in LAYERS
     if not compose.misfit(catalog.read().stacks[stack], catalog.read().layers[layer])
 ]
-# A layer of place `app` changes no file of a server.
-CONFIGURED = [pair for pair in PAIRS if pair[1] == "none" or catalog.read().layers[pair[1]].scope != "app"]
+SCOPES = {name: "none" if name == "none" else layer.scope for name, layer in catalog.read().layers.items()}
+# A layer of place `app` changes no file of a server, and one in front only where the outermost listens.
+CONFIGURED = [pair for pair in PAIRS if SCOPES[pair[1]] in ("none", "server")]
+CONFIGURED += {
+    (catalog.read().stacks[stack].servers[-1].name, layer): (stack, layer)
+    for stack, layer in PAIRS
+    if SCOPES[layer] == "front"
+}.values()
 
 # Each layer once on a stack that it fits, the usual one if it can be, and layers that are laid over each other.
 LAYERED = list({layer: (stack, layer) for stack, layer in PAIRS if layer != "none"}.values())
