@@ -88,6 +88,11 @@ SERVERS = {
         "https://docs.djangoproject.com/en/5.2/howto/deployment/asgi/uvicorn/",
         "uvicorn --workers {processes} --port {port} config.asgi:application",
     ),
+    "hypercorn": Server(
+        "hypercorn",
+        "https://docs.djangoproject.com/en/5.2/howto/deployment/asgi/hypercorn/",
+        "hypercorn --workers {processes} --bind 127.0.0.1:{port} config.asgi:application",
+    ),
     "cheroot": Server(
         "nginx-cherrypy",
         "https://cheroot.cherrypy.dev/en/latest/pkg/cheroot.cli/",

@@ -34,7 +34,8 @@ pytestmark = pytest.mark.servers
 
 STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
-WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "uvicorn")
+ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn")
+WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", *ASGI)
 
 
 @pytest.fixture(scope="session")
@@ -161,8 +162,8 @@ def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, s
     made = host(stack)
     note = (Path(made.places.conf) / "INSTALL.md").read_text()
     assert "This stack speaks plain HTTP on 127.0.0.1:8000." in note
-    assert made.environment(f"benchapp-{stack}")["BENCHAPP_BEHIND_PROXY"] == "1"
-    files = [path.read_text() for path in made.written if path.suffix in (".service", ".py", ".ini")]
+    assert made.environment(f"benchapp-{made.composition.servers[0].name}")["BENCHAPP_BEHIND_PROXY"] == "1"
+    files = [path.read_text() for path in made.written if path.suffix in (".service", ".py", ".ini", ".toml")]
     assert any("8000" in text for text in files)
 
 

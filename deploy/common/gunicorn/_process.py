@@ -3,16 +3,8 @@
 backlog = {{ backlog }}
 chdir = "{{ project }}"
 
-# How many processes, and how many requests each does at a time. With more than one thread the default class, `sync`,
-# becomes `gthread`. Default: one of each. https://docs.gunicorn.org/en/stable/settings.html#worker-class
+# How many processes; default 1. https://docs.gunicorn.org/en/stable/settings.html#workers
 workers = {{ processes }}
-worker_class = "sync"
-threads = {{ threads }}
-# A worker takes only as many connections as it has threads, and closes each after its answer, so that the next request
-# goes to a worker that is free. With more and with keep-alive a few workers take most connections and keep them, while
-# others idle. They concern `gthread`; defaults: 1000 and 2. https://docs.gunicorn.org/en/stable/settings.html#keepalive
-worker_connections = {{ threads }}
-keepalive = 0
 
 # Requests are parsed in Python. The C parser of `gunicorn[fast]` needs a compiler and saves nothing measurable here: 0.99
 # times the requests per CPU second on a page of a few bytes (0.98 to 1.03). Default "auto": the C parser where it is

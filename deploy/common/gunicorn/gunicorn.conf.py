@@ -2,7 +2,7 @@
 
 # A Unix socket costs less than TCP on the same machine. Default 127.0.0.1:8000.
 bind = "{{ listen.text }}"
-# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
+# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}{% include "gunicorn/_threads.py" %}
 
 # Only the reverse proxy can reach the socket, and it overwrites these headers, so they are believed; default 127.0.0.1.
 forwarded_allow_ips = "*"

@@ -5,7 +5,7 @@ import struct
 
 # Where it listens; default 127.0.0.1:8000.
 bind = "{{ listen.text }}"
-# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
+# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}{% include "gunicorn/_threads.py" %}
 
 # No server stands in front, so that no header is believed that names another client; default 127.0.0.1.
 forwarded_allow_ips = ""

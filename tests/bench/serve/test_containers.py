@@ -37,7 +37,8 @@ CASES = [
     ("gunicorn", "none"),
     ("uwsgi", "uwsgi-cache"),
 ]
-WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "uvicorn")
+ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn")
+WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", *ASGI)
 
 
 def composed(stack: str, layer: str = "none", **changes: object) -> compose.Composition:
