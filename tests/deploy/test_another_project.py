@@ -40,6 +40,8 @@ def test_it_is_served_from_the_rendered_files(new_project, tmp_path, tmp_path_fa
     made = Host(stack, layer, folder, make_certificate(tmp_path_factory.mktemp("certificate")))
     assert refused_by_servers(made) == {}
     assert refused_by_systemd(made) == []
+    # What its servers are built from there is with them, not in the project.
+    assert (Path(made.places.conf) / "requirements-modwsgi.lock").is_file() == (stack == "apache-modwsgi")
     with serving(made):
         # The project's own settings know another host, and the packages laid over it are nowhere but in its files.
         assert ask(made, "/who/", NAME)[0] == 200
