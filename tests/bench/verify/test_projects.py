@@ -15,6 +15,7 @@ from msgspec import structs
 from bench import paths
 from bench.errors import BenchError
 from bench.project.description import Description, Login, Write
+from bench.verify.browser import log_in
 from bench.verify.context import Context
 from bench.verify.described_write import becomes_fresh
 from bench.verify.finding import Finding, NotTried
@@ -150,6 +151,16 @@ def test_named_accounts_are_taken_from_their_variables_and_never_removed(site, m
 def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
     (found,) = verified(url, replace(site, may_write=False), checks=["accounts-apart"])
     assert found.not_tried.startswith("it writes to the project's own database: give --write")
+
+
+def test_a_login_that_the_project_refuses_is_one_line(site, url):
+    named = saying(site, login=Login("/sign-in/", users_env=("FIRST", "SECOND")))
+    with pytest.raises(BenchError) as error:
+        log_in(Target.parse(url), named, Account("nobody", "wrong"))
+    assert str(error.value) == (
+        "the form at /sign-in/ refuses the account of FIRST: correct its NAME:PASSWORD, or make the account in that "
+        "database"
+    )
 
 
 def test_without_public_pages_a_root_that_is_none_is_one_line(project):

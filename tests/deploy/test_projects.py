@@ -1,0 +1,93 @@
+"""A project as `django-admin startproject` makes it, with a description: served by both kinds of application server, on
+both databases, under a cache; its folder stays as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import paths
+from tests.bench.project.conftest import tree
+from tests.deploy.running import FEW, command, runnable
+
+DESCRIPTION = """
+[tool.benchapp]
+health = "/admin/login/"
+public = ["/admin/login/"]
+setup = ["migrate --noinput --verbosity 0", '''shell -c "
+from django.contrib.auth.models import User
+for name in ('ann', 'bob'): User.objects.create_superuser(name, password=name)"''']
+
+[tool.benchapp.login]
+url = "/admin/login/"
+page = "/admin/password_change/"
+proof = "<strong>{name}</strong>"
+users_env = ["FIRST", "SECOND"]
+"""
+CHECKS = ("status", "content", "references", "static-content", "redirects", "login", "own-name", "accounts-apart")
+ACCOUNTS = {"FIRST": "ann:ann", "SECOND": "bob:bob"}
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def project() -> Iterator[Path]:
+    # Not below pytest's own directory, which is closed to the servers' user.
+    folder = Path(tempfile.mkdtemp(prefix="benchapp-project-", dir="/tmp"))
+    folder.chmod(0o755)
+    subprocess.run([sys.executable, "-m", "django", "startproject", "shop", folder], check=True)
+    (folder / "pyproject.toml").write_text(DESCRIPTION)
+    yield folder
+    for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
+        shutil.rmtree(made)
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer", "database", "checks"),
+    [
+        # Over a Unix socket, by WSGI, on a copy of SQLite files.
+        ("nginx-gunicorn", "nginx-microcache", "sqlite", (*CHECKS, "ranges", "signed-in-not-kept", "public-pages")),
+        ("uvicorn", "none", "postgresql", (*CHECKS, "odd-cookies")),
+    ],
+)
+def test_it_is_served_rightly_and_stays_as_it_was(project, monkeypatch, stack, layer, database, checks):
+    runnable(stack, layer)
+    for name, account in ACCOUNTS.items():
+        monkeypatch.setitem(os.environ, name, account)
+    before = tree(project)
+    few = [word for name, value in FEW.items() for word in ("--set", f"{name}={value}")]
+    named = [word for name in checks for word in ("--check", name)]
+    words = ["verify", stack, "--layer", layer, "--database", database, "--project", str(project), *few, *named]
+    done = command("-m", "bench", *words, timeout_s=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # All of them were made: of the checks that may be left out, each says why.
+    left_out = done.stdout.partition("NOT TRIED")[2]
+    assert not [name for name in CHECKS if f", {name}:" in left_out or f" {name}," in left_out], left_out
+    assert tree(project) == before
+
+
+def test_accounts_that_are_not_there_are_said_before_anything_starts(project):
+    done = command("-m", "bench", "verify", "gunicorn", "--layer", "none", "--project", str(project))
+    assert done.returncode == 2
+    said = "bench verify: FIRST: not set to NAME:PASSWORD; set it here or in env_file, or leave users_env out of"
+    assert done.stderr.strip().splitlines()[-1] == f"{said} pyproject.toml"
+
+
+def test_a_project_that_cannot_say_that_it_serves_is_refused(project):
+    said = project / "pyproject.toml"
+    said.write_text(DESCRIPTION.replace('health = "/admin/login/"', 'health = "/admin/"'))
+    before = tree(project)
+    done = command("-m", "bench", "up", "gunicorn", "--project", str(project))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip().splitlines()[-1] == (
+        f"bench up: {project}: GET /admin/ redirects to /admin/login/?next=/admin/; name a page that answers 200: "
+        'health = "/..." in [tool.benchapp] of pyproject.toml'
+    )
+    assert tree(project) == before
