@@ -11,7 +11,7 @@ import pytest
 from bench import paths
 from bench.catalog import catalog, compose
 from bench.project import under_test
-from bench.serve import export
+from bench.serve import export, render
 from tests.bench.project.conftest import new_project, selection  # noqa: F401  # fixtures
 
 pytestmark = pytest.mark.usefixtures("selection")
@@ -59,6 +59,26 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path): 
         f"django-environ=={locked('django-environ')}",
     ]
     assert "`SHOP_KEY`, `SHOP_MAIL`" in files["INSTALL.md"] and "its `pyproject.toml`" in files["INSTALL.md"]
+
+
+@pytest.mark.parametrize("stack", catalog.read().stacks)
+def test_the_packages_that_an_application_server_names_are_installed_for_it(stack):
+    """Those that its command and its files name outside of comments, as they are imported; h2 is also a protocol."""
+    composition = compose.Composition(catalog.read().stack(stack), catalog.read().joined_layers("none"), {})
+    server = composition.servers[0]
+    sources = [path for path in render.server_files(server, composition).values() if path]
+    lines = [
+        line
+        for path in sources
+        for line in path.read_text("utf-8").splitlines()
+        if not re.match(r"\s*(#|\"\"\")", line)
+    ]
+    named = set(re.findall(r"\w+", "\n".join([*lines, *server.start])))
+    lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
+    known = set(re.findall(r"(?m)^([\w.-]+)==", lock)) - {"h2"}
+    assert {name for name in known if name.replace("-", "_") in named} <= set(
+        server.requirements or [server.distribution]
+    )
 
 
 def locked(name: str) -> str:
