@@ -62,19 +62,22 @@ class Visitors:
         while not self._over.wait(PAUSE_S):
             for path in PATHS:
                 try:
-                    self._note(path, client.get(path))
-                except (httpx.RemoteProtocolError, httpx.ReadError) as error:
-                    if keep:
-                        # A server may close a keep-alive connection as it is asked; a browser then asks on another.
-                        self._note(path, get(self.url + path, timeout=20))
-                    else:
-                        self.failed.append(f"{path}: {error!r}")
+                    self._note(path, self._answer(client, path, keep))
                 except httpx.HTTPError as error:
                     self.failed.append(f"{path}: {error!r}")
                 if not keep:
                     client.close()
                     client = client_of(self.url, timeout=20)
         client.close()
+
+    def _answer(self, client: httpx.Client, path: str, keep: bool) -> httpx.Response:
+        try:
+            return client.get(path)
+        except (httpx.RemoteProtocolError, httpx.ReadError):
+            if not keep:
+                raise
+            # A server may close a keep-alive connection as it is asked; a browser then asks on another.
+            return get(self.url + path, timeout=20)
 
     def _note(self, path: str, answer: httpx.Response) -> None:
         self.answered += 1
