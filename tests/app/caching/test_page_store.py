@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from benchapp.caching.invalidation import StalePages
+from benchapp.caching.invalidation import StalePages, all_pages
 from benchapp.caching.page_store import PageStore, has_key
 from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.memcached import MemcachedStore
-from benchapp.invalidation import all_pages
 from tests.app.caching.services import fake_uwsgi, memcached
 from tests.app.caching.test_stores_memcached import pytestmark as needs_memcached
 from tests.app.conftest import Rows
