@@ -94,8 +94,8 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     *([f"config.asgi_middleware.{name}" for name in ("limit_requests", "refuse_malformed")] if BENCHAPP_ASGI else []),
-    *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
-    *(["benchapp.middleware.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
+    *(["overlay.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
+    *(["overlay.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *(["benchapp.middleware.access_log"] if BENCHAPP_ACCESS_LOG else []),
     "benchapp.middleware.health_by_address",
     "django.middleware.security.SecurityMiddleware",

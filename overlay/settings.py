@@ -82,7 +82,7 @@ _static = "whitenoise.middleware.WhiteNoiseMiddleware"
 _serves_static = environment.flag(_env, "BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.
-    *(["benchapp.middleware.real_address"] if BENCHAPP_BEHIND_PROXY else []),
+    *(["overlay.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *_middleware[:_outer],
     *([_static] if _serves_static else []),
     *registry.outer_middleware(CACHING_LAYERS),

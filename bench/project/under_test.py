@@ -29,7 +29,7 @@ PREFIX = "BENCHAPP_"
 # A path that every server can have in its configuration, quoted or not.
 PLAIN = re.compile(r"(/[\w.-]+)+/?")
 # In place of the health checks of a project without paths for them: no page has such a path.
-NO_PAGES = ("/__probe__/health", "/__probe__/ready")
+NO_PAGES = ("/.health", "/.ready")
 # Headers that belong to one answer and not to every page.
 OF_ONE_ANSWER = frozenset(
     {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires"}

@@ -80,7 +80,7 @@ def test_the_instrument_s_own_settings_add_the_probes(laid_over):
 
 def test_behind_a_reverse_proxy_it_sees_the_clients_address(laid_over):
     found = laid_over(BENCHAPP_BEHIND_PROXY="1", BENCHAPP_FRONT="1")
-    assert found["MIDDLEWARE"][0] == "benchapp.middleware.real_address"
+    assert found["MIDDLEWARE"][0] == "overlay.client_address.real_address"
     assert found["SECURE_PROXY_SSL_HEADER"] == ["HTTP_FRONTPROTO", "https"]
 
 

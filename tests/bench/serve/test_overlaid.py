@@ -45,9 +45,9 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path): 
     files = rendered(folder, "nginx-uwsgi", "nginx-microcache", tmp_path / "out")
     for name, text in files.items():
         assert "k3pt-secret" not in text and "also secret" not in text
-        assert not re.search(r"\bbench\b|benchmark|`verify`|\bprobes\b|PROBES|config\.\w*sgi|config\.settings", text), (
-            name
-        )
+        assert not re.search(
+            r"\bbench\b|benchmark|`verify`|\bprobes\b|_probe_|PROBES|config\.\w*sgi|config\.settings", text
+        ), name
         assert not re.search(r"readyz|loadfixtures|requirements\.lock|benchapp-backup", text), name
         assert str(paths.PROJECT) not in text and str(folder) not in text and str(paths.VENV) not in text, name
     assert "module = shop.wsgi:application\n" in files["uwsgi.ini"]
@@ -105,6 +105,8 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
     for name in (name for name in files if name.startswith("python/")):
         tree = ast.parse(files[name])
         imports = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        # Of middleware and the like, too.
+        imports |= set(re.findall(r"[\"'](benchapp\.(?!caching\b)[a-z.]+)", files[name]))
         imports |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         ours = {module for module in imports if module.partition(".")[0] in ("benchapp", "overlay", "config", "bench")}
         assert all(OURS.fullmatch(module) for module in ours), name
@@ -120,7 +122,7 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):  # noqa: F81
     assert not re.search(r"clearsessions|invalidatepages|benchapp-backup|DATABASE_FILES|sqlite", scripts)
     # The home page is the health check, and no page is served in maintenance.
     assert "https://example.org:443/\n" in files["benchapp-deploy"]
-    assert "/(__probe__/health|" in files["nginx/maintenance.on.conf"] and "answer as before" not in files["INSTALL.md"]
+    assert "/([.]health|" in files["nginx/maintenance.on.conf"] and "answer as before" not in files["INSTALL.md"]
     assert "has **not** yet" in files["INSTALL.md"]
 
 

@@ -1,0 +1,73 @@
+"""Who the client is, behind servers that say so in headers: middleware for any project."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+
+
+def real_address(get_response: GetResponse) -> GetResponse:
+    """Take the client's address from X-Real-IP and the port from Host, behind a web server that overwrites them.
+
+    Over a Unix socket there is no other source: the application server sees an empty address, and no port or 0.
+    A reverse proxy in front of the whole chain, which a caching layer adds, sends it in FrontAddress.
+    """
+    header = "HTTP_FRONTADDRESS" if settings.BENCHAPP_FRONT else "HTTP_X_REAL_IP"
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        address = request.META.get(header, "").strip()
+        if is_address(address):
+            request.META["REMOTE_ADDR"] = address
+        request.META["SERVER_PORT"] = _port(request)
+        return get_response(request)
+
+    return middleware
+
+
+def balanced_address(get_response: GetResponse) -> GetResponse:
+    """Take the client's address from X-Forwarded-For where the peer is one of BENCHAPP_TRUSTED_PROXIES.
+
+    It is the last address that is not one of those networks. Without a reverse proxy of our own, X-Forwarded-Proto is
+    believed from there only, too.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if _is_trusted(request.META.get("REMOTE_ADDR", "")):
+            named = [word.strip() for word in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+            client = next((word for word in reversed(named) if not _is_trusted(word)), "")
+            if is_address(client):
+                request.META["REMOTE_ADDR"] = client
+        elif not settings.BENCHAPP_BEHIND_PROXY:
+            request.META["HTTP_X_FORWARDED_PROTO"] = "http"
+        return get_response(request)
+
+    return middleware
+
+
+def _is_trusted(value: str) -> bool:
+    return is_address(value) and any(
+        ipaddress.ip_address(value) in network for network in settings.BENCHAPP_TRUSTED_PROXIES
+    )
+
+
+def _port(request: HttpRequest) -> str:
+    """The port that the client used: the one in Host, else the scheme's own."""
+    host, _, port = request.META.get("HTTP_HOST", "").rpartition(":")
+    if host and port.isdecimal():
+        return port
+    scheme_header = "HTTP_FRONTPROTO" if settings.BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO"
+    return "443" if request.META.get(scheme_header) == "https" else "80"
+
+
+def is_address(value: str) -> bool:
+    """Whether the text is an IP address."""
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return False
+    return True
