@@ -41,7 +41,7 @@ def examine(
     servers  whose configuration files the project may have, each once
     """
     found = [
-        *_application(facts),
+        *_application(facts, project.description.reads_environment),
         *_database(facts, processes * threads),
         *_pages(project, facts),
         *_settings(facts, processes),
@@ -51,7 +51,7 @@ def examine(
     return sorted(found, key=lambda advice: advice.level)
 
 
-def _application(facts: Facts) -> Iterator[Advice]:
+def _application(facts: Facts, own_settings: bool) -> Iterator[Advice]:
     if not facts.application:
         yield Advice(
             "blocks",
@@ -62,13 +62,13 @@ def _application(facts: Facts) -> Iterator[Advice]:
         )
     if facts.debug:
         yield Advice(
-            "blocks",
+            "hurts",
             "DEBUG",
-            "DEBUG is on: every query is kept in memory, templates are read again, errors show the settings",
+            "DEBUG is on, but off while the kit serves: it keeps every query in memory, and errors show the settings",
             "set DEBUG = False for serving, by a variable of the environment",
             f"{DOCS}/ref/settings/#debug",
         )
-    if not facts.debug and not LOCAL.intersection(facts.allowed_hosts):
+    if own_settings and not facts.debug and not LOCAL.intersection(facts.allowed_hosts):
         yield Advice(
             "blocks",
             "ALLOWED_HOSTS",

@@ -6,11 +6,12 @@ from tests.bench.project.conftest import new_project  # noqa: F401  # a fixture
 
 
 def test_it_says_what_blocks_and_what_hurts(bench, new_project):  # noqa: F811
-    folder = new_project("DEBUG = True")
+    folder = new_project("DEBUG = True\nWSGI_APPLICATION = None")
     done = bench("doctor", "--project", folder)
     assert done.returncode == 1, done.stderr
     assert "settings shop.settings, Django " in done.stdout
-    assert "\nblocks DEBUG: DEBUG is on" in done.stdout
+    assert "\nhurts  DEBUG: DEBUG is on" in done.stdout
+    assert "\nblocks application: " in done.stdout
     assert "\nhurts  CACHES: " in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()[1:] if "https://" not in line) <= 80
 

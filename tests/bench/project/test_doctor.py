@@ -53,8 +53,7 @@ def test_a_project_with_nothing_to_change():
     ("fact", "finding"),
     [
         ({"application": {}}, ("blocks", "application")),
-        ({"debug": True}, ("blocks", "DEBUG")),
-        ({"allowed_hosts": ("example.org",)}, ("blocks", "ALLOWED_HOSTS")),
+        ({"debug": True}, ("hurts", "DEBUG")),
         ({"allowed_hosts": ("*",)}, ("hurts", "ALLOWED_HOSTS")),
         ({"database_error": "OperationalError: refused", "migrations_left": None}, ("blocks", "database")),
         ({"migrations_left": 3}, ("blocks", "migrations")),
@@ -78,6 +77,12 @@ def test_a_project_with_nothing_to_change():
 )
 def test_each_fact_has_its_advice(fact, finding):
     assert names(msgspec.structs.replace(GOOD, **fact)) == [finding]
+
+
+def test_hosts_block_only_where_the_kit_sets_none():
+    facts = msgspec.structs.replace(GOOD, allowed_hosts=("example.org",))
+    assert names(facts) == []
+    assert names(facts, reads_environment=True) == [("blocks", "ALLOWED_HOSTS")]
 
 
 def test_persistent_connections_under_wsgi_are_right():
