@@ -193,4 +193,6 @@ def _run(argv: list[str], problem: str) -> None:
 
 
 def _clean() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    # The project's own environment stays as it is.
+    return {**inherited, "PYTHONDONTWRITEBYTECODE": "1"}

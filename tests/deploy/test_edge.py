@@ -64,7 +64,7 @@ def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: s
     done = subprocess.run([*argv, *words, f"{scheme}://{name}:{port}{path}"], capture_output=True)
     lines = done.stderr.decode("latin-1").replace("\r", "").split("\n\n")[0].splitlines()
     if not lines:
-        return Answer(0, "", {}, done.stdout)
+        return Answer(0, f"curl exit {done.returncode}", {}, done.stdout)
     version, status = lines[0].split()[:2]
     pairs = (line.split(":", 1) for line in lines[1:])
     return Answer(int(status), version, {key.lower(): value.strip() for key, value in pairs}, done.stdout)
@@ -260,7 +260,9 @@ def without_application(made: Host, processes: dict[str, Process], *words: str) 
     """All servers but the outermost have stopped; in a chain of one, this is no failure that a server could answer."""
     inner = made.services()[:-1]
     supervise.stop([processes[name] for name in inner])
-    for more in ((), ("-I",), ("-d", "a=1")):
+    # Over HTTP/2 lighttpd resets the stream of a body that it has no use for, sometimes before the client has the page.
+    posted = ("-d", "a=1", *(["--http1.1"] if made.stack.name == LIGHTTPD else []))
+    for more in ((), ("-I",), posted):
         assert not inner or failure(made, "/login/", *words, *more)
 
 
