@@ -171,7 +171,10 @@ def _why_simplest(choice: Choice) -> str:
     if memory is not None and all(need is not None for need in more):
         needs = [need / MIB for need in more if need is not None]
         same = "with as few programs " if own and min(others) == own else ""
-        return f"{same}it needs the least memory: {number(memory / MIB)} MiB, not {_between(needs)}"
+        own_need, their_need = number(memory / MIB), _between(needs)
+        if own_need == their_need:
+            return f"{same}each needs {own_need} MiB: no other is simpler"
+        return f"{same}it needs the least memory: {own_need} MiB, not {their_need}"
     return "nothing measured says which is simpler"
 
 
