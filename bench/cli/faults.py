@@ -6,18 +6,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 import msgspec
 
 from bench.catalog import catalog
 from bench.cli import options
 from bench.cli.run import without_password
-from bench.errors import DISK_FULL, BenchError, GlobalFault, is_disk_full
+from bench.cli.stops import until_stopped
+from bench.errors import BenchError
 from bench.faults import begin, table
 from bench.faults.begin import Request
 from bench.faults.kinds import FAULTS
 from bench.figures.columns import columns
-from bench.interrupt import Interrupts, Stopped
+from bench.interrupt import Interrupts
 from bench.measure.progress import Printer, say
 from bench.results.faults import GROUPS, read_faults
 
@@ -61,21 +63,21 @@ def main(args: argparse.Namespace) -> int:
     else:
         session, batches = begin.begin(_request(args), printer)
     directory = session.folder.directory
-    resume = f"resume with: python -m bench faults --resume {directory}"
-    with printer, session.folder.locked(), Interrupts() as interrupts:
-        try:
-            session.go(batches, interrupts)
-        except Stopped as stopped:
-            print(f"bench faults: {stopped.name}; {resume}", file=sys.stderr)
-            return stopped.exit_status
-        except GlobalFault as fault:
-            raise BenchError(f"stopped: {fault}; fix it and {resume}") from None
-        except OSError as error:
-            if not is_disk_full(error):
-                raise
-            raise BenchError(f"stopped: {directory}: {DISK_FULL}; make room and {resume}") from None
+
+    def go(interrupts: Interrupts) -> int:
+        session.go(batches, interrupts)
+        return 0
+
+    with printer, session.folder.locked():
+        then = f"resume with: python -m bench faults --resume {directory}"
+        stopped = until_stopped("faults", directory, go, then)
+    return stopped or _show(directory, args.json)
+
+
+def _show(directory: Path, as_json: bool) -> int:
+    """Print the outcomes; returns 1 when one was not as expected."""
     outcomes = list(read_faults(directory).latest.values())
-    if args.json:
+    if as_json:
         print(json.dumps([msgspec.to_builtins(outcome) | {"word": outcome.word} for outcome in outcomes], indent=2))
     else:
         say(table.as_text(outcomes))

@@ -13,10 +13,11 @@ from typing import Any
 
 from bench import load
 from bench.cli import options
-from bench.errors import DISK_FULL, BenchError, GlobalFault, MachineBusy, is_disk_full
+from bench.cli.stops import until_stopped
+from bench.errors import BenchError
 from bench.figures import ratios
 from bench.host import pin
-from bench.interrupt import Interrupts, Stopped
+from bench.interrupt import Interrupts
 from bench.measure import begin, replay
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
@@ -162,24 +163,16 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     else:
         session = begin.begin(_request(args), instrument)
     folder, info = session.journal.folder, session.journal.info
-    resume = f"resume with: {resume_command(folder.directory, info)}"
-    with folder.locked(), Interrupts() as interrupts:
-        try:
-            status = session.go(interrupts, args.keep_going)
-            _answer(folder.directory)
-            return status
-        except Stopped as stopped:
-            print(f"bench run: {stopped.name}; {resume}", file=sys.stderr)
-            return stopped.exit_status
-        except MachineBusy as busy:
-            again = resume_command(folder.directory, info, again=True)
-            raise BenchError(f"stopped: {busy}; resume with: {again}") from None
-        except GlobalFault as fault:
-            raise BenchError(f"stopped: {fault}; fix it and {resume}") from None
-        except OSError as error:
-            if not is_disk_full(error):
-                raise
-            raise BenchError(f"stopped: {folder.directory}: {DISK_FULL}; make room and {resume}") from None
+    again = resume_command(folder.directory, info, again=True)
+
+    def go(interrupts: Interrupts) -> int:
+        status = session.go(interrupts, args.keep_going)
+        _answer(folder.directory)
+        return status
+
+    with folder.locked():
+        then = f"resume with: {resume_command(folder.directory, info)}"
+        return until_stopped("run", folder.directory, go, then, busy=f"resume with: {again}")
 
 
 def _answer(directory: Path) -> None:

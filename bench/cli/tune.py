@@ -12,9 +12,9 @@ import msgspec
 
 from bench.cli import options
 from bench.cli.run import without_password
-from bench.errors import BenchError, GlobalFault, MachineBusy
+from bench.cli.stops import until_stopped
 from bench.figures.columns import columns, paragraph
-from bench.interrupt import Interrupts, Stopped
+from bench.interrupt import Interrupts
 from bench.measure.begin import CAPACITY_DURATION_S, Request
 from bench.measure.instrument import Instrument
 from bench.measure.progress import Printer
@@ -61,21 +61,22 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     printer = Printer(sys.stderr if args.json else sys.stdout)
     tuner = Tuner(_request(args), instrument or Instrument(), printer)
     folder = tuner.session.journal.folder
-    with folder.locked(), Interrupts() as interrupts:
-        try:
-            done = tuner.go(interrupts, args.keep_going)
-        except Stopped as stopped:
-            print(f"bench tune: {stopped.name}; what was measured is in {folder.directory}", file=sys.stderr)
-            return stopped.exit_status
-        except MachineBusy as busy:
-            raise BenchError(f"stopped: {busy}") from None
-        except GlobalFault as fault:
-            raise BenchError(f"stopped: {fault}; fix it and begin again") from None
+
+    def go(interrupts: Interrupts) -> int:
+        return _show(tuner, tuner.go(interrupts, args.keep_going), args.json)
+
+    with folder.locked():
+        measured = f"what was measured is in {folder.directory}"
+        return until_stopped("tune", folder.directory, go, "begin again", stopped=measured)
+
+
+def _show(tuner: Tuner, done: list[Tried], as_json: bool) -> int:
+    """Print what was tried and the answer, and write its values; returns 1 without an answer."""
     found = answer(tuner, done)
-    path = folder.directory / VALUES_FILE
+    path = tuner.session.journal.folder.directory / VALUES_FILE
     if found:
         path.write_text(values_text(tuner, found), "utf-8")
-    if args.json:
+    if as_json:
         print(msgspec.json.encode(_as_json(tuner, done, found, path)).decode())
     else:
         _print(tuner, done, found, path)
