@@ -100,7 +100,7 @@ $(VENV)/.installed: requirements.txt
 		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt
 	@echo "make: installing the packages of requirements-dev.txt into $(VENV)"
 	$(PIP) -r requirements-dev.txt
 	@touch $@

@@ -1,0 +1,50 @@
+"""Several hosts, as an Ansible inventory names them: see docs/hosts.md."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bench.fleet import inventory, reach
+from bench.fleet.reach import Found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `hosts`."""
+    verbs = parser.add_subparsers(title="what to do", required=True, metavar="WHAT", dest="what")
+    check = verbs.add_parser("check", help="what the hosts of an inventory lack")
+    add_inventory(check, required=True)
+    check.set_defaults(act=_check)
+
+
+def add_inventory(parser: argparse.ArgumentParser, required: bool = False) -> None:
+    """`--inventory`; the value is a path, or None."""
+    parser.add_argument(
+        "--inventory",
+        required=required,
+        type=Path,
+        metavar="FILE",
+        help=f"an Ansible inventory with the groups {', '.join(inventory.GROUPS)}",
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do it; returns 1 when something is lacking."""
+    status: int = args.act(args)
+    return status
+
+
+def _check(args: argparse.Namespace) -> int:
+    """Print a line a host, or one for each thing that it lacks."""
+    found = reach.look(inventory.read(args.inventory))
+    for item in found:
+        print("\n".join(_lines(item)))
+    return 1 if any(item.lacks for item in found) else 0
+
+
+def _lines(found: Found) -> list[str]:
+    host = found.host
+    if found.lacks:
+        return [f"FAIL  {host.name} {host.target}: {lack}" for lack in found.lacks]
+    clock = f"; clock {found.clock.ahead_ms:+.1f} ms (±{found.clock.error_ms:.1f})" if found.clock else ""
+    return [f"ok    {host.name} {host.target} is {' and '.join(host.groups)}{clock}"]

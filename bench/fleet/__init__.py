@@ -1,0 +1,1 @@
+"""Several hosts: an inventory of them, and what each of them runs."""

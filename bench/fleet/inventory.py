@@ -1,0 +1,170 @@
+"""The hosts of an Ansible inventory, by group. Ansible reads the file; here it is only validated.
+
+https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from bench import programs
+from bench.errors import BenchError
+
+LOAD, WEB, DB, CACHE, FRONT = GROUPS = ("load", "web", "db", "cache", "front")
+# A stack has one of each.
+SINGLE = (DB, CACHE, FRONT)
+# Ansible makes these itself.
+BUILT_IN = ("all", "ungrouped")
+INSTALL = "python -m pip install -r requirements-hosts.txt"
+SSH_PORT = 22
+CONNECT_TIMEOUT_S = 5
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine of an inventory.
+
+    address     the IP address at which the other hosts reach it
+    groups      those it is in, in the order of GROUPS
+    target      the name or address at which Ansible reaches it, by ssh
+    user, key   for ssh; empty: as ssh is configured. The key is a file
+    arguments   more words for ssh
+    local       it is this machine: no ssh
+    """
+
+    name: str
+    address: str
+    groups: tuple[str, ...]
+    target: str
+    port: int = SSH_PORT
+    user: str = ""
+    key: str = ""
+    arguments: tuple[str, ...] = ()
+    local: bool = False
+
+    def argv(self, script: str) -> list[str]:
+        """The command that runs a script of the shell there. It asks for nothing and does not wait long to connect."""
+        if self.local:
+            return ["sh", "-c", script]
+        options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}", "-p", str(self.port)]
+        options += ["-l", self.user] if self.user else []
+        options += ["-i", self.key] if self.key else []
+        return ["ssh", *options, *self.arguments, self.target, script]
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The hosts of an inventory in the order of its file; raises BenchError for hosts that no stack can use."""
+
+    path: Path
+    hosts: tuple[Host, ...]
+
+    def __post_init__(self) -> None:
+        if not self.of(WEB):
+            raise BenchError(f"{self.path}: no host is in group {WEB}, which serves the site; name one there")
+        for group in SINGLE:
+            if len(names := [host.name for host in self.of(group)]) > 1:
+                raise BenchError(f"{self.path}: group {group} has {' and '.join(names)}; a stack uses one host of it")
+        for one, other in combinations(self.hosts, 2):
+            if one.address == other.address:
+                both = f"{one.name} and {other.name} have the same address, {one.address}"
+                raise BenchError(f"{self.path}: {both}; write one name into several groups")
+
+    def of(self, group: str) -> tuple[Host, ...]:
+        """The hosts of a group."""
+        return tuple(host for host in self.hosts if group in host.groups)
+
+
+def read(path: Path) -> Inventory:
+    """The inventory in `path`, in any form that Ansible reads; raises BenchError with one line for what is wrong."""
+    program = programs.find(["ansible-inventory"])
+    if program is None:
+        raise BenchError(f"program not installed: ansible-inventory; install it: {INSTALL}")
+    if not path.is_file():
+        raise BenchError(f"{path}: no such file; write an Ansible inventory with the groups {', '.join(GROUPS)}")
+    strict = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1", "ANSIBLE_NOCOLOR": "1"}
+    done = subprocess.run(
+        [program, "-i", path, "--list"], capture_output=True, text=True, env={**os.environ, **strict}, check=False
+    )
+    if done.returncode != 0:
+        raise BenchError(f"{path}: not an Ansible inventory: {_reason(done.stderr)}")
+    inventory = decode(path, json.loads(done.stdout))
+    _same_everywhere(inventory, path.read_text("utf-8"))
+    return inventory
+
+
+def _reason(said: str) -> str:
+    """The line of Ansible's message that says what is wrong in the file."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    causes = [line.partition(": ")[2] for line in lines if line.startswith("Failed to parse inventory: ")]
+    return (causes or lines or ["no reason given"])[-1]
+
+
+def decode(path: Path, listed: dict[str, Any]) -> Inventory:
+    """The inventory that `ansible-inventory --list` printed; raises BenchError."""
+    variables = listed["_meta"]["hostvars"]
+    members = {group: _members(group, listed) for group in listed if group not in ("_meta", *BUILT_IN)}
+    # A group of groups, such as one for variables, has no host that is in none of ours.
+    grouped = {name for group in GROUPS for name in members.get(group, ())}
+    for group, names in members.items():
+        if group not in GROUPS and not (names and set(names) <= grouped):
+            raise BenchError(f"{path}: group {group}: no stack needs it; the groups are {', '.join(GROUPS)}")
+    every = dict.fromkeys(_members("all", listed))
+    if lost := [name for name in every if name not in grouped]:
+        raise BenchError(f"{path}: {lost[0]} is in no group; the groups are {', '.join(GROUPS)}")
+    groups = {name: tuple(group for group in GROUPS if name in members.get(group, ())) for name in every}
+    return Inventory(path, tuple(_host(path, name, groups[name], variables.get(name, {})) for name in every))
+
+
+def _members(group: str, listed: dict[str, Any]) -> list[str]:
+    """The hosts of a group and of the groups below it."""
+    table = listed.get(group, {})
+    below = (name for child in table.get("children", ()) for name in _members(child, listed))
+    return list(dict.fromkeys([*table.get("hosts", ()), *below]))
+
+
+def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, Any]) -> Host:
+    target = str(variables.get("ansible_host", name))
+    address = str(variables.get("address", target))
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        said = f"{path}: {name}: its address, {address!r}, is no IP address"
+        raise BenchError(f"{said}; add address=IP, where the other hosts reach it") from None
+    return Host(
+        name,
+        address,
+        groups,
+        target,
+        port=int(variables.get("ansible_port", SSH_PORT)),
+        user=str(variables.get("ansible_user", "")),
+        key=str(variables.get("ansible_ssh_private_key_file", "")),
+        arguments=tuple(shlex.split(str(variables.get("ansible_ssh_common_args", "")))),
+        local=variables.get("ansible_connection") == "local",
+    )
+
+
+def _same_everywhere(inventory: Inventory, text: str) -> None:
+    """Raises BenchError for a host that the file gives two addresses: Ansible takes the last without a word."""
+    for host in inventory.hosts:
+        for variable in ("ansible_host", "address"):
+            if len(found := list(dict.fromkeys(_stated(text, host.name, variable)))) > 1:
+                both = " and ".join(found)
+                raise BenchError(f"{inventory.path}: {host.name} has two addresses, {both} ({variable}); keep one")
+
+
+def _stated(text: str, name: str, variable: str) -> Iterator[str]:
+    """The values of a variable beside the name of a host, in a line of an INI file or in YAML."""
+    beside = rf"(?:[ \t][^\n#]*?|\s*:\s*\{{?\s*)\b{variable}\s*[=:]\s*([^\s,}}#]+)"
+    for found in re.finditer(rf"(?m)(?:^|[\s{{,])(?<![=:]){re.escape(name)}{beside}", text):
+        yield found[1].strip("'\"")

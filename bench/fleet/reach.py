@@ -1,0 +1,103 @@
+"""What a host of an inventory lacks: seen over one connection each, by ssh as Ansible makes it."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.fleet.inventory import LOAD, Host, Inventory
+
+ROUND_TRIPS = 20
+# Beyond it the times of several hosts do not fit together.
+MAX_OFFSET_MS = 50.0
+# All of the talk with a host, its connection among it.
+TIMEOUT_S = 20.0
+SCRIPT = Path(__file__).with_name("facts.sh")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How far a host's clock is ahead of this machine's, and by how much that may be wrong, in milliseconds."""
+
+    ahead_ms: float
+    error_ms: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """A host, its clock if it could be asked, and what it lacks: a line each, with what to do."""
+
+    host: Host
+    clock: Clock | None
+    lacks: tuple[str, ...]
+
+
+def look(inventory: Inventory) -> list[Found]:
+    """Ask all hosts at the same time; returns what was found in the order of the inventory."""
+    with ThreadPoolExecutor(len(inventory.hosts)) as pool:
+        return list(pool.map(_look_at, inventory.hosts))
+
+
+def offset(trips: Iterable[tuple[int, int, int]]) -> Clock:
+    """The clock by the shortest of several round trips: when it was sent, the time there, when that came; nanoseconds.
+
+    A shorter trip leaves less room for error, whichever of its two ways was the slow one.
+    """
+    sent, there, came = min(trips, key=lambda trip: trip[2] - trip[0])
+    return Clock((there - (sent + came) / 2) / 1e6, (came - sent) / 2 / 1e6)
+
+
+def _look_at(host: Host) -> Found:
+    """What the host lacks. It is asked until TIMEOUT_S, and the connection ends with that."""
+    with subprocess.Popen(
+        host.argv(SCRIPT.read_text("utf-8")),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as talk:
+        late = threading.Timer(TIMEOUT_S, talk.kill)
+        late.start()
+        try:
+            clock, lacks = _asked(host, talk)
+        except (OSError, ValueError):
+            clock, lacks = None, (f"cannot be reached: {_why(talk)}",)
+        finally:
+            late.cancel()
+            talk.kill()
+    return Found(host, clock, lacks)
+
+
+def _asked(host: Host, talk: subprocess.Popen[str]) -> tuple[Clock, tuple[str, ...]]:
+    """The clock and what is lacking; raises OSError or ValueError when the host does not answer."""
+    assert talk.stdin and talk.stdout
+    has_python, is_root, has_systemd = (word == "yes" for word in talk.stdout.readline().split())
+    trips = []
+    for _ in range(ROUND_TRIPS):
+        sent = time.time_ns()
+        talk.stdin.write("\n")
+        there = int(talk.stdout.readline())
+        trips.append((sent, there, time.time_ns()))
+    clock = offset(trips)
+    lacks = [] if has_python else ["no Python 3, which Ansible needs: install it"]
+    if host.groups != (LOAD,):
+        lacks += [] if is_root else ["no root: connect as root, or allow sudo without a password"]
+        lacks += [] if has_systemd else ["no systemd, which runs the units"]
+    if abs(clock.ahead_ms) - clock.error_ms > MAX_OFFSET_MS:
+        way = "ahead" if clock.ahead_ms > 0 else "behind"
+        lacks.append(f"its clock is {abs(clock.ahead_ms):.0f} ms {way}: apt-get install chrony")
+    return clock, tuple(lacks)
+
+
+def _why(talk: subprocess.Popen[str]) -> str:
+    """What ssh said at last, or that the host does not answer."""
+    talk.kill()
+    assert talk.stderr
+    said = [line.strip() for line in talk.stderr.read().splitlines() if line.strip()]
+    return said[-1].removeprefix("ssh: ") if said else f"no answer within {TIMEOUT_S:.0f} s"

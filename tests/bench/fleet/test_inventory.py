@@ -1,0 +1,164 @@
+"""Inventories as Ansible reads them, and the one line for each that no stack can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import programs
+from bench.errors import BenchError
+from bench.fleet import inventory
+from bench.fleet.inventory import Host
+
+INI = """
+[front]
+front1 ansible_host=10.0.0.10 ansible_user=deploy ansible_port=2222 ansible_ssh_private_key_file=/k
+
+[web]
+web1 ansible_host=10.0.0.11
+web2 ansible_host=10.0.0.12
+
+[web:vars]
+ansible_ssh_common_args=-o StrictHostKeyChecking=no
+
+[db]
+db1 ansible_host=db.example.org address=10.0.0.20
+
+[cache]
+db1
+
+[paris:children]
+web
+db
+"""
+
+
+def listed(**groups: list[str]) -> dict:
+    """What ansible-inventory lists of hosts in groups, each with an address of its own."""
+    every = dict.fromkeys(name for names in groups.values() for name in names)
+    variables = {name: {"ansible_host": f"10.0.0.{number}"} for number, name in enumerate(every, 1)}
+    tables = {group: {"hosts": names} for group, names in groups.items()}
+    return {"_meta": {"hostvars": variables}, "all": {"children": ["ungrouped", *tables]}, **tables}
+
+
+def refused(table: dict) -> str:
+    with pytest.raises(BenchError) as raised:
+        inventory.decode(Path("hosts.ini"), table)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.fixture
+def ansible():
+    if programs.find(["ansible-inventory"]) is None:
+        pytest.skip("program not installed: ansible-inventory")
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text: str) -> Path:
+        path = tmp_path / "hosts.ini"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_variables_choose_how_a_host_is_reached(ansible, written):
+    found = inventory.read(written(INI))
+    (front,), (web1, _) = found.of("front"), found.of("web")
+    assert front == Host("front1", "10.0.0.10", ("front",), "10.0.0.10", 2222, "deploy", "/k")
+    assert [host.name for host in found.of("web")] == ["web1", "web2"]
+    assert web1.arguments == ("-o", "StrictHostKeyChecking=no")
+    (db,) = found.of("db")
+    assert (db.groups, db.address, db.target) == (("db", "cache"), "10.0.0.20", "db.example.org")
+
+
+def test_the_command_of_a_host_asks_for_nothing():
+    host = Host("w", "10.0.0.1", ("web",), "w.example.org", 2222, "deploy", "/k", ("-C",))
+    assert host.argv("true") == [
+        *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-p", "2222"),
+        *("-l", "deploy", "-i", "/k", "-C", "w.example.org", "true"),
+    ]
+
+
+def test_a_file_that_is_no_inventory_is_refused_with_ansibles_reason(ansible, written):
+    path = written("[web\nweb1\n")
+    with pytest.raises(BenchError) as raised:
+        inventory.read(path)
+    said = str(raised.value)
+    assert said.startswith(f"{path}: not an Ansible inventory: ") and "\n" not in said
+
+
+def test_a_file_that_is_not_there_is_named(ansible, tmp_path):
+    with pytest.raises(BenchError, match="no such file; write an Ansible inventory with the groups load, web, db"):
+        inventory.read(tmp_path / "none.ini")
+
+
+def test_without_ansible_one_line_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(programs, "find", lambda *_: None)
+    with pytest.raises(BenchError) as raised:
+        inventory.read(tmp_path)
+    wanted = "program not installed: ansible-inventory; install it: python -m pip install -r requirements-hosts.txt"
+    assert str(raised.value) == wanted
+
+
+def test_without_web_hosts_nothing_can_serve():
+    assert refused(listed(db=["a"])) == "hosts.ini: no host is in group web, which serves the site; name one there"
+
+
+def test_a_group_that_no_stack_needs_is_named():
+    wanted = "hosts.ini: group mail: no stack needs it; the groups are load, web, db, cache, front"
+    assert refused(listed(web=["a"], mail=["b"])) == wanted
+
+
+def test_a_host_in_no_group_is_named():
+    assert refused(listed(web=["a"], ungrouped=["b"])).startswith("hosts.ini: b is in no group; ")
+
+
+def test_a_group_for_variables_may_hold_our_hosts():
+    table = listed(web=["a", "b"], db=["c"], paris=["a", "c"])
+    assert len(inventory.decode(Path("hosts.ini"), table).hosts) == 3
+
+
+@pytest.mark.parametrize("group", inventory.SINGLE)
+def test_a_stack_uses_one_host_of_these(group):
+    wanted = f"hosts.ini: group {group} has a and b; a stack uses one host of it"
+    assert refused(listed(web=["w"], **{group: ["a", "b"]})) == wanted
+
+
+def test_two_names_of_one_host_are_refused():
+    table = listed(web=["a", "b"])
+    table["_meta"]["hostvars"]["b"] = table["_meta"]["hostvars"]["a"]
+    wanted = "hosts.ini: a and b have the same address, 10.0.0.1; write one name into several groups"
+    assert refused(table) == wanted
+
+
+def test_an_address_is_an_ip_address():
+    table = listed(web=["a"])
+    table["_meta"]["hostvars"]["a"] = {"ansible_host": "a.example.org"}
+    wanted = (
+        "hosts.ini: a: its address, 'a.example.org', is no IP address; add address=IP, where the other hosts reach it"
+    )
+    assert refused(table) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[web]\na ansible_host=10.0.0.1\n[db]\na ansible_user=x ansible_host=10.0.0.2\n",
+        "web: {hosts: {a: {ansible_host: 10.0.0.1}}}\ndb: {hosts: {a: {ansible_host: 10.0.0.2}}}\n",
+        "web:\n  hosts:\n    a:\n      ansible_host: 10.0.0.1\ndb:\n  hosts:\n    a:\n      ansible_host: 10.0.0.2\n",
+    ],
+)
+def test_a_host_with_two_addresses_is_refused(text):
+    found = inventory.decode(Path("hosts.ini"), listed(web=["a"], db=["a"]))
+    with pytest.raises(BenchError) as raised:
+        inventory._same_everywhere(found, text)
+    assert str(raised.value) == "hosts.ini: a has two addresses, 10.0.0.1 and 10.0.0.2 (ansible_host); keep one"
+
+
+def test_a_host_whose_name_ends_as_anothers_is_another():
+    found = inventory.decode(Path("hosts.ini"), listed(web=["a", "a-a"]))
+    inventory._same_everywhere(found, "[web]\na ansible_host=10.0.0.1\na-a ansible_host=10.0.0.2\n")
