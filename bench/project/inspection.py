@@ -16,6 +16,8 @@ from bench.project.description import FILE, Project
 
 SCRIPT = paths.PROJECT / "probes" / "inspect_project.py"
 TIMEOUT_S = 120
+# What Django calls them where a project sets no other names.
+SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 
@@ -89,8 +91,8 @@ class Facts(msgspec.Struct, frozen=True):
     max_connections: int | None
     pages: tuple[Page, ...]
     database_files: dict[str, str] = {}
-    session_cookie: str = "sessionid"
-    csrf_cookie: str = "csrftoken"
+    session_cookie: str = SESSION_COOKIE
+    csrf_cookie: str = CSRF_COOKIE
     commands: tuple[str, ...] = ()
 
 

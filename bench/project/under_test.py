@@ -17,7 +17,7 @@ from bench.errors import BenchError
 from bench.host import identity
 from bench.project import description, inspection
 from bench.project.description import FILE, Description, Project
-from bench.project.inspection import Facts
+from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
 from bench.project.layered import Layered, environment
 
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
@@ -208,7 +208,7 @@ def _parts(interface: str, application: str) -> dict[str, str]:
 
 def _cookies(project: UnderTest) -> dict[str, str]:
     if not project.overlaid:
-        return {"session_cookie": "sessionid", "csrf_cookie": "csrftoken"}
+        return {"session_cookie": SESSION_COOKIE, "csrf_cookie": CSRF_COOKIE}
     found = {"session_cookie": project.facts.session_cookie, "csrf_cookie": project.facts.csrf_cookie}
     for name in found.values():
         if not re.fullmatch(r"[\w-]+", name):

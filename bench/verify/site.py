@@ -22,6 +22,7 @@ from bench.errors import BenchError, GlobalFault
 from bench.host import orphans
 from bench.project.commands import COMMANDS_ENV
 from bench.project.description import FILE, Description
+from bench.project.inspection import SESSION_COOKIE
 from bench.verify.expected import ORIGIN, Expected
 from bench.verify.finding import NotTried
 
@@ -34,7 +35,6 @@ INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 UNKNOWN_PATH = "/no/such/page/"
 # What a worker says of itself. Of a project it is the versions alone: its packages may come from two environments.
 INSIDE = "/__probe__/inside"
-SESSION_COOKIE = "sessionid"
 INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
 # How a project's own probes end the names of kinds: pages beyond the last one, and those that lead to another.
 BEYOND, REDIRECT = "_beyond", "_redirect"

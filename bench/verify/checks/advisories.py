@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from bench.project.inspection import CSRF_COOKIE
 from bench.verify import page_parser
 from bench.verify.browser import Browser
 from bench.verify.check import check as any_check
@@ -23,7 +24,6 @@ from bench.verify.hits import paragraph
 from bench.verify.wire import Answer
 
 OLD_BROWSER = {"User-Agent": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)"}
-CSRF_COOKIE = "csrftoken"
 # How often an uncacheable page is requested: enough for a layer that stores a page at the second request.
 REQUESTS = 3
 AT_ONCE = 16

@@ -62,6 +62,15 @@ def test_an_access_log_gives_frequencies_and_order(tmp_path):
     assert found.notes == ("left out of access.log: 1 requests without status 200",)
 
 
+def test_the_first_requests_are_those_that_began_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(recordings, "MAX_REQUESTS", 2)
+    slow, quick = entry("https://shop.example/slow/", 0), entry("https://shop.example/quick/", 1)
+    later = entry("https://shop.example/later/", 2)
+    found = recordings.har(har(tmp_path, quick, later, slow))
+    assert (found.paths, found.times_s) == (("/slow/", "/quick/"), (0.0, 1.0))
+    assert found.notes == ("left out of visit.har: 1 requests after the first 2",)
+
+
 @pytest.mark.parametrize("query", ["token=x", "next=/&api_key=1", "sig=abc", "reset_code=1"])
 def test_a_query_that_looks_like_a_secret_is_left_out_with_a_count(tmp_path, query):
     found = recordings.access_log(log(tmp_path, ("GET /?page=1 HTTP/1.1", 200), (f"GET /in?{query} HTTP/1.1", 200)))
