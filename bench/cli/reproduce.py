@@ -18,6 +18,8 @@ from bench.measure import begin, guards
 from bench.measure.instrument import Instrument
 from bench.measure.progress import say
 from bench.measure.trial import now
+from bench.report.reproduction import side_by_side
+from bench.report.reproduction.measured import Cell
 from bench.report.write import write_report
 from bench.results import reproduction
 from bench.results.faults import INFO_FILE, is_faults, read_faults
@@ -63,15 +65,25 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         record = _with(record, done)
         reproduction.write(directory, record)
         if status > STOPPED:
-            url = " --database URL" if _is_url(record.database) else ""
-            print(f"resume with: python -m bench reproduce --resume {directory}{url}", file=sys.stderr)
-            return status
+            return _stopped(directory, record, status)
         statuses.append(status)
     _check_something_ran(directory, record)
+    while cells := _still_open(directory):
+        for name, wanted in cells.items():
+            if (status := _add_rounds(directory, name, wanted, database, instrument, args.keep_going)) > STOPPED:
+                return _stopped(directory, record, status)
+            statuses.append(status)
     record = replace(record, finished_at=now())
     reproduction.write(directory, record)
     print(write_report(directory))
     return max(statuses)
+
+
+def _stopped(directory: Path, record: Reproduction, status: int) -> int:
+    """Print how to go on after a signal; returns its exit status."""
+    url = " --database URL" if _is_url(record.database) else ""
+    print(f"resume with: python -m bench reproduce --resume {directory}{url}", file=sys.stderr)
+    return status
 
 
 # ------------------------------------------------------------------------------------- beginning, resuming
@@ -104,6 +116,7 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
         finished_at=None,
         parts=tuple(Part(part["name"]) for part in parts),
         guards=tuple(args.guard or ()),
+        looks=reproduction.LOOKS,
     )
     reproduction.write(directory, record)
     return directory, record
@@ -172,10 +185,9 @@ def _make(
     if part.name in [item["name"] for item in reproduction.benchmarks()[record.benchmark].get("faults", [])]:
         return _make_faults(folder, record, part, database)
     if (folder / RUN_FILE).exists():
-        if read_info(folder).finished_at:
+        if (info := read_info(folder)).finished_at:
             return part, int(any(trial.status == "failed" for trial in read_run(folder).trials))
-        words, notes = ["--resume", str(folder), "--again", "voided"], part.notes
-        words += ["--database", database] if database else []
+        words, notes = _resume_words(folder, database, again=not info.added), part.notes
     else:
         asked, notes = _database(record, part.name, database)
         words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
@@ -185,10 +197,57 @@ def _make(
         status = run.main(_parsed(words), instrument)
     except BenchError as error:
         if (folder / RUN_FILE).exists():
-            raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None
+            raise _or_all_of_it(error, directory) from None
         say(f"left out: {error}")
         return replace(part, reason=str(error).removeprefix(NOTHING), notes=notes), 0
     return replace(part, reason=None, notes=notes), status
+
+
+def _resume_words(folder: Path, database: str | None, again: bool = False) -> list[str]:
+    """The arguments of `run` that resume a part; `again`: its voided trials are made again."""
+    words = ["--resume", str(folder), *(["--again", "voided"] if again else [])]
+    return [*words, *(["--database", database] if database else [])]
+
+
+def _or_all_of_it(error: BenchError, directory: Path) -> BenchError:
+    return BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}")
+
+
+def _still_open(directory: Path) -> dict[str, list[Cell]]:
+    """Part -> what to measure in further rounds, because a claim is open; none of a part that had as many as it gets.
+
+    A run that was stopped in added rounds has been resumed before.
+    """
+    try:
+        found = side_by_side.read(directory)
+    except BenchError:
+        return {}  # no part has a trial
+    infos = {name: read_info(directory / name) for name in found.undecided}
+    has_room = [name for name, info in infos.items() if info.rounds < found.record.looks * info.plan.rounds]
+    return {name: found.undecided[name] for name in has_room}
+
+
+def _add_rounds(
+    directory: Path,
+    name: str,
+    wanted: list[Cell],
+    database: str | None,
+    instrument: Instrument | None,
+    keep_going: bool,
+) -> int:
+    """Make as many further rounds of these cases as the part's plan has; returns the exit status of the run."""
+    folder = directory / name
+    rounds = read_info(folder).plan.rounds
+    cases = len({case for case, _ in wanted})
+    say(
+        f"part {name}: a conclusion is open; {rounds} more round{'s'[: rounds != 1]} of {cases} case{'s'[: cases != 1]}"
+    )
+    begin.add(folder, wanted, rounds)
+    words = [*_resume_words(folder, database), *(["--keep-going"] if keep_going else [])]
+    try:
+        return run.main(_parsed(words), instrument)
+    except BenchError as error:
+        raise _or_all_of_it(error, directory) from None
 
 
 def _make_faults(folder: Path, record: Reproduction, part: Part, database: str | None) -> tuple[Part, int]:
@@ -208,7 +267,7 @@ def _make_faults(folder: Path, record: Reproduction, part: Part, database: str |
         status = faults.main(parser.parse_args(words))
     except BenchError as error:
         if is_faults(folder):
-            raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {folder.parent}") from None
+            raise _or_all_of_it(error, folder.parent) from None
         say(f"left out: {error}")
         return replace(part, reason=str(error).removeprefix(NOTHING_FAULTED)), 0
     return replace(part, reason=None), status if status > STOPPED else 0

@@ -21,6 +21,11 @@ FASTER, SLOWER, INCONCLUSIVE = "faster", "slower", "inconclusive"
 
 MARGIN = 0.05
 MAX_LOGARITHM = 700.0
+# Of one end of an interval to err.
+CHANCE = (1 - CONFIDENCE) / 2
+# Looks at growing figures -> the chance of one end at each, so that all of them together err in 2.5 % (Pocock 1977,
+# Biometrika 64:191, table 1).
+AT_EACH_LOOK = {1: CHANCE, 2: 0.0147, 3: 0.01105}
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,12 @@ def logarithms(figures: Mapping[int, float]) -> dict[int, float]:
     return {number: math.log(figure) for number, figure in figures.items() if figure > 0}
 
 
-def paired(before: Mapping[int, float], after: Mapping[int, float], margin: float = MARGIN) -> Ratio | None:
+def paired(
+    before: Mapping[int, float], after: Mapping[int, float], margin: float = MARGIN, chance: float = CHANCE
+) -> Ratio | None:
     """B / A from the rounds (round -> figure) that both have in one run; None when they share none above zero.
+
+    `chance` is that of each end of the interval to err.
 
     Rounds are paired because a disturbance in one round hits both sides. `ratio` is the median of the rounds' ratios.
     """
@@ -67,19 +76,26 @@ def paired(before: Mapping[int, float], after: Mapping[int, float], margin: floa
         return None
     sides = {name: logarithms({n: side[n] for n in shared}) for name, side in (("before", before), ("after", after))}
     found = noise_of(sides).difference("after", "before")
-    return _ratio(statistics.median(after[n] / before[n] for n in shared), found, len(shared), margin)
+    return _ratio(statistics.median(after[n] / before[n] for n in shared), found, len(shared), margin, chance)
 
 
-def unpaired(before: Sequence[float], after: Sequence[float], margin: float = MARGIN) -> Ratio | None:
-    """B / A of one case in two runs, from its rounds alone; None when a side has no round above zero."""
+def unpaired(
+    before: Sequence[float], after: Sequence[float], margin: float = MARGIN, chance: float = CHANCE
+) -> Ratio | None:
+    """B / A of one case in two runs, from its rounds alone; None when a side has no round above zero.
+
+    `chance` is that of each end of the interval to err.
+    """
     sides = [dict(enumerate(figures)) for figures in (before, after)]
     if not all(logarithms(side) for side in sides):
         return None
     first, second = (noise_of({"case": logarithms(side)}) for side in sides)
-    return between(first, second, "case", statistics.median(after) / statistics.median(before), margin)
+    return between(first, second, "case", statistics.median(after) / statistics.median(before), margin, chance)
 
 
-def between(before: Noise[Name], after: Noise[Name], name: Name, ratio: float, margin: float) -> Ratio:
+def between(
+    before: Noise[Name], after: Noise[Name], name: Name, ratio: float, margin: float, chance: float = CHANCE
+) -> Ratio:
     """B / A of one case in two runs. Nothing pairs the rounds of two runs: their effects count as noise.
 
     `ratio` is that of the figures as they are shown.
@@ -88,7 +104,7 @@ def between(before: Noise[Name], after: Noise[Name], name: Name, ratio: float, m
     parts = [part for noise in (before, after) for part in _alone(noise, name)]
     found = Difference(second.mean - first.mean, sum(variance for variance, _ in parts), satterthwaite(parts))
     rounds = min(first.count, second.count)
-    return _ratio(ratio, found if rounds > 1 and found.freedom else None, rounds, margin)
+    return _ratio(ratio, found if rounds > 1 and found.freedom else None, rounds, margin, chance)
 
 
 def _alone(noise: Noise[Name], name: Name) -> Iterable[tuple[float, float]]:
@@ -102,9 +118,7 @@ def _alone(noise: Noise[Name], name: Name) -> Iterable[tuple[float, float]]:
     yield case.variance / case.count * (1 - 1 / len(noise.cases)), case.freedom
 
 
-def _ratio(
-    ratio: float, found: Difference | None, rounds: int, margin: float, chance: float = (1 - CONFIDENCE) / 2
-) -> Ratio:
+def _ratio(ratio: float, found: Difference | None, rounds: int, margin: float, chance: float = CHANCE) -> Ratio:
     if found is None:
         return Ratio(ratio, 0.0, math.inf, rounds, margin)
     reach = student(chance, found.freedom) * math.sqrt(found.variance)

@@ -29,7 +29,7 @@ from bench.measure.session import Session
 from bench.measure.trial import Load, now
 from bench.project import under_test, workload
 from bench.results.folder import Folder, read_run
-from bench.results.records import FORMAT, Environment, LoadTool, Outcome, Plan, RunInfo
+from bench.results.records import FORMAT, Added, Environment, LoadTool, Outcome, Plan, RunInfo
 from bench.results.trials import Trial
 from bench.serve import database
 
@@ -110,7 +110,7 @@ def planned(request: Request, instrument: Instrument) -> Planned:
     cases, skips = planning.cases(plan, composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
     notes = _notes(chosen, pinned, bool(plan.capacity))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    return Planned(info, cases, chosen, pinned, _ledger(cases, plan))
+    return Planned(info, cases, chosen, pinned, _ledger(cases, info))
 
 
 def begin(request: Request, instrument: Instrument) -> Session:
@@ -142,7 +142,7 @@ def resume(directory: Path, asked: str | None, instrument: Instrument, again: bo
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, run.environment.load_tool.name, pinned)
     cases = planning.recomposed(run.info.cases, composer(plan, instrument))
-    ledger = _ledger(cases, plan, run.trials, run.checks, again)
+    ledger = _ledger(cases, run.info, run.trials, run.checks, again)
     if run.info.finished_at and not ledger.left:
         what = "no trial is voided" if again else "the run is complete"
         raise BenchError(f"--resume {directory}: {what}; next: python -m bench report {directory}")
@@ -153,6 +153,19 @@ def resume(directory: Path, asked: str | None, instrument: Instrument, again: bo
     here = _environment(cases, plan, chosen, instrument, pinned)
     info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
     return Session(Journal(folder, info, run.environment), ledger, chosen, instrument, asked, run.trials)
+
+
+def add(directory: Path, wanted: Iterable[tuple[str, int]], rounds: int) -> None:
+    """Plan so many further rounds of some of a run's cases, each at a level: the run can be resumed then.
+
+    Raises BenchError when the folder is in use.
+    """
+    folder = Folder(directory)
+    with folder.locked():
+        info, wanted = read_run(directory).info, tuple(wanted)
+        numbers = range(info.rounds + 1, info.rounds + 1 + rounds)
+        added = tuple(Added(case_id, level, number) for number in numbers for case_id, level in wanted)
+        folder.write_info(replace(info, finished_at=None, added=(*info.added, *added)))
 
 
 def make_plan(request: Request) -> Plan:
@@ -196,13 +209,15 @@ def make_plan(request: Request) -> Plan:
 
 def _ledger(
     cases: Sequence[ComposedCase],
-    plan: Plan,
+    info: RunInfo,
     trials: Iterable[Trial] = (),
     checks: Iterable[Outcome] = (),
     again: bool = False,
 ) -> Ledger:
+    plan = info.plan
     # The levels of a capacity run are found as it goes.
-    schedule = planning.schedule(cases, (0,) if plan.capacity else plan.levels, plan.rounds, plan.order_seed or 0)
+    levels = (0,) if plan.capacity else plan.levels
+    schedule = planning.schedule(cases, levels, plan.rounds, plan.order_seed or 0, info.added)
     limit = parse_limit(plan.capacity, "--capacity") if plan.capacity else None
     racing = Racing(schedule, plan.rounds, plan.margin) if plan.until else None
     return Ledger(schedule, trials, checks, again, limit, racing)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.errors import BenchError
@@ -17,6 +18,11 @@ from bench.load import Figures
 OK = "ok"
 # With fewer requests on each connection, the unfinished ones at the end are too large a part for Little's law.
 MIN_REQUESTS_EACH = 5
+
+# As many trials show how unsteady the loads of a run are.
+MIN_TRIALS = 8
+# Noise of a third of a load beyond which `drift` allows for no more: it would find nothing any more.
+MAX_UNSTEADINESS = 0.15
 
 # Guard -> its default bound, in the order of the report.
 BOUNDS: dict[str, float] = {
@@ -51,6 +57,7 @@ class Observed:
     ceiling       requests a second the tool could make with all its CPU time
     tool_cpu      CPU time of the tool as a share of what its threads could use
     others        share of the machine's CPU time that went to others
+    unsteadiness  noise of a third of a load in this run, by `unsteadiness`; 0 where it is not known yet
     """
 
     figures: Figures
@@ -67,6 +74,21 @@ class Observed:
     ceiling: float | None = None
     tool_cpu: float | None = None
     others: float | None = None
+    unsteadiness: float = 0.0
+
+
+def unsteadiness(thirds: Iterable[tuple[float, float, float]]) -> float:
+    """The noise of a third of a load, one standard deviation of its logarithm, from the loads of a run; at first 0.
+
+    The middle third of a load without noise is the (geometric) mean of the others, however the load drifts. The median
+    over the loads is not moved by a few that a disturbance hit.
+    """
+    logarithms = [tuple(map(math.log, each)) for each in thirds if min(each) > 0]
+    if len(logarithms) < MIN_TRIALS:
+        return 0.0
+    bends = [abs(first - 2 * middle + last) for first, middle, last in logarithms]
+    # A bend has six times the variance of a third; half of all normal values are within 0.6745 standard deviations.
+    return min(MAX_UNSTEADINESS, statistics.median(bends) / 0.6745 / math.sqrt(6))
 
 
 def bounds(given: list[str]) -> dict[str, float]:
@@ -195,13 +217,17 @@ def _tool_cpu(seen: Observed, bound: float) -> str | None:
 
 
 def _drift(seen: Observed, bound: float) -> str | None:
-    """As many answers in the last third as in the first, but for three standard deviations of chance."""
+    """As many answers in the last third as in the first, but for three standard deviations of chance.
+
+    Chance is that of the count, and the noise that the loads of this run have.
+    """
     thirds = seen.figures.thirds
     if thirds is None:
         return _not("the load tool does not count the thirds of the load")
     first, last = thirds[0], thirds[2]
     # Answers come in batches: up to one a connection, and up to `rush` before pages occupy the connections.
-    slack = bound * first + 3 * math.sqrt(first + last) + seen.rush * (seen.connections or 0)
+    chance = 3 * math.sqrt(first + last + 2 * (seen.unsteadiness * first) ** 2)
+    slack = bound * first + chance + seen.rush * (seen.connections or 0)
     if abs(last - first) <= slack:
         return None
     return f"{first:,} requests in the first third, {last:,} in the last"

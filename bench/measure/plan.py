@@ -104,20 +104,33 @@ def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[Comp
     return tuple(found)
 
 
-def schedule(cases: Sequence[ComposedCase], levels: Sequence[int], rounds: int, seed: int) -> list[Batch]:
+def schedule(
+    cases: Sequence[ComposedCase],
+    levels: Sequence[int],
+    rounds: int,
+    seed: int,
+    added: Iterable[records.Added] = (),
+) -> list[Batch]:
     """Every batch of every round in the order in which they are brought up, the same for the same seed.
 
     The measurements of a batch are shuffled too. Machines warm up and drift: in a fixed order the same stack would
-    always be measured first.
+    always be measured first. `added` are measured in rounds after the others.
     """
     order = []
-    for number in range(1, rounds + 1):
+    beyond = {(item.case_id, item.level, item.round) for item in added}
+    for number in range(1, max((rounds, *(item for *_, item in beyond))) + 1):
         draw = random.Random(f"{seed}/{number}")
         keys = list(dict.fromkeys((case.record.stack, case.record.layer, case.record.size) for case in cases))
         draw.shuffle(keys)
         for stack, layer, size in keys:
             its = [c for c in cases if (c.record.stack, c.record.layer, c.record.size) == (stack, layer, size)]
-            measurements = [Measurement(case.record, level, number) for case in its for level in levels]
+            measurements = [
+                Measurement(case.record, level, number)
+                for case in its
+                for level in levels
+                if number <= rounds or (case.record.case_id, level, number) in beyond
+            ]
             draw.shuffle(measurements)
-            order.append(Batch(its[0].composition, stack, layer, size, number, tuple(measurements)))
+            if measurements:
+                order.append(Batch(its[0].composition, stack, layer, size, number, tuple(measurements)))
     return order

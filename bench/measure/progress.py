@@ -171,7 +171,7 @@ class RunProgress:
             limit = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
             self.printer.say(f"rounds: until one case leads or the rest tie, at most {plan.rounds}{limit}")
         else:
-            self.printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
+            self.printer.say(f"each case: {levels}, {self._info.rounds} rounds of {plan.duration_s:g} s")
         if folder:
             self.printer.say(f"results go to {folder}")
         for line in by_reason(self._info.skips):
@@ -226,7 +226,7 @@ class RunProgress:
     def where(self, trial: Trial) -> str:
         """Which trial it was, in words."""
         plan = self._info.plan
-        rounds = f"at most {plan.rounds}" if plan.until else str(plan.rounds)
+        rounds = f"at most {plan.rounds}" if plan.until else str(self._info.rounds)
         return f"round {trial.round} of {rounds}, case {self._number(trial)} of {self._cases}: {case_words(trial)}"
 
     def left(self) -> str:

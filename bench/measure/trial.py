@@ -50,6 +50,7 @@ class Load:
     bounds    of the guards that are in force (bench.measure.guards)
     replay    how many times as fast as recorded the requests of a workload leave; 0 at the level's rate
     ceilings  requests a second the tool can make with all of one core, by keep-alive or not; empty if not calibrated
+    unsteadiness  noise of a third of a load in the run so far, for the guard `drift`
     live      shows the progress of the load, where the load tool reports it
     """
 
@@ -62,6 +63,7 @@ class Load:
     replay: float = 0
     bounds: Mapping[str, float] = field(default_factory=dict)
     ceilings: Mapping[bool, float] = field(default_factory=dict)
+    unsteadiness: float = 0.0
     live: Live | None = None
 
     def job(self, url: str, paths: tuple[str, ...], level: int, keep_alive: bool, seconds: int | None = None) -> Job:
@@ -110,7 +112,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
         errors = [_errors(error.figures)] if error.figures else []
         log = folder.relative(error.log)
         return Trial.of(identity, *errors, observer.condition, status="failed", reason=str(error), log=log)
-    evidence = _judged(seen, checked, load, before, after)
+    evidence = _judged(replace(seen, unsteadiness=load.unsteadiness), checked, load, before, after)
     reason = guards.voids(evidence.guards or {})
     return Trial.of(
         identity,

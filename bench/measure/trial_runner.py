@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.errors import BenchError, MachineBusy
 from bench.host import pin
 from bench.host.http import get
+from bench.measure import guards
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import MAX_DISTURBED, Ledger
@@ -54,6 +55,7 @@ class TrialRunner:
         while left:
             item = left[0]
             self._progress.start_trial(item.case, item.level, self.load.mode)
+            self.load = replace(self.load, unsteadiness=guards.unsteadiness(self._ledger.thirds))
             with pin.on(self._journal.environment.affinity, pin.LOAD):
                 trial = self._trial(item, running)
             died = None

@@ -168,6 +168,15 @@ class Dropped:
 
 
 @dataclass(frozen=True)
+class Added:
+    """A trial beyond the plan of a run, in a round after those of the plan."""
+
+    case_id: Annotated[str, means("The case.")]
+    level: Annotated[int, means("Connections of a closed loop, or requests a second of an open one.")]
+    round: Annotated[int, means("Round in which it is measured.")]
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """The request, its times, and the cases and skips of its plan."""
 
@@ -184,11 +193,19 @@ class RunInfo:
         Ended | None,
         means("Why a run until decided made no more rounds; null for others, and before the end."),
     ] = None
+    added: Annotated[
+        tuple[Added, ...], means("Trials beyond the plan, of cases on which a conclusion was open after it.")
+    ] = ()
 
     @property
     def trials_planned(self) -> int:
-        """How many trials the plan has at most, repeated ones counted once."""
-        return len(self.cases) * len(self.plan.levels) * self.plan.rounds
+        """How many trials the plan has at most with those added, repeated ones counted once."""
+        return len(self.cases) * len(self.plan.levels) * self.plan.rounds + len(self.added)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are, with those added."""
+        return max((self.plan.rounds, *(item.round for item in self.added)))
 
 
 # Group of checks -> what passing it proves, in the order they are made and shown. `behaviour` holds for any site; the

@@ -16,6 +16,8 @@ from bench.results.records import ResultsError, means
 
 FORMAT = 1
 FILE = "reproduction.json"
+# How often the claims of a reproduction are judged: each time but the last, rounds are added where one is open.
+LOOKS = 3
 PUBLISHED = Path(__file__).resolve().parent / "published.toml"
 
 
@@ -43,6 +45,9 @@ class Reproduction:
     guards: Annotated[
         tuple[str, ...], means("Guards of its runs with other bounds than usual, as NAME=BOUND or NAME=off.")
     ] = ()
+    looks: Annotated[
+        int, means("How often its claims are judged at most: after the planned rounds, and after added ones.")
+    ] = 1
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.figures.ratios import paired, unpaired
+from bench.figures.ratios import AT_EACH_LOOK, CHANCE, paired, unpaired
 from bench.figures.stats import Spread, spread
 from bench.report.model import MEASURED, CaseRow, Report, per_thousand, total
 from bench.results import stability
@@ -22,6 +22,7 @@ DEFAULTS = {"layer": "none", "size": "unlimited"}
 
 Place = Mapping[str, Any]
 Rounds = dict[int, float]
+Cell = tuple[str, int]  # a case id, and a level of it
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,12 @@ class MeasuredFigures:
         reports: Sequence[Report],
         left_out: Sequence[tuple[Mapping[str, Any], str]] = (),
         outcomes: Sequence[FaultOutcome] = (),
+        looks: int = 1,
     ):
         self.reports = reports
         self.left_out = left_out  # parts of published.toml that could not run, with the reason
         self.outcomes = outcomes  # of their faults, the last ones
+        self._chance = AT_EACH_LOOK[looks]  # of one end of a ratio's interval: claims are judged so many times
 
     def rows(self, place: Place) -> tuple[int | None, list[CaseRow]]:
         """The run that has this case, and its rows by level, highest first."""
@@ -60,11 +63,25 @@ class MeasuredFigures:
                 row
                 for panel in report.panels
                 if (panel.setting.workload, panel.setting.size) == (wanted["workload"], wanted["size"])
+                and wanted.get("database") in (None, panel.setting.database)
                 and (row := panel.row(wanted["stack"], wanted["layer"])) is not None
             ]
             if rows:
                 return index, sorted(rows, key=lambda row: -row.setting.level)
         return None, []
+
+    def cells(self, place: Place) -> list[tuple[int, Cell]]:
+        """What to measure for another figure of a place, each with its run; empty when that would bring none."""
+        if "stacks" in place:
+            return [cell for stack in place["stacks"] for cell in self.cells(_of_one(place, stack))]
+        run, rows = self.rows(place)
+        rows = [row for row in rows if row.ok or row.voided]
+        if "level" in place or "pick" not in place:
+            level = place.get("level", max((row.setting.level for row in rows), default=0))
+            rows = [row for row in rows if row.setting.level == level]
+        if run is None or any(row.wrong for row in rows):
+            return []
+        return [(run, (row.trials[0].case_id, row.setting.level)) for row in rows]
 
     def figure(self, place: Place, metric: str) -> FigureByRound:
         """The figure of a place, round by round."""
@@ -85,8 +102,7 @@ class MeasuredFigures:
         return FigureByRound(found, run, "" if found else _why_not(rows))
 
     def _median_of(self, place: Place, metric: str) -> FigureByRound:
-        alone = {key: value for key, value in place.items() if key not in ("stacks", "name")}
-        each = [self.figure({**alone, "stack": stack}, metric) for stack in place["stacks"]]
+        each = [self.figure(_of_one(place, stack), metric) for stack in place["stacks"]]
         known = [figure for figure in each if figure.rounds]
         if not known:
             return FigureByRound(why=each[0].why)
@@ -139,7 +155,7 @@ class MeasuredFigures:
         for place, figure in ((left, first), (right, second)):
             if not figure.rounds:
                 return None, f"{name_of(place)}: {figure.why}"
-        return quotient(first, second), ""
+        return quotient(first, second, self._chance), ""
 
 
 def _added(trial: Trial) -> float | None:
@@ -157,12 +173,15 @@ COMPUTED: dict[str, Callable[[Trial], float | None]] = {
 }
 
 
-def quotient(first: FigureByRound, second: FigureByRound) -> Spread | None:
-    """The ratio of two figures with its 95 % confidence interval; None without a shared round above zero."""
+def quotient(first: FigureByRound, second: FigureByRound, chance: float = CHANCE) -> Spread | None:
+    """The ratio of two figures with its confidence interval; None without a shared round above zero.
+
+    `chance` is that of each end of the interval to err, by default that of 95 %.
+    """
     if first.run == second.run:
-        found = paired(second.rounds, first.rounds)
+        found = paired(second.rounds, first.rounds, chance=chance)
     else:
-        found = unpaired(list(second.rounds.values()), list(first.rounds.values()))
+        found = unpaired(list(second.rounds.values()), list(first.rounds.values()), chance=chance)
     if found is None:
         return None
     if found.rounds < 2:
@@ -191,6 +210,11 @@ def by_round(row: CaseRow, metric: str) -> Rounds:
         return row.by_round(metric)
     computed = {number: COMPUTED[metric](trial) for number, trial in row.ok.items()}
     return {number: value for number, value in computed.items() if value is not None}
+
+
+def _of_one(place: Place, stack: str) -> Place:
+    """The place of one of its stacks."""
+    return {**{key: value for key, value in place.items() if key not in ("stacks", "name")}, "stack": stack}
 
 
 def _is_in(part: Mapping[str, Any], place: Place) -> bool:

@@ -17,7 +17,8 @@ from bench.report.arrange import arrange
 from bench.report.model import Report
 from bench.report.reproduction import claims
 from bench.report.reproduction.claims import ClaimVerdict
-from bench.report.reproduction.measured import MeasuredFigures, Place, quotient
+from bench.report.reproduction.measured import Cell, MeasuredFigures, Place, quotient
+from bench.report.reproduction.undecided import undecided
 from bench.results import reproduction
 from bench.results.faults import FaultsRun, is_faults, read_faults
 from bench.results.folder import RUN_FILE, read_run
@@ -97,6 +98,7 @@ class Reproduced:
     columns: tuple[PublishedColumn, ...]
     rows: tuple[PublishedRow, ...]
     verdicts: tuple[ClaimVerdict, ...]
+    undecided: Mapping[str, list[Cell]]  # part -> what to measure further, because a claim is open
 
     @property
     def reports(self) -> list[Report]:
@@ -130,10 +132,12 @@ def _arranged(record: Reproduction, parts: tuple[RunPart, ...]) -> Reproduced:
     planned = {part["name"]: part for part in reproduction.parts_of(record.benchmark)}
     left_out = [(planned[part.name], part.reason) for part in parts if part.reason and part.name in planned]
     made = [outcome for part in parts if part.faults for outcome in part.faults.latest.values()]
-    measured = MeasuredFigures([part.report for part in parts if part.report], left_out, made)
+    ran = [part for part in parts if part.report]
+    measured = MeasuredFigures([part.report for part in ran if part.report], left_out, made, record.looks)
     columns = tuple(_column(column, data) for column in data["columns"])
     rows = tuple(_row(row, data, columns, measured) for row in data["rows"])
-    return Reproduced(record, data, parts, columns, rows, tuple(claims.verdicts(data, measured)))
+    still_open = {ran[index].name: cells for index, cells in undecided(data, measured).items()}
+    return Reproduced(record, data, parts, columns, rows, tuple(claims.verdicts(data, measured)), still_open)
 
 
 def _column(column: Table, data: Table) -> PublishedColumn:

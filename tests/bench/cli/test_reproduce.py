@@ -19,7 +19,7 @@ from bench.results.folder import read_run
 from tests.bench.measure.fake_instrument import FakeInstrument
 from tests.bench.report.faults import fault_folder
 from tests.bench.report.faults.fault_folder import outcome
-from tests.bench.report.reproduction.tiny import record
+from tests.bench.report.reproduction.tiny import TINY, record
 
 NAMES = list(reproduction.benchmarks())
 
@@ -251,3 +251,24 @@ def test_a_missing_published_database_is_replaced_with_a_note(monkeypatch):
         ("postgresql is not installed (initdb): sqlite replaces it",),
     )
     assert reproduce._database(asked_for, "layers", "postgresql") == ("postgresql", ())
+
+
+@pytest.mark.servers
+def test_rounds_are_added_only_to_cases_of_open_claims_and_not_for_ever(tmp_path, tiny, monkeypatch, capsys):
+    sides = {"left": {"stack": "one", "level": 2}, "right": {"stack": "two"}}
+    parts = [{**TINY["parts"][0], "stacks": ["one", "two", "three"]}]
+    never = {
+        **TINY,
+        "parts": parts,
+        "claims": [{"claim": "They are equal.", **sides, "at_least": 1, "at_most": 1.0001}],
+    }
+    known = {**reproduction.benchmarks(), "tiny": never}
+    monkeypatch.setattr(reproduction, "benchmarks", lambda: known)
+    assert reproduce.main(asked(tmp_path), FakeInstrument()) == 0
+    info = read_run(tmp_path / "again" / "first").info
+    assert {(item.case_id.partition("~")[0], item.level) for item in info.added} == {("one", 2), ("two", 2)}
+    made = [trial for trial in read_run(tmp_path / "again" / "first").trials if trial.round > 1]
+    assert len(made) == len(info.added)
+    assert 1 < info.rounds <= reproduction.LOOKS
+    assert info.finished_at
+    assert "part first: a conclusion is open; 1 more round of 2 cases" in capsys.readouterr().out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -192,3 +194,25 @@ def test_what_is_ours_is_not_the_bystanders():
     assert 0 <= seen.share([0.0]) <= 1
     assert seen.share([1e6]) == 0
     assert seen.share([None]) is None
+
+
+def test_drift_allows_for_the_noise_of_the_run():
+    drifting = of_figures(CLOSED, thirds=(4000, 3300, 2600))
+    assert look(drifting, BOUNDS)["drift"] == "4,000 requests in the first third, 2,600 in the last"
+    assert look(replace(drifting, unsteadiness=0.1), BOUNDS)["drift"] == OK
+    assert look(replace(drifting, unsteadiness=0.01), BOUNDS)["drift"] != OK
+
+
+def test_the_noise_of_a_run_is_neither_its_drift_nor_a_few_disturbed_loads():
+    draw = random.Random(1)
+    noisy = [tuple(1000 * 0.8**third * math.exp(draw.gauss(0, 0.1)) for third in range(3)) for _ in range(200)]
+    assert guards.unsteadiness(noisy) == pytest.approx(0.1, rel=0.2)
+    assert guards.unsteadiness([(1000.0, 800.0, 640.0)] * 40 + [(1000.0, 10.0, 1000.0)] * 5) == pytest.approx(
+        0, abs=0.01
+    )
+    assert guards.unsteadiness([(1000.0, 10.0, 1000.0)] * 20) == guards.MAX_UNSTEADINESS
+
+
+def test_few_trials_show_no_noise_of_the_run():
+    assert guards.unsteadiness([(1000.0, 10.0, 1000.0)] * (guards.MIN_TRIALS - 1)) == 0
+    assert guards.unsteadiness([(1000.0, 0.0, 1000.0)] * 20) == 0

@@ -74,3 +74,11 @@ def test_each_stack_and_layer_is_composed_once_and_its_cases_carry_it():
 def test_a_case_that_cannot_run_any_more_is_refused():
     with pytest.raises(BenchError, match="a with layer none cannot run here now: program not installed: server"):
         plan.recomposed([case("a").record], lambda *_: CannotRun("program not installed: server"))
+
+
+def test_added_trials_are_made_in_rounds_after_the_planned_ones():
+    added = [records.Added("b~x~home", 16, 3), records.Added("a~none~login", 8, 4)]
+    order = plan.schedule(CASES, [8, 16], rounds=2, seed=1, added=added)
+    assert order[: 2 * 6] == plan.schedule(CASES, [8, 16], rounds=2, seed=1)
+    beyond = [(item.round, made.trial_id) for item in order[2 * 6 :] for made in item.measurements]
+    assert beyond == [(3, "b~x~home~16~r3"), (4, "a~none~login~8~r4")]
