@@ -33,7 +33,6 @@ class Ledger:
     again     whether trials that were voided before are made again
     limit     of the latency in a capacity run: each measurement of the schedule is a staircase
     racing    drops cases that cannot be the best any more; None: every trial of the schedule is made
-    thirds    of the loads of all trials, requests a second
     failures  failed trials that are not repeated
     voided    voided trials that are not repeated
     is_disturbed  whether other processes disturbed the last MAX_DISTURBED trials
@@ -50,7 +49,6 @@ class Ledger:
     ):
         trials = tuple(trials)
         self._attempts = Counter(trial.trial_id for trial in trials)
-        self.thirds = [trial.thirds for trial in trials if trial.thirds]
         self._disturbed = 0
         self._wrong: dict[tuple[str, str], list[Outcome]] = {}
         latest = {trial.trial_id: trial for trial in trials}
@@ -104,7 +102,6 @@ class Ledger:
     def add(self, trial: Trial) -> bool:
         """Count a trial. True when other processes disturbed it and it is to be repeated."""
         self._attempts[trial.trial_id] += 1
-        self.thirds += [trial.thirds] if trial.thirds else []
         self._disturbed = self._disturbed + 1 if guards.disturbed(trial.guards or {}) else 0
         if self._staircases:
             self._staircases.add(trial)

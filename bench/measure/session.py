@@ -55,7 +55,7 @@ class Session:
         self._database = database
         self._progress = progress or RunProgress(Printer(), journal.info, ledger.trials_left, done)
         self._printer = self._progress.printer
-        self._runner = TrialRunner(journal, ledger, self._progress, load, instrument, database)
+        self._runner = TrialRunner(journal, ledger, self._progress, load, instrument, database, done)
         self._pinned = journal.environment.affinity
         self._refused: dict[str, str] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ class TrialRunner:
 
     load        how load is made; its ceilings may be set later
     keep_going  whether to go on when other programs keep the machine busy
+    done        trials of a run that is resumed: they show its noise
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class TrialRunner:
         load: Load,
         instrument: Instrument,
         database: str | None,
+        done: Iterable[Trial] = (),
     ):
         self.load = replace(load, live=progress.live)
         self.keep_going = False
@@ -44,6 +47,7 @@ class TrialRunner:
         self._progress = progress
         self._instrument = instrument
         self._database = database
+        self._thirds = [trial.thirds for trial in done if trial.thirds]
 
     def measure(self, left: list[Measurement], running: Running) -> None:
         """Make the measurements one by one, until the list holds none that is due; returns early when the site dies.
@@ -55,7 +59,7 @@ class TrialRunner:
         while left:
             item = left[0]
             self._progress.start_trial(item.case, item.level, self.load.mode)
-            self.load = replace(self.load, unsteadiness=guards.unsteadiness(self._ledger.thirds))
+            self.load = replace(self.load, unsteadiness=guards.unsteadiness(self._thirds))
             with pin.on(self._journal.environment.affinity, pin.LOAD):
                 trial = self._trial(item, running)
             died = None
@@ -86,6 +90,7 @@ class TrialRunner:
         if trial.status == "failed":
             self._folder.require_space()
         self._folder.append_trial(trial)
+        self._thirds += [trial.thirds] if trial.thirds else []
         if self._ledger.add(trial):
             self._progress.repeated(trial)
         else:
