@@ -4,6 +4,8 @@ Compose or for Kubernetes, with a note that says how to install them. Nothing is
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from bench.catalog import catalog, compose, values
@@ -39,13 +41,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write the files and print their paths."""
-    chosen = catalog.read().value_set(args.values).changed(values.parse_changes(args.set))
+    given = catalog.read().value_set(args.values)
+    asked = values.parse_changes(args.set)
+    chosen = given.changed(asked)
     composition = compose.compose_for_files(args.stack, args.layer, chosen)
     if (refusal := composition.stack.production) and chosen.places and not args.force:
         raise BenchError(f"{args.stack} for production: {refusal}; --force renders it all the same")
+    _check_changes(composition, given, asked)
     for path in _write(composition, args):
         print(path)
     return 0
+
+
+def _check_changes(composition: compose.Composition, given: values.Values, asked: Collection[str]) -> None:
+    """Say which values of a file do nothing here; raises BenchError for one of --set."""
+    for name in export.idle_changes(composition, catalog.read().values[given.name]):
+        happens = f"it changes no file of {composition.stack.name} with layer {composition.layer_name}"
+        if name in asked:
+            raise BenchError(f"--set {name}: {happens}; leave it out, or choose a stack whose servers have it")
+        print(f"note: {name}: {happens}", file=sys.stderr)
 
 
 def _write(composition: compose.Composition, args: argparse.Namespace) -> list[Path]:

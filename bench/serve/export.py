@@ -4,6 +4,7 @@ note that says how to install them. Nothing is started."""
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -42,7 +43,37 @@ def write(composition: Composition, target: Path, size: Size | None = None) -> l
     with whole(target.absolute()) as folder:
         if composition.values.places:
             return sorted(_write_for_host(composition, folder, size))
-        return sorted(_write_for_this_machine(composition, folder))
+        return sorted(_write_for_this_machine(composition, folder, ports.free_port()))
+
+
+def idle_changes(composition: Composition, usual: Values) -> list[str]:
+    """The names that the user changed from `usual` and that change no file, such as `http2` of a server without it."""
+    idle = {}
+    for name in composition.values.changes:
+        before = _with_value(composition, name, usual.names[name])
+        if before.settings[name] != composition.settings[name]:
+            idle[name] = before
+    files = _contents(composition) if idle else {}
+    return [name for name, before in idle.items() if _contents(before) == files]
+
+
+def _with_value(composition: Composition, name: str, value: Any) -> Composition:
+    values = composition.values
+    changes = {key: text for key, text in values.changes.items() if key != name}
+    return replace(composition, values=replace(values, names={**values.names, name: value}, changes=changes))
+
+
+def _contents(composition: Composition) -> dict[str, str]:
+    """The text of each file, by its path."""
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        if composition.values.places:
+            written = _write_for_host(composition, folder, None)
+        else:
+            written = _write_for_this_machine(composition, folder, PLAIN_PORT)
+        return {
+            str(path.relative_to(folder)): path.read_text("utf-8").replace(directory, "") for path in sorted(written)
+        }
 
 
 @contextmanager
@@ -93,10 +124,10 @@ def _with_listener(composition: Composition) -> tuple[Composition, bool]:
     return replace(composition, values=values), terminated
 
 
-def _write_for_this_machine(composition: Composition, target: Path) -> list[Path]:
+def _write_for_this_machine(composition: Composition, target: Path, port: int) -> list[Path]:
     composition, _ = _with_listener(composition)
     layout = Layout(target, target / "run")
-    places = layout.places(identity.worker(), ports.free_port())
+    places = layout.places(identity.worker(), port)
     return render.write_files(composition, places, _wire(composition, places), layout.conf)
 
 

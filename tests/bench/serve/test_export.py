@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
+from bench.catalog import catalog, compose, values
 from bench.errors import BenchError
 from bench.serve import export
 from tests.deploy.running import runnable
@@ -135,3 +135,37 @@ def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
     folder = tmp_path / "out" / "systemd"
     assert (folder / "benchapp.slice").read_text().partition("[Slice]\n")[2].splitlines() == limits
     assert all("\nSlice=benchapp.slice\n" in unit.read_text() for unit in folder.glob("*.service"))
+
+
+@pytest.mark.parametrize("change", ["http2=off", "web_processes=7"])
+def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
+    name, files = change.partition("=")[0], tmp_path / "out"
+    run = bench("render", "gunicorn", "--values", "production", "--set", change, "--to", str(files))
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == (
+        f"bench render: --set {name}: it changes no file of gunicorn with layer none; "
+        "leave it out, or choose a stack whose servers have it\n"
+    )
+    assert not files.exists()
+
+
+def test_a_file_of_values_says_which_of_them_do_nothing(tmp_path, bench):
+    (tmp_path / "mine.toml").write_text('processes = 7\nhttp2 = "off"\n', "utf-8")
+    run = bench("render", "gunicorn", "--values", str(tmp_path / "mine.toml"), "--to", str(tmp_path / "out"))
+    assert run.returncode == 0
+    assert run.stderr == "note: http2: it changes no file of gunicorn with layer none\n"
+
+
+@pytest.mark.parametrize(
+    ("stack", "change"),
+    [
+        ("nginx-gunicorn", "http2=off"),
+        ("gunicorn", "hsts_seconds=7"),  # of the site's environment
+        ("nginx-gunicorn", "http_port=1081"),  # of the unit's capabilities
+        ("gunicorn", "threads=4"),  # what the stack has by itself
+    ],
+)
+def test_a_value_that_something_has_is_not_idle(stack, change):
+    usual = catalog.read().values["production"]
+    changed = usual.changed(values.parse_changes([change]))
+    assert export.idle_changes(compose.compose_for_files(stack, "none", changed), usual) == []
