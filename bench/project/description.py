@@ -51,16 +51,20 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proof      a text that only the signed-in user's page shows, with {name} for the account
     page       the path of a page that shows it
     users_env  variables of the environment, NAME:PASSWORD in each; accounts are made for the time of a check when empty
+    superuser  whether those that are made have all rights, as pages of an admin need
     """
 
     url: str
     proof: str = "{name}"
     page: str = "/"
     users_env: tuple[str, ...] = ()
+    superuser: bool = False
 
     def __post_init__(self) -> None:
         if len(self.users_env) not in (0, 2):
             raise ValueError(f"users_env names {len(self.users_env)} variables: two accounts are needed")
+        if self.users_env and self.superuser:
+            raise ValueError("superuser is for accounts that are made: those of users_env have the rights they have")
 
 
 class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -73,6 +73,7 @@ class Site:
     prefix       words before each command, which run it as the servers' user
     description  what the project says of itself
     may_write    whether checks may write to its database
+    is_copy      whether that database is the kit's own, a copy or a private one
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
     session_cookie  the name of the cookie that visitors who are logged in have
     """
@@ -87,6 +88,7 @@ class Site:
     description: Description = NOTHING_SAID
     static_url: str = STATIC_URL
     may_write: bool = True
+    is_copy: bool = True
     interpreter: Mapping[str, str] = field(default_factory=dict)
     session_cookie: str = SESSION_COOKIE
 
@@ -164,9 +166,14 @@ class Site:
         """
         self.url("login")
         self.require_writes()
-        if self.description.login and self.description.login.users_env:
-            return described_accounts(self.description.login.users_env, {**os.environ, **self.env}, count)
-        made = self._command(["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner()], env)
+        login = self.description.login
+        if login and login.users_env:
+            return described_accounts(login.users_env, {**os.environ, **self.env}, count)
+        rights = ["--superuser"] if login and login.superuser else []
+        if rights and not self.is_copy:
+            raise NotTried("superusers are made in a copy of the database alone: name two accounts with users_env")
+        words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner(), *rights]
+        made = self._command(words, env)
         left = [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]
         if left:
             self._command(["verifyaccount", "prune", *left], env, reads=False)

@@ -59,7 +59,8 @@ class Verifier:
                 static=commands.static_root(),
                 static_url=project.names["static_url"],
             )
-            self._site = prepare(replace(site, may_write=self.write or _is_ours(project, running)))
+            is_copy = _is_ours(project, running)
+            self._site = prepare(replace(site, may_write=self.write or is_copy, is_copy=is_copy))
         composition = running.composition
         return Subject(
             Target.parse(running.url),

@@ -189,6 +189,14 @@ def test_accounts_are_ordinary_and_each_one_new(db: None):
     assert user.check_password(one["password"])
 
 
+def test_superusers_are_made_where_they_are_asked_for(db: None):
+    (made,) = created("--superuser")
+    user = get_user_model().objects.get(username=made["username"])
+    assert user.is_staff and user.is_superuser and user.check_password(made["password"])
+    run("verifyaccount", "delete", made["username"])
+    assert not get_user_model().objects.filter(is_superuser=True).exists()
+
+
 def test_people_are_not_deleted(db: None):
     account("margaret")
     with pytest.raises(CommandError, match="'margaret' is not an account of this command"):

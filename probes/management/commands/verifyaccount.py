@@ -25,6 +25,8 @@ MADE_HERE = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
 ABANDONED = timedelta(hours=1)
 # Where the owner of an account stands.
 OWNER = "first_name"
+# What a superuser has.
+RIGHTS = {"is_staff": True, "is_superuser": True}
 
 
 class Command(BaseCommand):
@@ -42,6 +44,7 @@ class Command(BaseCommand):
         create = actions.add_parser("create", help="print the new accounts' names and passwords as JSON")
         create.add_argument("--count", type=int, default=1, metavar="N", help="how many (default: 1)")
         create.add_argument("--owner", default="", metavar="TEXT", help="an identifier of the caller")
+        create.add_argument("--superuser", action="store_true", help="with all rights, as pages of an admin need")
         prune = actions.add_parser("prune", help="remove abandoned accounts")
         prune.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
         delete = actions.add_parser("delete", help="remove accounts and their sessions")
@@ -54,7 +57,7 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         try:
             if options["action"] == "create":
-                self.stdout.write(json.dumps(create_accounts(options["count"], options["owner"])))
+                self.stdout.write(json.dumps(create_accounts(options["count"], options["owner"], options["superuser"])))
             elif options["action"] == "prune":
                 self._prune(options["username"])
             else:
@@ -112,20 +115,23 @@ def user_model() -> Any:
     return model
 
 
-def create_accounts(count: int = 1, owner: str = "") -> dict[str, Any]:
-    """Make accounts without any rights beyond logging in; returns their names and passwords as `accounts`.
+def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) -> dict[str, Any]:
+    """Make accounts with all rights, or none beyond logging in; returns their names and passwords as `accounts`.
 
     `others` are the accounts of this command that were there before, each with its owner, where accounts can have one.
     """
     model = user_model()
-    has_owner = any(field.name == OWNER for field in model._meta.get_fields())
+    fields = {field.name for field in model._meta.get_fields()}
+    if superuser and not RIGHTS.keys() <= fields:
+        raise CommandError(f"accounts of {model._meta.label} have no {' and '.join(RIGHTS)}: leave out superuser")
     found = [(user.username, getattr(user, OWNER, "")) for user in _accounts()]
     others = [{"username": name, "owner": of} for name, of in found if of]
     accounts = [
         {"username": f"{PREFIX}{secrets.token_hex(8)}", "password": secrets.token_urlsafe(16)} for _ in range(count)
     ]
+    more = {**({OWNER: owner} if OWNER in fields else {}), **(RIGHTS if superuser else {})}
     for account in accounts:
-        user = model(username=account["username"], **({OWNER: owner} if has_owner else {}))
+        user = model(username=account["username"], **more)
         user.password = _quick_hash(account["password"])
         user.save()
     return {"accounts": accounts, "others": others}

@@ -55,6 +55,10 @@ def test_the_environment_file_is_read(folder):
         (['helth = "/"'], "pyproject.toml: [tool.benchapp] has no helth; did you mean health?"),
         (["public = 3"], "[tool.benchapp] Expected `array`, got `int` - at `$.public`; correct it"),
         (['health = "up"'], "[tool.benchapp] 'up' is no path: it begins with /; correct it"),
+        (
+            ["login.url = '/in/'", "login.users_env = ['A', 'B']", "login.superuser = true"],
+            "superuser is for accounts that are made: those of users_env have the rights they have",
+        ),
         (['python = "no/python"'], "no/python: no such interpreter; correct python in [tool.benchapp] of"),
         (['env_file = ".env"'], ".env: No such file or directory; correct env_file in [tool.benchapp] of"),
     ],

@@ -153,6 +153,14 @@ def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
     assert found.not_tried.startswith("it writes to the project's own database: give --write")
 
 
+def test_superusers_are_made_in_a_copy_alone(site, url):
+    admin = saying(site, login=Login("/sign-in/", page="/me/", proof="Signed in as {name}.", superuser=True))
+    (found,) = verified(url, replace(admin, is_copy=False), checks=["login"])
+    assert found.not_tried.startswith("superusers are made in a copy of the database alone: name two accounts")
+    (found,) = verified(url, admin, checks=["login"])
+    assert found.ok and not found.not_tried
+
+
 def test_a_login_that_the_project_refuses_is_one_line(site, url):
     named = saying(site, login=Login("/sign-in/", users_env=("FIRST", "SECOND")))
     with pytest.raises(BenchError) as error:
