@@ -32,7 +32,7 @@ PLAIN = re.compile(r"(/[\w.-]+)+/?")
 NO_PAGES = ("/.health", "/.ready")
 # Headers that belong to one answer and not to every page.
 OF_ONE_ANSWER = frozenset(
-    {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires"}
+    {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires", "vary"}
 )
 
 
@@ -172,11 +172,13 @@ class UnderTest:
 
     @property
     def page_headers(self) -> dict[str, str]:
-        """The headers that all its public pages have, for servers that answer with a stored body."""
+        """The headers that all its public pages have, and Vary: Cookie, for servers that answer with a stored body."""
         pages = [page.headers for page in self.facts.pages if page.status == 200]
         first = pages[0] if pages else {}
         same = {name: value for name, value in first.items() if all(page.get(name) == value for page in pages)}
-        return {name: value for name, value in same.items() if name.lower() not in OF_ONE_ANSWER}
+        kept = {name: value for name, value in same.items() if name.lower() not in OF_ONE_ANSWER}
+        # A server with stored pages chooses by the session cookie, whatever the pages that were looked at say.
+        return {**kept, "Vary": "Cookie"}
 
 
 def _applications(project: UnderTest) -> tuple[str, str, str]:

@@ -72,8 +72,7 @@ class Site:
     env          environment of the commands
     prefix       words before each command, which run it as the servers' user
     description  what the project says of itself
-    may_write    whether checks may write to its database
-    is_copy      whether that database is the kit's own, a copy or a private one
+    may_write    whether checks may write to its database; is_copy: whether that is the kit's, a copy or a private one
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
     session_cookie  the name of the cookie that visitors who are logged in have
     """
@@ -91,7 +90,6 @@ class Site:
     is_copy: bool = True
     interpreter: Mapping[str, str] = field(default_factory=dict)
     session_cookie: str = SESSION_COOKIE
-
     # Whether its commands can reach its database.
     has_database: ClassVar[bool] = True
 
@@ -166,22 +164,17 @@ class Site:
         """
         self.url("login")
         self.require_writes()
-        login = self.description.login
-        if login and login.users_env:
-            return described_accounts(login.users_env, {**os.environ, **self.env}, count)
-        rights = ["--superuser"] if login and login.superuser else []
-        if rights and not self.is_copy:
-            raise NotTried("superusers are made in a copy of the database alone: name two accounts with users_env")
-        words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner(), *rights]
+        if named := _named_accounts(self):
+            return described_accounts(named, {**os.environ, **self.env}, count)
+        words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner(), *_rights(self)]
         made = self._command(words, env)
-        left = [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]
-        if left:
+        if left := [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]:
             self._command(["verifyaccount", "prune", *left], env, reads=False)
         return [Account(item["username"], item["password"]) for item in made["accounts"]]
 
     def remove_accounts(self, accounts: list[Account], posts: list[str], env: Mapping[str, str] | None = None) -> None:
         """Remove the accounts and their comments on `posts` (ids); raises BenchError when the command fails."""
-        if self.description.login and self.description.login.users_env:
+        if _named_accounts(self):
             return
         named = [word for post in posts for word in ("--post", post)]
         self._command(["verifyaccount", "delete", *(item.username for item in accounts), *named], env, reads=False)
@@ -220,6 +213,19 @@ class Site:
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
         return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)
+
+
+def _named_accounts(site: Site) -> tuple[str, ...]:
+    return site.description.login.users_env if site.description.login else ()
+
+
+def _rights(site: Site) -> list[str]:
+    """What the command is told of the rights that accounts need; raises NotTried where none may have them."""
+    if site.description.login is None or not site.description.login.superuser:
+        return []
+    if not site.is_copy:
+        raise NotTried("superusers are made in a copy of the database alone: name two accounts with users_env")
+    return ["--superuser"]
 
 
 def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: int) -> list[Account]:

@@ -160,9 +160,11 @@ def headers_kept(context: Context) -> Iterator[Finding]:
         rendered = context.get(f"{path}?rendered=now")
         until_hit(context, path, tries=3)
         answer = context.get(path)
-        # A project's own pages say what its cached ones have in Vary, see kept-headers.
         unlike = frozenset() if context.site.own else frozenset({"vary"})
         yield from _other_headers(path, answer, rendered, unlike)
+        # A server that chooses by the session cookie may add Cookie. Where it loses one, caches behind it mix visitors.
+        if lost := set() if context.site.own else _varies(rendered) - _varies(answer):
+            yield Mismatch(f"GET {path}, a hit: Vary with {', '.join(sorted(lost))}", f"Vary: {answer.header('Vary')}")
         if answer.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in answer.content):
             yield Mismatch(f"GET {path}: bytes in the charset of {answer.content_type}", "those of another")
 
@@ -172,6 +174,10 @@ def _other_headers(path: str, answer: Answer, rendered: Answer, unlike: frozense
     for name in sorted(names):
         if _plain(answer.header(name)) != _plain(rendered.header(name)):
             yield Mismatch(f"GET {path}, a hit: {name}: {rendered.header(name)}", f"{answer.header(name)}")
+
+
+def _varies(answer: Answer) -> set[str]:
+    return {name.strip().lower() for name in ",".join(answer.all("Vary")).split(",")} - {""}
 
 
 def _plain(value: str | None) -> str | None:

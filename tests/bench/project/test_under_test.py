@@ -33,6 +33,8 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
     assert (found.names["session_cookie"], found.names["csrf_cookie"]) == ("shop_session", "csrftoken")
     assert found.page_headers["X-Frame-Options"] == "DENY" and "Content-Type" not in found.page_headers
+    # None of its pages has it, but a server that answers with a stored page looks at the cookie.
+    assert found.page_headers["Vary"] == "Cookie" and "Vary" not in found.facts.pages[0].headers
     env = found.environment({"DATABASE_URL": "x", "CACHING_SITE_MIDDLEWARE": "1", "SECRET_KEY": "y"})
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
     assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("probes.overlay.settings", "shop.settings")
