@@ -187,6 +187,8 @@ def test_accounts_are_ordinary_and_each_one_new(db: None):
     user = get_user_model().objects.get(username=one["username"])
     assert not (user.is_staff or user.is_superuser)
     assert user.check_password(one["password"])
+    # Pages that show a person's name show this one: the admin, Wagtail's sidebar.
+    assert user.get_short_name() == user.username and user.username in user.get_full_name()
 
 
 def test_superusers_are_made_where_they_are_asked_for(db: None):

@@ -24,7 +24,9 @@ MADE_HERE = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
 # No check takes so long: an account of that age is abandoned.
 ABANDONED = timedelta(hours=1)
 # Where the owner of an account stands.
-OWNER = "first_name"
+OWNER = "last_name"
+# What pages show in place of a username, where an account has it.
+SHOWN = "first_name"
 # What a superuser has.
 RIGHTS = {"is_staff": True, "is_superuser": True}
 
@@ -129,8 +131,9 @@ def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) ->
     accounts = [
         {"username": f"{PREFIX}{secrets.token_hex(8)}", "password": secrets.token_urlsafe(16)} for _ in range(count)
     ]
-    more = {**({OWNER: owner} if OWNER in fields else {}), **(RIGHTS if superuser else {})}
     for account in accounts:
+        told = {OWNER: owner, SHOWN: account["username"]}
+        more = {name: value for name, value in told.items() if name in fields} | (RIGHTS if superuser else {})
         user = model(username=account["username"], **more)
         user.password = _quick_hash(account["password"])
         user.save()
