@@ -9,13 +9,14 @@ from bench.figures.capacity import Limit, parse_limit
 from bench.figures.stats import paired_ratio
 from bench.report.model import BASELINE, CaseRow, Panel, Report, Setting
 from bench.results.capacity import capacity, climbs, made_load
+from bench.results.faults import FaultsRun
 from bench.results.folder import Run
 from bench.results.records import Case, Outcome, Skip
 from bench.results.trials import Trial
 
 
-def arrange(run: Run) -> Report:
-    """The report of a run."""
+def arrange(run: Run, faults: FaultsRun | None = None) -> Report:
+    """The report of a run, with the faults that were made beside it."""
     plan, info = run.info.plan, run.info
     items: list[Case | Skip | Trial] = [*info.cases, *info.skips, *run.trials]
     stacks = _in_order(plan.stacks, (item.stack for item in items))
@@ -24,7 +25,7 @@ def arrange(run: Run) -> Report:
     layers = tuple(sorted(layers, key=lambda layer: layer != BASELINE))
     main = _main_settings(run)
     panels = tuple(_panel(run, setting, stacks, layers, main=setting in main) for setting in _settings(run))
-    return Report(run, stacks, layers, panels)
+    return Report(run, stacks, layers, panels, faults)
 
 
 def _in_order(planned: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -14,6 +14,8 @@ from bench.report.findings import deployment, setting_title
 from bench.report.model import BASELINE, FAILED, MEASURED, CaseRow, Panel, Report
 from bench.report.numbers import DASH, MIB, NOT_MEASURED, TIMES, mebibytes, median, number, one_line, range_of, times
 from bench.report.row_charts import ChartEntry, Groups, RowChart
+
+MAX_LEADERS = 12  # rows of the chart that is open
 
 PERCENTILES = (
     ("p50", "latency_p50_ms"),
@@ -51,8 +53,24 @@ def drawing(draw: Callable[[RowChart, int], Markup], chart: RowChart) -> Drawing
 
 
 def throughput_picture(report: Report, panel: Panel) -> Markup:
-    """The throughput chart alone, in a width for a page of text."""
-    return row_charts.bars(_throughput(report, panel), row_charts.PAGE)
+    """The throughput chart alone, in a width for a page of text and without links."""
+    chart = _throughput(report, panel)
+    groups = [(name, [replace(entry, anchor="") for entry in entries]) for name, entries in chart.groups]
+    return row_charts.bars(replace(chart, groups=groups), row_charts.PAGE)
+
+
+def leaders(panel: Panel) -> Panel:
+    """The panel with its fastest rows alone, and those without a layer on the same stacks; itself when it has few."""
+    if len([row for row in panel.rows if row.ok]) <= MAX_LEADERS:
+        return panel
+    first = set(panel.ranked[: MAX_LEADERS // 2])
+    stacks = {row.stack for row in first}
+    groups = [
+        (stack, tuple(row for row in rows if row in first or (row.layer == BASELINE and row.ok)))
+        for stack, rows in panel.groups
+        if stack in stacks
+    ]
+    return replace(panel, groups=tuple(groups))
 
 
 def throughput(report: Report, panel: Panel) -> Drawing:
@@ -172,6 +190,7 @@ def _entry(report: Report, row: CaseRow, figures: RowFigures) -> ChartEntry:
         columns=() if note else figures.columns(row),
         note=note,
         title=f"{_plain(row)}: {note}" if note else figures.title(row),
+        anchor=report.anchors.get(row, ""),
     )
 
 

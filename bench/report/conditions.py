@@ -18,6 +18,7 @@ ENDED = {
     "rounds": "The run ended after the rounds it may make; the cases that were left tie.",
     "budget": "The run ended when its time was up; the cases that were left tie. `--resume` goes on.",
 }
+FOLDED = ("System", "Commit", "Programs")  # facts about the machine that most readers do not need at first
 FEW_CORES = 4  # up to this the load tool and the servers compete for cores
 
 
@@ -95,9 +96,9 @@ def _unusable(reports: Sequence[Report]) -> list[str]:
     wrong = [key for report in reports for key, checks in report.checks.items() if not all(c.ok for c in checks)]
     if names := [deployment_name(*key) for key in dict.fromkeys(wrong)]:
         notes.append(f"Wrong answers from {some(names)}: not ranked; see Safety.")
-    if failed := sum(len(failure.rounds) for report in reports for failure in report.failures):
+    if failed := sum(len(row.failed) for report in reports for row in report.rows):
         notes.append(f"{plural(failed, 'trial')} failed: a failed trial has a reason and no figures.")
-    if voided := sum(len(failure.rounds) for report in reports for failure in report.voided):
+    if voided := sum(len(row.voided) for report in reports for row in report.rows):
         notes.append(f"Guards voided {plural(voided, 'trial')}: the figures are recorded but not used.")
     if again := sum(_repeated(report) for report in reports):
         notes.append(f"Repeated because of interference of other processes: {plural(again, 'trial')}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -13,19 +13,20 @@ from markupsafe import Markup, escape
 from bench.report import charts, conditions, findings, numbers, svg, templating
 from bench.report.model import MEASURED, NOT_RUN, CaseRow, Panel, Report
 from bench.report.numbers import plural, printable
-from bench.report.rendered_configs import ConfigFile
+from bench.report.rendered_configs import ConfigGroup
 from bench.results import reproduction
+from bench.results.trials import Trial
 
-_SAFE_PATH = re.compile(r"[\w.~+-]+(/[\w.~+-]+)*")
+_SAFE_PATH = re.compile(r"[\w.~+@,=-]+(/[\w.~+@,=-]+)*")
 
 
-def render(report: Report, files: Mapping[str, list[ConfigFile]]) -> str:
-    """The whole document. `files` are the rendered configurations to embed."""
+def render(report: Report, configs: Sequence[ConfigGroup]) -> str:
+    """The whole document with the rendered configurations."""
     return document(
         "report.html.j2",
         title=conditions.summary(report),
         **templating.run_context(report),
-        files=files,
+        configs=configs,
         not_run=[row for row in report.rows if row.outcome == NOT_RUN],
         keep_alive=_keep_alive(report),
     )
@@ -34,7 +35,7 @@ def render(report: Report, files: Mapping[str, list[ConfigFile]]) -> str:
 def document(template: str, **context: object) -> str:
     """A whole document from a template, with its style and script inside."""
     script = _source("report.js")
-    environment = templating.environment(_printable, code=code, log_link=log_link, cell=cell)
+    environment = templating.environment(_printable, code=code, log_link=log_link, cell=cell, raw_link=raw_link)
     return environment.get_template(template).render(
         **context,
         style=Markup(_source("chart.css") + _source("report.css")),
@@ -116,14 +117,22 @@ def log_link(path: str) -> Markup:
     return Markup('<a href="{}">{}</a>').format(quote(path), text)
 
 
-def cell(row: CaseRow, field: str) -> Markup:
-    """A table cell with the median of a field and its range as a tooltip; a dash for a row without figures."""
+def cell(row: CaseRow, field: str, anchor: str) -> Markup:
+    """A table cell: the median of a field, its range as a tooltip and a link to its trials; a dash without figures."""
     figure = getattr(row, field) if hasattr(row, field) else row.figure(field)
     show = numbers.mebibytes if field == "memory_total" else numbers.number
     if row.outcome != MEASURED:
         return Markup('<td class="n none">{}</td>').format(numbers.DASH)
     if figure is None:
         return Markup('<td class="n none">{}</td>').format(numbers.NOT_MEASURED)
-    return Markup('<td class="n" data-sort="{}" title="{}">{}</td>').format(
-        repr(figure.median), numbers.range_of(figure, show), show(figure.median)
+    return Markup('<td class="n" data-sort="{}" title="{}"><a href="#{}">{}</a></td>').format(
+        f"{figure.median:.6g}", numbers.range_of(figure, show), anchor, show(figure.median)
     )
+
+
+def raw_link(trial: Trial, text: str) -> Markup:
+    """A text as a link to what the load tool and the servers printed in a trial."""
+    path = f"raw/{trial.trial_id}/"
+    if not _SAFE_PATH.fullmatch(path.rstrip("/")) or ".." in path.split("/"):
+        return escape(text)
+    return Markup('<a href="{}">{}</a>').format(quote(path), text)

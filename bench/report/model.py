@@ -16,6 +16,7 @@ from bench.figures.noise import Noise, noise_of
 from bench.figures.ratios import MARGIN, Standings, logarithms, standings, tail
 from bench.figures.stats import PooledPercentile, Spread, spread
 from bench.results.capacity import Capacity
+from bench.results.faults import FaultsRun
 from bench.results.folder import Run
 from bench.results.records import Dropped, Outcome
 from bench.results.trials import Trial
@@ -247,18 +248,6 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Rounds of a case at a level that failed, or are voided, for one reason."""
-
-    stack: str
-    layer: str
-    setting: Setting
-    reason: str
-    rounds: tuple[int, ...]
-    logs: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Report:
     """A run, arranged for reading."""
 
@@ -266,6 +255,12 @@ class Report:
     stacks: tuple[str, ...]
     layers: tuple[str, ...]
     panels: tuple[Panel, ...]
+    faults: FaultsRun | None = None  # made beside the run, in its folder `faults`
+
+    @cached_property
+    def anchors(self) -> dict[CaseRow, str]:
+        """Row -> the id of its trials in the page."""
+        return {row: f"t{number}" for number, row in enumerate(self.rows, 1)}
 
     @property
     def main_panels(self) -> list[Panel]:
@@ -280,16 +275,6 @@ class Report:
     def rows(self) -> list[CaseRow]:
         """Every row of every panel."""
         return [row for panel in self.panels for row in panel.rows]
-
-    @property
-    def failures(self) -> list[Failure]:
-        """Failed trials without a successful repeat, grouped by reason."""
-        return _by_reason((row, trial) for row in self.rows for trial in row.failed)
-
-    @property
-    def voided(self) -> list[Failure]:
-        """Voided trials without a successful repeat, grouped by reason."""
-        return _by_reason((row, trial) for row in self.rows for trial in row.voided)
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -317,20 +302,6 @@ class Report:
             case = (row.stack, row.layer, row.setting.workload, row.setting.size, row.setting.database)
             best[case] = min(best.get(case, row.outcome), row.outcome, key=order.index)
         return {outcome: sum(found == outcome for found in best.values()) for outcome in order}
-
-
-def _by_reason(found: Iterable[tuple[CaseRow, Trial]]) -> list[Failure]:
-    trials: dict[tuple[str, str, Setting, str], list[Trial]] = {}
-    for row, trial in found:
-        trials.setdefault((row.stack, row.layer, row.setting, trial.reason or ""), []).append(trial)
-    return [
-        Failure(
-            *key,
-            rounds=tuple(trial.round for trial in group),
-            logs=tuple(dict.fromkeys(trial.log for trial in group if trial.log)),
-        )
-        for key, group in trials.items()
-    ]
 
 
 def rate_of(row: CaseRow) -> float:

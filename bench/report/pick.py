@@ -6,12 +6,11 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from bench.figures.ratios import Standings
-from bench.report import ratings, safety
+from bench.report import prices, ratings, safety
+from bench.report.choice import Choice, choices, why_simplest
 from bench.report.findings import deployment_name, interval, is_bounded, quoted, setting_title, some
-from bench.report.model import BASELINE, FAILED, VOIDED, CaseRow, Report, rate_of
-from bench.report.numbers import MIB, joined, number, plural
-from bench.report.overall import Deployment, Question, questions
+from bench.report.model import BASELINE, FAILED, OPEN, VOIDED, Report, rate_of
+from bench.report.numbers import joined, number, plural
 from bench.results.trials import voided_by
 
 IN_95 = "in 95 of 100 repetitions of this run"
@@ -36,60 +35,32 @@ class Advice:
     sentence: str
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The answer to a question: the deployment to pick, and those that tie with it.
-
-    chosen  the leader, or the simplest of those that tie
-    """
-
-    report: Report
-    question: Question
-    standings: Standings[Deployment]
-    chosen: Deployment
-
-    @property
-    def tied(self) -> list[Deployment]:
-        """The others that may be the best."""
-        both = (self.standings.leader, *self.standings.tied)
-        return [key for key in both if key != self.chosen]
-
-    @property
-    def rows(self) -> list[CaseRow]:
-        """Its ranked rows, one a workload."""
-        return self.question.rows(self.chosen)
-
-    @property
-    def proven(self) -> bool:
-        """Whether the rounds show how large chance is; one round does not."""
-        return self.standings.proven or (len(self.question.deployments) == 1 and min(self._rounds) > 1)
-
-    @property
-    def _rounds(self) -> list[int]:
-        return [len(row.ok) for row in self.rows]
-
-    @property
-    def where(self) -> str:
-        """On which workloads."""
-        titles = [setting_title(self.report, panel) for panel in self.question.panels]
-        if len(titles) == 1:
-            return f"on {titles[0]}"
-        return f"over {'both' if len(titles) == 2 else f'all {len(titles)}'} workloads, {joined(titles)}"
-
-
 def pick(report: Report, *, short: bool = False) -> list[Advice]:
-    """The answer, most important first; a sentence for each size and database of the run.
+    """The answer, most important first: one sentence, what to know of it, and one for each other size and database.
 
     `short` leaves out what it gains, safety, stability, the command for production and the answer without caching.
     """
-    choices = [choice for question in questions(report) if (choice := _choose(report, question))]
-    if not choices:
+    found = choices(report)
+    if not found:
         return [Advice("Pick", f"Nothing was measured, so there is nothing to pick. {_why_nothing(report)}")]
-    found = [("Pick", " ".join(map(_headline, choices)))]
-    for choice in choices[:1]:
-        found += _about(choice, short)
-    found.append(("Not ranked", _not_ranked(report)))
-    return [Advice(topic, sentence) for topic, sentence in found if sentence]
+    main = next((choice for choice in found if choice.proven), found[0])
+    said = [("Pick", headline(main)), *_about(main, short)]
+    said += [(f"With {choice.place}", headline(choice)) for choice in found if choice is not main]
+    said.append(("Not ranked", _not_ranked(report)))
+    return [Advice(topic, sentence) for topic, sentence in said if sentence]
+
+
+def question(report: Report) -> str:
+    """What the run asked, as a question."""
+    panels = report.main_panels
+    workloads = list(dict.fromkeys(quoted(panel.setting.workload) for panel in panels))
+    loads = list(dict.fromkeys(panel.setting.load for panel in panels))
+    if not panels:
+        return "Which deployment serves the most?"
+    if report.run.info.plan.capacity:
+        return f"Which deployment holds the highest rate on {joined(workloads)}, {joined(loads)}?"
+    at = "at" if panels[0].setting.mode == OPEN else "with"
+    return f"Which deployment answers the most requests/s on {joined(workloads)}, {at} {joined(loads)}?"
 
 
 def last_lines(report: Report) -> list[str]:
@@ -104,7 +75,7 @@ def _about(choice: Choice, short: bool) -> list[tuple[str, str]]:
         return [("Confidence", f"More rounds may prove one: {quoted('python -m bench run --until decided')}.")]
     more = f"More rounds may tell them apart: {quoted('run --until decided')}."
     sure = ("Confidence", more if choice.tied and not choice.report.run.info.plan.until else "")
-    cost = ("Cost", _cost(choice))
+    cost = ("Cost", prices.sentence(choice, short=short))
     if short:
         return [sure, cost]
     verified = safety.verdict(choice.report, *choice.chosen)
@@ -132,22 +103,13 @@ def _why_nothing(report: Report) -> str:
     return f"Guards voided {voided}, most often {quoted(name)}: {example}. {remedy}, then make them again: {again}."
 
 
-def _choose(report: Report, question: Question) -> Choice | None:
-    """The deployment that leads, or the simplest of those that tie; None when none has figures on every workload."""
-    found = question.standings
-    if found is None:
-        return None
-    tied = found.proven and found.tied
-    return Choice(report, question, found, question.simplest((found.leader, *found.tied)) if tied else found.leader)
-
-
-def _headline(choice: Choice) -> str:
+def headline(choice: Choice) -> str:
+    """The sentence that names the deployment to pick, or why there is none yet."""
     name, standings = deployment_name(*choice.chosen), choice.standings
     if not choice.proven:
-        rounds = max(len(row.ok) for panel in choice.question.panels for row in panel.ranked)
-        proof = "one round proves" if rounds == 1 else "so few figures prove"
+        proof = "one round proves" if choice.most_rounds == 1 else "so few figures prove"
         return f"No pick yet: {name} has the highest figure {choice.where}, but {proof} no difference."
-    if len(choice.question.deployments) == 1:
+    if choice.is_only:
         return f"{name} is the only deployment with figures {choice.where}, so there is nothing to compare it with."
     if not choice.tied:
         ratio, other = min(((standings.ratios[key], key) for key in standings.slower), key=lambda item: item[0].ratio)
@@ -158,29 +120,7 @@ def _headline(choice: Choice) -> str:
     others = some([deployment_name(*key) for key in choice.tied])
     ratio = standings.ratios[choice.chosen]
     sure = f" ({IN_95} the best serves at most {number(ratio.high)} times its requests/s)" if is_bounded(ratio) else ""
-    return f"Pick {name}: {choice.where}, it ties with {others}{sure}, and {_why_simplest(choice)}."
-
-
-def _why_simplest(choice: Choice) -> str:
-    """Why the chosen deployment is simpler than those that tie with it."""
-    question, keys = choice.question, [choice.chosen, *choice.tied]
-    own, *others = (question.programs(key) for key in keys)
-    if own and all(others) and own < min(others):
-        return f"it is simpler: {plural(own, 'program')}, not {_counts(others)}"
-    memory, *more = (question.memory(key) for key in keys)
-    if memory is not None and all(need is not None for need in more):
-        needs = [need / MIB for need in more if need is not None]
-        same = "with as few programs " if own and min(others) == own else ""
-        own_need, their_need = number(memory / MIB), _between(needs)
-        if own_need == their_need:
-            return f"{same}each needs {own_need} MiB: no other is simpler"
-        return f"{same}it needs the least memory: {own_need} MiB, not {their_need}"
-    return "nothing measured says which is simpler"
-
-
-def _counts(counts: list[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{low}" if low == high else f"{low} to {high}"
+    return f"Pick {name}: {choice.where}, it ties with {others}{sure}, and {why_simplest(choice)}."
 
 
 def _gain(choice: Choice) -> str:
@@ -206,24 +146,11 @@ def _gain(choice: Choice) -> str:
     return f"{text}: {joined(each)}."
 
 
-def _cost(choice: Choice) -> str:
-    memory = [row.memory_total.median / MIB for row in choice.rows if row.memory_total]
-    cpu = [row.cpu_total.median for row in choice.rows if row.cpu_total]
-    parts = [f"{_between(memory)} MiB of peak memory"] if memory else []
-    parts += [f"{_between(cpu)} CPU seconds per 1,000 requests"] if cpu else []
-    return f"It uses {joined(parts)}." if parts else "Memory and CPU time were not measured."
-
-
 def _command(choice: Choice) -> str:
     """The command that renders the deployment for production."""
     stack, layer = choice.chosen
     option = "" if layer == BASELINE else f" --layer {layer}"
     return f"Render it with {quoted(f'python -m bench render {stack}{option} --values production --to DIR')}."
-
-
-def _between(values: list[float]) -> str:
-    low, high = number(min(values)), number(max(values))
-    return low if low == high else f"{low} to {high}"
 
 
 def _stability(choice: Choice) -> str:

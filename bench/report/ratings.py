@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.report.model import CaseRow, Report
-from bench.report.numbers import plural
+from bench.report.numbers import DASH, plural
 from bench.results import stability
 from bench.results.stability import BOUNDS, HIGH, ORDER, Rating
 
@@ -47,6 +47,34 @@ def rated(report: Report) -> list[RatedCase]:
 def below_high(report: Report) -> list[RatedCase]:
     """The cases that are not rated HIGH."""
     return [item for item in rated(report) if item.rating.rating != HIGH]
+
+
+@dataclass(frozen=True)
+class BelowHigh:
+    """Cases that one criterion rates alike, with the worst of them in words."""
+
+    word: str
+    criterion: str
+    worst: str
+    cases: tuple[str, ...]
+
+
+def by_reason(report: Report) -> list[BelowHigh]:
+    """The cases that are not rated HIGH, by rating and criterion, LOW first; a case may have several reasons."""
+    found: dict[tuple[str, str], list[tuple[float, str, str]]] = {}
+    for item in below_high(report):
+        size = f", {item.size}" if item.size != "unlimited" else ""
+        name = f"{item.stack} with {item.layer}, {item.workload}{size}"
+        criteria = [each for each in item.rating.criteria if each.rating not in (None, HIGH)]
+        for each in criteria:
+            found.setdefault((each.rating or "", each.name), []).append((each.value or 0.0, each.text, name))
+        if not criteria:
+            found.setdefault((item.rating.word, DASH), []).append((0.0, "no valid trial", name))
+    order = [*reversed(ORDER), stability.NOT_RATED]
+    return [
+        BelowHigh(word, criterion, max(cases)[1], tuple(name for _, _, name in cases))
+        for (word, criterion), cases in sorted(found.items(), key=lambda group: order.index(group[0][0]))
+    ]
 
 
 def high(report: Report) -> str:

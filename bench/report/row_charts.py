@@ -34,6 +34,7 @@ class ChartEntry:
     columns: tuple[str, ...] = ()
     note: str = ""  # why there are no figures: failed, skipped, not measured
     title: str = ""  # all figures in words, for hovering and for screen readers
+    anchor: str = ""  # id of its trials in the page, which the row links to
 
 
 Groups = Sequence[tuple[str, Sequence[ChartEntry]]]
@@ -267,7 +268,8 @@ def _row(entry: ChartEntry, line: Axis, layout: _Layout, top: float, draw: Draw)
             _values_in_line(texts, layout.width, middle + layout.label_y),
             *marks,
         ]
-    return tag("g", *parts, cls="row")
+    row = tag("g", *parts, cls="row")
+    return tag("a", row, href=f"#{entry.anchor}") if entry.anchor else row
 
 
 def _values_in_line(texts: Sequence[str], x: float, y: float) -> Markup:

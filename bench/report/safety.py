@@ -15,6 +15,7 @@ from bench.report.numbers import number, plural
 from bench.results.records import GROUPS, Outcome
 
 PASS, DECLARED, FAIL, NOT_TRIED = "pass", "declared", "fail", "not tried"
+OTHERS = {DECLARED: "are declared as not supported", NOT_TRIED: "were not tried"}
 WORST_FIRST = (FAIL, DECLARED, PASS, NOT_TRIED)
 SIGNS = {PASS: "\N{CHECK MARK}", DECLARED: "!", FAIL: "\N{BALLOT X}", NOT_TRIED: "\N{EN DASH}"}
 
@@ -56,6 +57,16 @@ class Safety:
     declared: tuple[CheckRemark, ...]
     not_tried: tuple[CheckRemark, ...]
     figures: tuple[tuple[str, str, str, str], ...]  # layer, check, figure, values by stack
+
+    @property
+    def sentence(self) -> str:
+        """How all checks went together."""
+        counts = sum((Counter(cell.counts) for cell in self.cells.values()), Counter[str]())
+        if not counts:
+            return "This run has no checks."
+        failed = f"{counts[FAIL]:,} failed" if counts[FAIL] else "none failed"
+        others = [f"{counts[each]:,} {text}" for each, text in OTHERS.items() if counts[each]]
+        return f"{counts[PASS]:,} checks passed, {failed}" + "".join(f", {text}" for text in others) + "."
 
     def cell(self, layer: str, group: str) -> GroupOutcome | None:
         """None when the group was not run, as all but `behaviour` without a layer."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bench.report.axis import scale_for
+from bench.figures import histogram
+from bench.report.axis import LOG, scale_for
 from bench.report.charts import layer_colour
 from bench.report.findings import deployment
 from bench.report.line_charts import LineScales, Point, Series, lines
@@ -55,6 +56,38 @@ def _memory_samples(row: CaseRow) -> dict[str, list[Points]]:
             if samples:
                 found.setdefault(name, []).append(tuple((at, pss / MIB) for at, pss in samples))
     return found
+
+
+CURVE = (0.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.99, 99.999)
+FEWEST_BEYOND = 10  # requests beyond a percentile, below which it is chance
+
+
+def curve(row: CaseRow) -> Points:
+    """Latency over all rounds: 1 / the share of slower requests, and ms; empty without histograms."""
+    merged = histogram.merged(trial.histogram for trial in row.ok.values())
+    if merged is None or not merged.total_count:
+        return ()
+    known = [percent for percent in CURVE if merged.total_count * (1 - percent / 100) >= FEWEST_BEYOND]
+    return tuple((1 / (1 - percent / 100), merged.get_value_at_percentile(percent) / 1000) for percent in known)
+
+
+def percentile_curves(report: Report, panel: Panel) -> list[SmallChart]:
+    """The percentiles of the latency: one chart a stack, a line a layer; empty without histograms."""
+    points = {(row.stack, row.layer): line for row in panel.rows if (line := curve(row))}
+    if not points:
+        return []
+    shares, latencies = ([point[axis] for line in points.values() for point in line] for axis in (0, 1))
+    scales = LineScales(
+        [value for value in latencies if value > 0] or latencies,
+        _names(report),
+        "ms",
+        scale_for(latencies),
+        "1 in so many requests is slower",
+        x_high=max(shares),
+        x_values=shares,
+        x_scale=LOG,
+    )
+    return _by_stack(report, points, scales, "Percentiles of the latency in ms, by 1 in so many slower requests")
 
 
 def rate_by_level(report: Report, panel: Panel) -> list[SmallChart]:

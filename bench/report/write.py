@@ -17,11 +17,12 @@ from bench.report.faults.forms import FORMS as forms_of_faults
 from bench.report.faults.model import arrange as arrange_faults
 from bench.report.reproduction import forms, side_by_side
 from bench.results import reproduction
-from bench.results.faults import is_faults, read_faults
+from bench.results.faults import FaultsRun, is_faults, read_faults
 from bench.results.folder import Run, read_run
 
 FORMATS = ("html", "md", "csv")
 PICTURE = "throughput.svg"
+FAULTS = "faults"  # the folder of faults beside a run
 
 
 def write_report(directory: Path, form: str = "html") -> Path:
@@ -33,12 +34,12 @@ def write_report(directory: Path, form: str = "html") -> Path:
         return _write_reproduction(directory, form)
     if is_faults(directory):
         return _write_faults(directory, form)
-    report = arrange(read_measured(directory))
+    report = arrange(read_measured(directory), faults_beside(directory))
     path = directory / f"report.{form}"
     files = rendered_configs.read_configs(directory)
     places = redact.places(directory, (file.text for rendered in files.values() for file in rendered))
     if form == "html":
-        _write(path, html.render(report, files), places)
+        _write(path, html.render(report, rendered_configs.by_stack(files, places)), places)
         if (picture := html.picture(report)) is not None:
             _write(directory / PICTURE, picture, places)
     else:
@@ -63,6 +64,12 @@ def _write_faults(directory: Path, form: str) -> Path:
     path = directory / f"report.{form}"
     _write(path, forms_of_faults[form](arrange_faults(run)), redact.places(directory))
     return path
+
+
+def faults_beside(directory: Path) -> FaultsRun | None:
+    """The faults that were made for a run, in the folder `faults` beside its files; None without."""
+    folder = directory / FAULTS
+    return read_faults(folder) if is_faults(folder) else None
 
 
 def read_measured(directory: Path) -> Run:

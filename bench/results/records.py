@@ -242,6 +242,10 @@ class Outcome:
     figures: Annotated[
         dict[str, float | None] | None, means("Figure the check measured -> its value; the unit is in the name.")
     ] = None
+    request: Annotated[
+        str | None,
+        means("The last request before the wrong answer, as a curl command for `up`; null unless an answer was wrong."),
+    ] = None
     not_tried: Annotated[str | None, means("Why the check was not made, which is not a pass; null when it was.")] = None
 
     @property

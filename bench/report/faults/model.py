@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from bench.report.model import BASELINE
-from bench.report.numbers import DASH, plural
+from bench.report.numbers import DASH, joined, plural
 from bench.results.faults import GROUPS, FaultOutcome, FaultsRun
 
 # How a line is shown: as expected, declared or unknown; otherwise than expected; not made or not to be trusted.
@@ -254,6 +254,30 @@ CHOICE: dict[str, tuple[tuple[str, str, Text], ...]] = {
     "a disk is full": (("full-store", "store", lost), ("full-logs", "logs", lost)),
     "stale after a deploy": (("application", "", _stale), ("cache-after-deploy", "cache", _stale)),
 }
+
+
+# Faults by slow clients, and what their clients do slowly.
+SLOW = {"slow-headers": "send headers", "slow-bodies": "send bodies", "slow-readers": "read answers"}
+DEPLOY = "application"
+
+
+def stopped_by(made: Mapping[str, Made]) -> str:
+    """How many slow clients stop a deployment, as a sentence; empty where that was not tried."""
+    tried = {words: made[name] for name, words in SLOW.items() if name in made and made[name].usable}
+    stops = {words: min(found) for words, item in tried.items() if (found := item.figures("stops_at"))}
+    if stops:
+        parts = [f"{short(count)} that {words} slowly" for words, count in stops.items()]
+        return f"Slow clients stop it: {joined(parts)}."
+    return f"{MOST_SLOW} clients that {joined(list(tried), 'or')} slowly do not stop it." if tried else ""
+
+
+def lost_by_deploy(made: Mapping[str, Made]) -> str:
+    """How many requests a deploy loses, as a sentence; empty where that was not tried."""
+    deploy = made.get(DEPLOY)
+    if deploy is None or not deploy.usable:
+        return ""
+    requests = spread(deploy.requests)
+    return f"A deploy loses {spread(deploy.values('failed'))} of {requests} requests."
 
 
 def headings(found: Faults) -> list[str]:

@@ -33,3 +33,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   }
 }
+// A figure leads to its trials, which may lie in closed details.
+const reveal = () => {
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+  if (target) target.scrollIntoView({ block: "center" });
+};
+addEventListener("hashchange", reveal);
+reveal();

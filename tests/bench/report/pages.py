@@ -112,3 +112,43 @@ def read(folder: Path):
 def picked(report) -> list[str]:
     """The sentences of the answer."""
     return [advice.sentence for advice in pick.pick(report)]
+
+
+class Visible(HTMLParser):
+    """The text of a page that is shown with all details closed, on a wide screen."""
+
+    UNSEEN = {"script", "style", "title", "head", "template"}
+    VOID = {"meta", "link", "input", "br", "img"}
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.found: list[str] = []
+        self._open: list[tuple[str, bool]] = []  # tag, whether its content is shown
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        if tag in self.VOID:
+            return
+        values = dict(attrs)
+        shown = not self._open or self._open[-1][1]
+        if tag == "summary" and self._open and self._open[-1][0] == "details":
+            shown = len(self._open) < 2 or self._open[-2][1]
+        elif tag in self.UNSEEN or "hidden" in values or "narrow" in (values.get("class") or "").split():
+            shown = False
+        elif tag == "details":
+            shown = shown and "open" in values
+        self._open.append((tag, shown))
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            self._open.pop()
+
+    def handle_data(self, data):
+        if self._open and self._open[-1][1]:
+            self.found.append(data)
+
+
+def visible_words(text: str) -> list[str]:
+    """The words that a reader meets before opening anything; a word has a letter or a digit."""
+    return [word for word in " ".join(Visible(text).found).split() if re.search(r"\w", word)]

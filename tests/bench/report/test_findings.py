@@ -139,7 +139,8 @@ def test_a_run_of_failures_only_still_reports_them(tmp_path):
     cases = read_run(report_folder.make(tmp_path / "cases", rounds=1)).info.cases
     folder = report_folder.make(tmp_path / "run", rounds=1, change=fail)
     text = write_report(folder).read_text(encoding="utf-8")
-    assert "Nothing was measured here. The reasons are below, under Left out." in text
+    assert "Nothing was measured, so there is nothing to pick. The reasons are under Left out." in text
+    assert "Nothing was measured here; see" in text
     assert not (folder / "throughput.svg").exists()
     write_report(folder, "md")
     write_report(folder, "csv")

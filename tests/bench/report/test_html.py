@@ -10,7 +10,7 @@ import pytest
 from bench.report import html
 from bench.report.write import write_report
 from tests.bench.report import report_folder
-from tests.bench.report.pages import CHROMIUM, LOADING, Page, browsed, shown, table_row
+from tests.bench.report.pages import CHROMIUM, LOADING, Page, browsed, shown, table_row, visible_words
 
 
 def test_the_page_is_well_formed_and_loads_nothing(written):
@@ -128,8 +128,12 @@ def test_the_first_screen_has_the_answer_and_the_conditions(plain):
     assert facts["Database"] == "sqlite, 1,020,000 rows"
     assert facts["Programs"] == "CPython 3.11.7, nginx 1.22.1, gunicorn 27.0.1, uwsgi 2.0.30"
     assert "21 November 2026, 08:07 UTC, 12 min 30 s" in page.texts("p", "eyebrow")[0]
-    counts = "4 stacks \N{MULTIPLICATION SIGN} 4 layers on 2 workloads: 27 cases measured, 1 failed, 4 skipped."
-    assert page.texts("p", "lead")[0] == counts
+    counts = "4 stacks \N{MULTIPLICATION SIGN} 4 layers on 2 workloads: 27 cases measured, 1 failed, 4 skipped"
+    assert facts["Measured"] == counts
+    assert page.texts("p", "question") == [
+        "Which deployment answers the most requests/s on session and home, with 50 connections?"
+    ]
+    assert page.texts("p", "repeat") == ["Repeat it python -m bench run --rounds 3"]
 
 
 def test_failed_and_skipped_cases_show_no_number(plain):
@@ -159,8 +163,9 @@ def test_skips_notes_checks_and_configurations_are_there(plain):
     assert "\N{BALLOT X} 7 of 8" in cells
     assert "\N{CHECK MARK} 7 of 7" in cells
     assert "the greeting of another account" in cells
-    assert "nginx-uwsgi with staticgenerator" in page.texts("summary")
-    assert any("# nginx, as rendered (test data)" in content for content in page.texts("pre"))
+    assert {"gunicorn and nginx-gunicorn", "nginx-gunicorn and nginx-uwsgi"} <= set(page.texts("summary"))
+    nginx = [content for content in page.texts("pre") if "# nginx, as rendered (test data)" in content]
+    assert len(nginx) == 1
 
 
 def test_every_metric_has_its_sentence(plain):
@@ -177,3 +182,29 @@ def test_cases_that_were_not_run_are_listed(tmp_path):
     )
     page = Page(write_report(folder).read_text(encoding="utf-8"))
     assert "uwsgi with none, home, 50 connections" in page.texts("li")
+
+
+MAX_WORDS = 1500  # before anything is opened
+
+
+def test_the_report_is_short_until_something_is_opened(written):
+    words = visible_words(written)
+    assert 300 < len(words) <= MAX_WORDS
+
+
+def test_only_what_is_open_counts_as_visible():
+    page = """<body><p>one two</p><details><summary>three</summary>four<details><summary>five</summary>six</details>
+    </details><details open><summary>seven</summary>eight</details><svg class="chart narrow"><text>nine</text></svg>
+    <svg><title>ten</title><text>eleven -</text></svg><script>twelve</script></body>"""
+    assert visible_words(page) == ["one", "two", "three", "seven", "eight", "eleven"]
+
+
+def test_each_figure_leads_to_its_trials_and_each_trial_to_its_output(plain):
+    text = shown(plain)
+    figures = text[text.index('id="figures"') :]
+    line = figures[figures.index('<td class="name">nginx-uwsgi</td><th scope="row">none</th>') :].partition("</tr>")[0]
+    (anchor,) = set(re.findall(r'<a href="#(t\d+)">', line))
+    row = re.search(rf'<tr id="{anchor}">(.*?)</tr>', text, flags=re.S)
+    raw = "raw/nginx-uwsgi~none~session~unlimited~sqlite~c50~r{}/"
+    assert row and all(f'href="{raw.format(number)}"' in row[1] for number in (1, 2, 3))
+    assert f'<a href="#{anchor}"><g class="row">' in text  # the row of a chart, too

@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields, replace
 import pytest
 
 from bench.figures import histogram
+from bench.report import gaps
 from bench.report.arrange import arrange
 from bench.report.write import FORMATS, write_report
 from bench.results import trials
@@ -35,15 +36,17 @@ def test_a_round_measured_again_after_a_failure_counts(tmp_path):
         if (trial.stack, trial.layer, trial.round) == ("uwsgi", "fragments", 1)
     )
     Folder(folder).append_trial(replace(again, round=2, trial_id="again"))
-    assert not arrange(read_run(folder)).failures
+    assert not gaps.gaps(arrange(read_run(folder)))
 
 
-def test_rounds_that_failed_for_one_reason_are_one_line(plain):
-    failures = arrange(read_run(plain)).failures
-    assert [(failure.stack, failure.layer, failure.rounds, len(failure.logs)) for failure in failures] == [
-        ("nginx-gunicorn", "fragments", (1, 2, 3), 3),
-        ("uwsgi", "fragments", (2,), 1),
+def test_trials_that_failed_for_one_reason_are_one_line(plain):
+    found = gaps.gaps(arrange(read_run(plain)))
+    assert [(gap.outcome, gap.reason, gap.count) for gap in found] == [
+        ("failed", "server stopped during the trial: worker was killed (signal 9)", 3),
+        ("failed", "not ready after 20 s on its port", 1),
     ]
+    ((case,), _) = (gap.cases for gap in found)
+    assert (case.row.stack, [trial.round for trial in case.trials]) == ("nginx-gunicorn", [1, 2, 3])
 
 
 def test_the_answer_is_for_the_highest_level(tmp_path):

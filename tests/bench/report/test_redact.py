@@ -52,8 +52,8 @@ def test_reports_hold_no_path_of_the_machine(tmp_path):
     text = write_report(folder).read_text("utf-8")
     rendered = next(text for text in Page(text).texts("pre") if "chdir" in text)
     assert rendered == (
-        "chdir = $PROJECT home = $PROJECT/.venv socket = $RUN/raw/uwsgi~none~r1/run/a.sock "
-        "stats = $RUN/raw/uwsgi~none~r1/x long = $RUN/run/a.sock module = /usr/lib/uwsgi"
+        "chdir = $PROJECT home = $PROJECT/.venv socket = $DEPLOYMENT/run/a.sock "
+        "stats = $DEPLOYMENT/x long = $RUN/run/a.sock module = /usr/lib/uwsgi"
     )
     for form in FORMATS:
         said = write_report(folder, form).read_text("utf-8")

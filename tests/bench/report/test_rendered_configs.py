@@ -20,3 +20,18 @@ def test_a_long_file_is_cut_and_says_so(tmp_path):
     (folder / "long.conf").write_text("x" * (rendered_configs.MAX_BYTES + 5))
     (file,) = rendered_configs.read_configs(tmp_path)["a~none"]
     assert file.text.endswith("(cut here: the file is longer than 200,000 bytes)")
+
+
+def test_files_that_differ_only_in_their_folder_are_shown_once(tmp_path):
+    for deployment, extra in (("a~none", ""), ("a~varnish", "# layer\n"), ("b~none", "")):
+        folder = tmp_path / "configs" / deployment
+        folder.mkdir(parents=True)
+        (folder / "same.conf").write_text(f"root /x/results/1/raw/{deployment}~r1/store;\n")
+        (folder / "layer.conf").write_text(f"{deployment[0]}\n{extra}")
+    groups = rendered_configs.by_stack(rendered_configs.read_configs(tmp_path), {})
+    assert [(group.title, [(file.path, file.layers) for file in group.files]) for group in groups] == [
+        ("a", [("layer.conf", ("none",)), ("layer.conf", ("varnish",))]),
+        ("b", [("layer.conf", ())]),
+        ("a and b", [("same.conf", ())]),
+    ]
+    assert groups[-1].files[0].text == "root $DEPLOYMENT/store;\n"

@@ -19,7 +19,7 @@ def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
         report_folder.make(made / name, workloads=("home",), levels=(10,), rounds=2)
     reproduction.write(made, record(parts=(reproduction.Part("first"), reproduction.Part("second"))))
     found = side_by_side.read(made)
-    one, two = (sum(len(failure.rounds) for failure in part.failures) for part in found.reports)
+    one, two = (sum(len(row.failed) for row in part.rows) for part in found.reports)
     assert one and two
     notes = ReproductionTexts(found).caveats
     assert [note for note in notes if "failed" in note] == [

@@ -1,0 +1,118 @@
+"""Which deployment to pick for so much memory, and for readers who are signed in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.report.choice import Choice, choices, choose
+from bench.report.findings import deployment_name, quoted
+from bench.report.model import BASELINE, Report, rate_of
+from bench.report.numbers import MIB, NOT_MEASURED, joined, number, plural
+from bench.report.overall import Deployment, Question
+
+BUDGETS_MIB = (128, 512, 2048)
+UNLIMITED = "unlimited"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The deployment for a need, with its figures in words; `deployment` is a dash's reason where there is none.
+
+    need  such as `512 MiB`, or `Readers who are signed in`
+    """
+
+    need: str
+    deployment: str
+    rates: str = ""
+    memory: str = ""
+    sure: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing fits."""
+        return not self.rates
+
+
+def fits(report: Report) -> list[Fit]:
+    """A row for each budget of memory and each kind of reader, of the first question of the run that has an answer.
+
+    Sizes that were measured follow: their figures come from within the limit.
+    """
+    found = choices(report)
+    main = next((choice for choice in found if choice.proven), None)
+    if main is None:
+        return []
+    question = main.question
+    rows = [_fit("Anonymous readers, any memory", main), *_budgets(report, question)]
+    rows.append(_for("Readers who are signed in", report, question, lambda key: key[1] == BASELINE))
+    limited = [choice for choice in found if choice is not main and choice.proven]
+    return rows + [_fit(_place(choice), choice) for choice in limited]
+
+
+def note(report: Report) -> str:
+    """What the rows rest on."""
+    return (
+        "A budget is compared with the measured peak memory of servers and services under this load, without the "
+        "system. It was not set as a limit; rows with a size were measured within it. The workloads ask as anonymous "
+        "readers. Pages of readers who are signed in come from the application each time: their row compares stacks "
+        f"with layer {quoted(BASELINE)}."
+    )
+
+
+def _budgets(report: Report, question: Question) -> list[Fit]:
+    """What fits; budgets with the same answer share a row."""
+    needs = {key: question.memory(key) for key in question.deployments}
+    if not any(needs.values()):
+        return []
+    found: dict[Fit, list[int]] = {}
+    for budget in BUDGETS_MIB:
+        within = _within(needs, budget)
+        fit = _for("", report, question, within)
+        if fit.is_empty:
+            fit = Fit("", f"nothing measured fits: the least is {_least(needs)} MiB")
+        found.setdefault(fit, []).append(budget)
+    return [
+        Fit(f"{joined([f'{each:,}' for each in budgets])} MiB", fit.deployment, fit.rates, fit.memory, fit.sure)
+        for fit, budgets in found.items()
+    ]
+
+
+def _within(needs: dict[Deployment, float | None], budget: int) -> Callable[[Deployment], bool]:
+    return lambda key: (needs.get(key) or float("inf")) <= budget * MIB
+
+
+def _least(needs: dict[Deployment, float | None]) -> str:
+    return number(min(need for need in needs.values() if need is not None) / MIB)
+
+
+def _for(need: str, report: Report, question: Question, wanted: Callable[[Deployment], bool]) -> Fit:
+    choice = choose(report, question, wanted)
+    return _fit(need, choice) if choice and choice.proven else Fit(need, "no figures to compare")
+
+
+def _fit(need: str, choice: Choice) -> Fit:
+    several = len(choice.rows) > 1
+    rates = [number(rate_of(row)) + (f" on {quoted(row.setting.workload)}" if several else "") for row in choice.rows]
+    memory = choice.question.memory(choice.chosen)
+    return Fit(
+        need,
+        deployment_name(*choice.chosen),
+        joined(rates),
+        number(memory / MIB) if memory is not None else NOT_MEASURED,
+        _sure(choice),
+    )
+
+
+def _sure(choice: Choice) -> str:
+    if choice.is_only:
+        return "the only one"
+    if choice.tied:
+        return f"ties with {plural(len(choice.tied), 'other')}, the simplest of them"
+    ratio = min(choice.standings.ratios[key].ratio for key in choice.standings.slower)
+    return f"{number(ratio)} times the next"
+
+
+def _place(choice: Choice) -> str:
+    place = choice.place or UNLIMITED
+    return f"{place[:1].upper()}{place[1:]}"
