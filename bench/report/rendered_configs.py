@@ -43,7 +43,7 @@ class ConfigGroup:
 
     @property
     def title(self) -> str:
-        """`nginx-uwsgi`, or `gunicorn and nginx-gunicorn`."""
+        """The name of one stack, or `one, another and a third`."""
         return joined(list(self.stacks))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from bench.figures.stats import Spread
-from bench.report import conditions, findings, gaps, numbers, pick
+from bench.report import conditions, findings, numbers, pick
 from bench.report.charts import Drawing
-from bench.report.gaps import GapCase
 from bench.report.model import BASELINE, MEASURED
-from bench.report.numbers import DASH, NOT_MEASURED, as_published, joined, plural, range_of, times
+from bench.report.numbers import DASH, NOT_MEASURED, as_published, range_of, times
 from bench.report.reproduction import charts, claims
+from bench.report.reproduction.left_out import left_out
 from bench.report.reproduction.side_by_side import PublishedColumn, PublishedFigure, PublishedRow, Reproduced
 
 SIGNS = {
@@ -120,39 +119,7 @@ class ReproductionTexts:
     @cached_property
     def gaps(self) -> list[tuple[str, str, str]]:
         """What has no figure: name, outcome and reason."""
-        found = []
-        for part in self.found.parts:
-            if part.reason:
-                found.append((f"part {part.name}", "cannot run here", part.reason))
-            if not part.report:
-                continue
-            found += [
-                (
-                    joined(names if self.has_layers else [name.removesuffix(f" with {BASELINE}") for name in names]),
-                    "skipped",
-                    reason,
-                )
-                for reason, names in gaps.skipped(part.report)
-            ]
-            found += [
-                (
-                    f"{plural(gap.count, 'trial')} of {joined(self._names(gap.cases))}",
-                    gap.outcome,
-                    f"{gap.reason}, such as {gap.example}" if gap.example else gap.reason,
-                )
-                for gap in gaps.gaps(part.report)
-            ]
-        return found
-
-    def _names(self, cases: Iterable[GapCase]) -> list[str]:
-        found = []
-        for case in cases:
-            setting = case.row.setting
-            size = f", size {setting.size}" if setting.size != "unlimited" else ""
-            rounds = numbers.joined([str(trial.round) for trial in case.trials])
-            name = self.deployment(case.row.stack, case.row.layer)
-            found.append(f"{name} ({setting.workload}{size}, {setting.load}, round {rounds})")
-        return found
+        return list(left_out(self.found, self.deployment))
 
     @cached_property
     def has_layers(self) -> bool:
