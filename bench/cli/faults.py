@@ -18,6 +18,8 @@ from bench.errors import BenchError
 from bench.faults import begin, table
 from bench.faults.begin import Request
 from bench.faults.kinds import FAULTS
+from bench.faults.plan import Ledger
+from bench.faults.plan import words as plan_words
 from bench.figures.columns import columns
 from bench.interrupt import Interrupts
 from bench.measure.progress import Printer, say
@@ -41,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.completed(fault, lambda: (*FAULTS, *GROUPS))
     parser.add_argument("--list-faults", action="store_true", help="print the faults with what happens, and stop")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what would be made and how long that takes; start nothing"
+    )
     parser.add_argument("--rounds", type=options.count, metavar="R", help="how often each fault is made (default: 1)")
     options.add_size(parser)
     options.add_project(parser)
@@ -56,6 +61,8 @@ def main(args: argparse.Namespace) -> int:
     """Make the faults; returns 1 when one was not as expected, 130 or 143 when stopped by a signal."""
     if args.list_faults:
         return _print_faults(args.json)
+    if args.dry_run:
+        return _print_plan(args)
     printer = Printer(sys.stderr if args.json else None)
     if args.resume:
         _check_resumable(args)
@@ -63,6 +70,8 @@ def main(args: argparse.Namespace) -> int:
     else:
         session, batches = begin.begin(_request(args), printer)
     directory = session.folder.directory
+    printer.say(plan_words(batches, session.ledger)[0])
+    printer.say(f"results go to {directory}")
 
     def go(interrupts: Interrupts) -> int:
         session.go(batches, interrupts)
@@ -83,6 +92,16 @@ def _show(directory: Path, as_json: bool) -> int:
         say(table.as_text(outcomes))
         say(f"results in {directory}")
     return 1 if any(outcome.status in ("failed", "voided") for outcome in outcomes) else 0
+
+
+def _print_plan(args: argparse.Namespace) -> int:
+    """Print what would be made, without starting or writing anything."""
+    if args.resume:
+        raise BenchError("--dry-run shows the plan of new faults; leave out --resume")
+    _, batches = begin.planned(_request(args))
+    for line in plan_words(batches, Ledger()):
+        say(line)
+    return 0
 
 
 def _print_faults(as_json: bool) -> int:

@@ -58,16 +58,22 @@ class Request:
 
 def begin(request: Request, printer: Printer) -> tuple[Session, list[Batch]]:
     """A new session, its folder made. Raises BenchError for unknown names and invalid values."""
-    plan = make_plan(request)
-    found = _batches(plan)
-    if all(item.skip for batch in found for item in batch.items):
-        first = found[0].items[0]
-        raise BenchError(f"nothing can be made here: {found[0].stack} with layer {found[0].layer}: {first.skip}")
+    plan, found = planned(request)
     folder = FaultsFolder(request.to or new_folder())
     paths.must_be_plain(folder.directory)
     info = FaultsInfo(FORMAT, request.command, now(), None, plan, _environment(found, plan))
     folder.create(info)
     return Session(folder, info, Ledger(), _up(plan, request.database), printer), found
+
+
+def planned(request: Request) -> tuple[FaultsPlan, list[Batch]]:
+    """The plan and its deployments; raises BenchError for unknown names, and when none of the faults can be made."""
+    plan = make_plan(request)
+    found = _batches(plan)
+    if all(item.skip for batch in found for item in batch.items):
+        first = found[0].items[0]
+        raise BenchError(f"nothing can be made here: {found[0].stack} with layer {found[0].layer}: {first.skip}")
+    return plan, found
 
 
 def resume(directory: Path, asked: str | None, printer: Printer) -> tuple[Session, list[Batch]]:

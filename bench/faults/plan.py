@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.catalog.compose import CannotRun, Composition
+from bench.catalog.manifest import NO_LAYER
 from bench.faults.fault import Fault
+from bench.measure.progress import duration
 from bench.results.faults import FaultOutcome, FaultsPlan
 
 # How often a voided fault is made again.
 MAX_REPEATS = 2
+
+# About how many seconds it takes to bring a deployment up and measure its capacity, and to make one fault.
+UP_S, FAULT_S = 10.0, 15.0
 
 Compose = Callable[[str, str, Mapping[str, Any]], Composition | CannotRun]
 
@@ -110,3 +115,21 @@ class Ledger:
     def count(self, status: str) -> int:
         """How many faults have this status at last."""
         return sum(outcome.status == status for outcome in self._latest.values())
+
+
+def words(found: Sequence[Batch], ledger: Ledger) -> list[str]:
+    """What is left of a plan, as lines for people: what is made, about how long that takes, what is skipped and why."""
+    left = [(batch, [item for item in batch.items if ledger.is_left(item.fault_id)]) for batch in found]
+    due = {batch.name: [item for item in items if not item.skip] for batch, items in left}
+    count, ups = sum(map(len, due.values())), sum(map(bool, due.values()))
+    lines = [f"{count} faults to make, {ups} deployments, in about {duration(UP_S * ups + FAULT_S * count)}"]
+    skipped: dict[str, list[str]] = {}
+    for batch, items in left:
+        for item in items:
+            if item.skip and batch.round == 1:
+                skipped.setdefault(f"{item.fault.name}: {item.skip}", []).append(_deployment(batch))
+    return lines + [f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()]
+
+
+def _deployment(batch: Batch) -> str:
+    return batch.stack if batch.layer == NO_LAYER else f"{batch.stack} with layer {batch.layer}"

@@ -45,3 +45,15 @@ def test_bad_input_is_one_line(capsys, tmp_path, words, says):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"bench faults: {says.format(**places)}")
+
+
+def test_a_dry_run_says_what_would_be_made_and_how_long_it_takes(capsys, tmp_path):
+    words = ["faults", "gunicorn", "uvicorn", "--fault", "worker", "--fault", "front-server", "--rounds", "2"]
+    assert main([*words, "--to", str(tmp_path / "out"), "--dry-run"]) == 0
+    first, *skipped = capsys.readouterr().out.splitlines()
+    assert first == "4 faults to make, 4 deployments, in about 2 min"
+    assert skipped and all(line.startswith("skipped: front-server: ") for line in skipped)
+    assert skipped[0].endswith(" (gunicorn, uvicorn)")
+    assert not (tmp_path / "out").exists()
+    assert main(["faults", "--resume", str(tmp_path), "--dry-run"]) == 2
+    assert capsys.readouterr().err == "bench faults: --dry-run shows the plan of new faults; leave out --resume\n"
