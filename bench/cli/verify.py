@@ -128,6 +128,7 @@ def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, 
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
     env = project.environment({**commands.site_environment(chosen.url, project.var), **given})
+    commands.warm_up()
     site = learn(None, env, project.python, project.manage_py, prefix=worker().prefix, description=project.description)
     return prepare(site), given
 

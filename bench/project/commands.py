@@ -6,17 +6,13 @@ import json
 import os
 import secrets
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.host.identity import Identity
-from bench.project import under_test
+from bench.host.identity import Identity, worker
+from bench.project import run_command, under_test
+from bench.project.run_command import INHERITED, Interpreter
 
-# What a program needs of the caller's environment. All else stays out: servers read variables of their own
-# (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
-INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 # What `check` found right, so that a run of many trials asks once.
 _checked: set[tuple[object, ...]] = set()
 # The instrument's own commands live in an app that the served site does not need to install.
@@ -48,6 +44,19 @@ def static_root() -> Path:
     return under_test.current().static_root
 
 
+def interpreter(identity: Identity) -> Interpreter:
+    """The one that runs the project's commands as this user."""
+    project = under_test.current()
+    return Interpreter(identity.prefix, project.python, project.manage_py)
+
+
+def warm_up() -> None:
+    """Begin what makes several commands of the site cheaper than each alone."""
+    project = under_test.current()
+    env = project.environment({**clean_environment(project.var), **COMMANDS_ENV})
+    run_command.warm_up(interpreter(worker()), env)
+
+
 def manage(
     words: list[str], database_url: str, identity: Identity, *, show: bool = False, env: dict[str, str] | None = None
 ) -> str:
@@ -57,15 +66,8 @@ def manage(
     Raises BenchError with the command's last line when it fails.
     """
     project = under_test.current()
-    done = subprocess.run(
-        [*identity.prefix, str(project.python), str(project.manage_py), *words],
-        env=project.environment({**(env or site_environment(database_url, project.var)), **COMMANDS_ENV}),
-        cwd=project.folder,
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr if show else subprocess.PIPE,
-        stderr=None if show else subprocess.PIPE,
-        text=True,
-    )
+    environment = project.environment({**(env or site_environment(database_url, project.var)), **COMMANDS_ENV})
+    done = run_command.run(interpreter(identity), words, environment, show=show)
     if done.returncode != 0:
         lines = (done.stderr or "").strip().splitlines()
         raise BenchError(f"manage.py {' '.join(words)} failed: {lines[-1] if lines else 'see above'}")
@@ -85,14 +87,8 @@ def check(
     project = under_test.current()
     # Any command reads the settings first.
     words = ["diffsettings"] if settings_only else shlex.split(project.description.check)
-    done = subprocess.run(
-        [*identity.prefix, str(project.python), str(project.manage_py), *words],
-        env=project.environment({**site_environment(database_url, project.var), **env, **COMMANDS_ENV}),
-        cwd=project.folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    environment = project.environment({**site_environment(database_url, project.var), **env, **COMMANDS_ENV})
+    done = run_command.run(interpreter(identity), words, environment)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"manage.py {words[0]} exited with status {done.returncode}"]
         raise BenchError(lines[-1].removeprefix("CommandError: ").removeprefix("manage.py: "))

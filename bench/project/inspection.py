@@ -13,12 +13,12 @@ import msgspec
 from bench import paths
 from bench.errors import BenchError
 from bench.project.description import FILE, Project
+from bench.project.run_command import INHERITED
 
 SCRIPT = paths.PROJECT / "probes" / "inspect_project.py"
 TIMEOUT_S = 120
 # What Django calls them where a project sets no other names.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -150,7 +150,7 @@ def _decode(text: bytes) -> Facts | _Failed:
 def _environment(project: Project) -> dict[str, str]:
     """As its servers have it: what its description names, and nothing else of the caller's environment."""
     return {
-        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        **{name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ},
         **project.env,
         "DJANGO_SETTINGS_MODULE": project.settings,
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -20,16 +20,16 @@ from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
 from bench.host import orphans
+from bench.project import run_command
 from bench.project.commands import COMMANDS_ENV
 from bench.project.description import FILE, Description
 from bench.project.inspection import SESSION_COOKIE
+from bench.project.run_command import INHERITED, Interpreter
 from bench.verify.expected import ORIGIN, Expected
 from bench.verify.finding import NotTried
 
 TIMEOUT_S = 60
 NOTHING_SAID = Description()
-# What a command takes over from the caller's environment; other variables could change the site's answers.
-INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
 # A path to which the site answers 404 with its own page, unless it has a page for any path.
 UNKNOWN_PATH = "/no/such/page/"
@@ -356,19 +356,11 @@ def _manage(
 ) -> Any:
     """Run one command of the site and read the JSON object it prints."""
     name = f"manage.py {words[0]}"
-    argv = [*prefix, str(python), str(manage_py), *words]
+    interpreter = Interpreter(prefix, python, manage_py)
     try:
-        done = subprocess.run(
-            argv,
-            env={**env, **COMMANDS_ENV},
-            cwd=manage_py.parent,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run_command.run(interpreter, words, {**env, **COMMANDS_ENV}, TIMEOUT_S)
     except OSError as error:
-        raise BenchError(f"{name}: cannot start {argv[0]}: {error.strerror}") from None
+        raise BenchError(f"{name}: cannot start {(*prefix, python)[0]}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise BenchError(f"{name}: no end after {TIMEOUT_S} s; is the database locked by another program?") from None
     if done.returncode != 0:

@@ -48,6 +48,7 @@ class Verifier:
     def _subject(self, running: Running) -> Subject:
         project = under_test.current()
         if self._site is None:
+            commands.warm_up()
             env = commands.site_environment(running.env["DATABASE_URL"], project.var)
             site = learn(
                 None,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.host.identity import worker
+from bench.project import commands
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
 from tests.deploy.running import command
@@ -33,5 +34,7 @@ def site_url() -> Iterator[str]:
         done = command("manage.py", *words, database=url)
         assert done.returncode == 0, done.stderr
     worker(folder).give_tree(folder)
+    # Each deployment runs some more commands on it.
+    commands.warm_up()
     yield url
     shutil.rmtree(folder)

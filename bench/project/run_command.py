@@ -1,0 +1,169 @@
+"""Run a command of a project's manage.py: alone, or in a fork of a process that has Django imported already.
+
+A command alone spends most of its time on importing Django. Those who need several begin with `warm_up`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from bench import paths
+
+# What a program needs of the caller's environment. All else stays out: servers read variables of their own
+# (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
+INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+SCRIPT = paths.PROJECT / "probes" / "run_commands.py"
+# Variables that Python reads as it starts: a command with others has another process.
+AT_START = re.compile("PYTHON.*|LANG|LC_ALL|TZ")
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A project's interpreter and its manage.py; `prefix` stands before, and makes it run as another user."""
+
+    prefix: tuple[str, ...]
+    python: Path
+    manage_py: Path
+
+
+def run(
+    interpreter: Interpreter,
+    words: list[str],
+    env: Mapping[str, str],
+    timeout_s: float | None = None,
+    *,
+    show: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run `manage.py` with `words`, in a warm process where there is one.
+
+    With `show` its output goes to standard error, and is not in what is returned.
+    Raises OSError when it cannot be started, subprocess.TimeoutExpired after `timeout_s`.
+    """
+    argv = [*interpreter.prefix, str(interpreter.python), str(interpreter.manage_py), *words]
+    with contextlib.suppress(_Gone):
+        if not show and (warm := _warm.get(_key(interpreter, env))):
+            return warm.run(argv, [str(interpreter.manage_py), *words], env, timeout_s)
+    return subprocess.run(
+        argv,
+        env=env,
+        cwd=interpreter.manage_py.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr if show else subprocess.PIPE,
+        stderr=None if show else subprocess.PIPE,
+        text=True,
+        timeout=timeout_s,
+    )
+
+
+def warm_up(interpreter: Interpreter, env: Mapping[str, str]) -> None:
+    """Have a process ready for the commands of this interpreter, until this one ends."""
+    key = _key(interpreter, env)
+    if key in _warm and _warm[key].ended():
+        _warm.pop(key).close()
+    if key not in _warm:
+        # Without the interpreter the first command says so.
+        with contextlib.suppress(OSError):
+            _warm[key] = _Warm(interpreter, env)
+
+
+class _Gone(Exception):
+    """The warm process has ended before it began the command."""
+
+
+class _Warm:
+    """A process that waits for commands, and ends when this one closes its socket or ends."""
+
+    def __init__(self, interpreter: Interpreter, env: Mapping[str, str]):
+        self._cwd = str(interpreter.manage_py.parent)
+        self._lock = threading.Lock()
+        with contextlib.ExitStack() as opened:
+            self._questions, its = map(opened.enter_context, socket.socketpair())
+            self._process = subprocess.Popen(
+                [*interpreter.prefix, str(interpreter.python), str(SCRIPT)],
+                env=_at_start(env),
+                cwd=self._cwd,
+                stdin=its.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            opened.pop_all()
+            its.close()
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        self._questions.close()
+        self._process.wait()
+
+    def run(
+        self, argv: list[str], own_argv: list[str], env: Mapping[str, str], timeout_s: float | None
+    ) -> subprocess.CompletedProcess[str]:
+        """The command's outcome; `argv` is what it is called. Raises _Gone where it was not begun."""
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(_scratch()) for _ in range(3)]
+            question, output, error = files
+            json.dump({"argv": own_argv, "cwd": self._cwd, "env": dict(env)}, question)
+            question.seek(0)
+            status = self._status(files, argv, timeout_s)
+            for file in (output, error):
+                file.seek(0)
+            return subprocess.CompletedProcess(argv, status, output.read(), error.read())
+
+    def _status(self, files: Sequence[IO[str]], argv: list[str], timeout_s: float | None) -> int:
+        """Have it run the command in these files; how it ended, as subprocess says it."""
+        ended, its = os.pipe()
+        with os.fdopen(ended) as answer:
+            try:
+                with self._lock:
+                    socket.send_fds(self._questions, [b"."], [*(file.fileno() for file in files), its])
+            except OSError:
+                raise _Gone from None
+            finally:
+                os.close(its)
+            process = answer.readline()
+            if not process:
+                raise _Gone
+            if not select.select([answer], [], [], timeout_s)[0]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(process), signal.SIGKILL)
+                raise subprocess.TimeoutExpired(argv, timeout_s or 0)
+            return os.waitstatus_to_exitcode(int(answer.readline() or -signal.SIGKILL))
+
+
+def _scratch() -> IO[str]:
+    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+
+
+def _key(interpreter: Interpreter, env: Mapping[str, str]) -> tuple[object, ...]:
+    return interpreter, tuple(sorted(_at_start(env).items()))
+
+
+def _at_start(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if AT_START.fullmatch(name)}
+
+
+_warm: dict[tuple[object, ...], _Warm] = {}
+
+
+@atexit.register
+def close() -> None:
+    """End the warm processes."""
+    for warm in _warm.values():
+        warm.close()
+    _warm.clear()
