@@ -25,7 +25,7 @@ COMMANDS = {
     "verify": "prove that stacks and layers give right answers",
     "faults": "break or replace something while visitors ask: what they notice",
     "run": "measure stacks under layers into a folder of results",
-    "tune": "find processes and threads of a stack: most requests/s within a limit of latency",
+    "tune": "find processes, threads and worker class of a stack: most requests/s within a limit of latency",
     "hosts": "several hosts: what those of an inventory lack",
     "report": "write a run's report: HTML (with its throughput chart as SVG), Markdown or CSV",
     "compare": "compare two runs: ratios, and which differences are real",

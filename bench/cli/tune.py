@@ -1,5 +1,8 @@
-"""Find the settings of a stack: how many processes, with how many threads, hold the most requests a second within a
-limit of latency, the size's memory and the database's connections. It stops where more gains nothing."""
+"""Find the settings of a stack: how many processes, with how many threads, of which worker class.
+
+They hold the most requests a second within a limit of latency, the size's memory and the database's connections. The
+search stops where more gains nothing.
+"""
 
 from __future__ import annotations
 
@@ -107,6 +110,7 @@ def _print(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) ->
     print()
     rows = [HEADS, *(item.cells(tuner.search.verdict(item, done)) for item in done)]
     rows += [(settings.words, *[""] * 5, f"not tried: {why}") for settings, why in tuner.search.too_large(done).items()]
+    rows += [(stack, *[""] * 5, f"not tried: {why}") for stack, why in tuner.skipped.items()]
     print("\n".join(columns(rows)))
     print()
     width = Printer().width
@@ -122,6 +126,9 @@ def _as_json(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) 
         "limit": tuner.session.journal.info.plan.capacity,
         "answer": found.record() | {"values": str(path)} if found else None,
         "tried": [item.record() | {"verdict": tuner.search.verdict(item, done)} for item in done],
-        "not_tried": [{"settings": settings, "reason": why} for settings, why in tuner.search.too_large(done).items()],
+        "not_tried": [
+            *({"settings": it.record(), "reason": why} for it, why in tuner.search.too_large(done).items()),
+            *({"stack": stack, "reason": why} for stack, why in tuner.skipped.items()),
+        ],
         "results": str(tuner.session.journal.folder.directory),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bench.catalog import catalog
 from bench.catalog.compose import CannotRun, compose_for_files
@@ -50,12 +50,49 @@ class TuneProgress(RunProgress):
         return ""
 
 
+@dataclass(frozen=True)
+class Tunable:
+    """A stack whose settings can be found: what it has by itself, and those of KNOBS that it uses."""
+
+    stack: str
+    knobs: tuple[str, ...]
+    usual: Settings
+
+    def variant(self, settings: Settings) -> str:
+        """The name of the stack with these settings."""
+        return f"{self.stack}@" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
+
+
+def tunable(stack: str, layer: str) -> Tunable:
+    """The stack with its settings. Raises BenchError when it has none, or the layer does not fit."""
+    composition = compose_for_files(stack, layer, catalog.read().values[BENCH])
+    used = render.names_used(composition)
+    knobs = tuple(knob for knob in KNOBS if knob in used)
+    if not knobs:
+        raise BenchError(f"tune {stack}: it has neither processes nor threads to set; try another stack")
+    processes, threads = (int(composition.settings[knob]) for knob in KNOBS)
+    return Tunable(stack, knobs, Settings(processes, threads, composition.servers[0].worker_class))
+
+
+def of_other_classes(name: str) -> list[str]:
+    """The usual stacks of the same servers with another worker class."""
+    known = catalog.read()
+    mine = known.stack(name)
+    if not (own := mine.servers[0].worker_class):
+        return []
+    chain = [server.name for server in mine.servers]
+    alike = [known.stacks[other] for other in known.usual_stacks]
+    alike = [other for other in alike if [server.name for server in other.servers] == chain]
+    return [other.name for other in alike if other.servers[0].worker_class not in ((), own)]
+
+
 class Tuner:
     """The search on real deployments.
 
-    stack   without settings
-    search  says what is tried
-    limit   of the latency
+    stack    without settings
+    search   says what is tried
+    limit    of the latency
+    skipped  stacks of other worker classes that cannot run here, with the reason
     """
 
     def __init__(self, request: Request, instrument: Instrument, printer: Printer):
@@ -63,25 +100,34 @@ class Tuner:
         (layer,) = request.layers
         if "@" in self.stack:
             raise BenchError(f"tune {self.stack}: it finds the settings by itself; leave out @ and what follows")
-        composition = compose_for_files(self.stack, layer, catalog.read().values[BENCH])
-        used = render.names_used(composition)
-        self.knobs = tuple(knob for knob in KNOBS if knob in used)
-        if not self.knobs:
-            raise BenchError(f"tune {self.stack}: it has neither processes nor threads to set; try another stack")
+        own = tunable(self.stack, layer)
         self.limit = parse_limit(request.capacity, "--limit")
-        usual = Settings(int(composition.settings["processes"]), int(composition.settings["threads"]))
         self._compose = begin.composer(begin.make_plan(request), instrument)
-        first = Search(self.knobs, usual, Room(), 0.0).next([])
+        self.skipped: dict[str, str] = {}
+        others = self._others(layer)
+        self._of_classes = {item.usual.classes: item for item in (own, *others)}
+        first = Search(own.knobs, own.usual, Room(), 0.0).next([])
         assert first
-        self._new = begin.planned(replace(request, stacks=(self.variant(first),)), instrument)
+        self._new = begin.planned(replace(request, stacks=(own.variant(first),)), instrument)
         self._progress = TuneProgress(printer, self._new.info, self.limit)
         self.session = begin.opened(self._new, request, instrument, self._progress)
-        self.search = Search(self.knobs, usual, self._room(request), self._new.info.plan.margin)
+        wanted = [item.usual for item in others]
+        self.search = Search(own.knobs, own.usual, self._room(request), self._new.info.plan.margin, wanted)
         self._cases = {first: self._new.cases[0]}
 
-    def variant(self, settings: Settings) -> str:
-        """The name of the stack with these settings."""
-        return f"{self.stack}@" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
+    def _others(self, layer: str) -> list[Tunable]:
+        found = []
+        for name in of_other_classes(self.stack):
+            composed = self._compose(name, layer)
+            if isinstance(composed, CannotRun):
+                self.skipped[name] = composed.reason
+            else:
+                found.append(tunable(name, layer))
+        return found
+
+    def of(self, settings: Settings) -> Tunable:
+        """The stack that has the worker class of these settings."""
+        return self._of_classes[settings.classes]
 
     def go(self, interrupts: Interrupts, keep_going: bool = False) -> list[Tried]:
         """Everything that was tried."""
@@ -114,7 +160,7 @@ class Tuner:
     def _case(self, settings: Settings) -> ComposedCase:
         if settings not in self._cases:
             first = self._new.cases[0].record
-            name = self.variant(settings)
+            name = self.of(settings).variant(settings)
             composed = self._compose(name, first.layer)
             if isinstance(composed, CannotRun):
                 raise BenchError(f"{name} with layer {first.layer} cannot run here: {composed.reason}")
@@ -134,12 +180,12 @@ def answer(tuner: Tuner, done: list[Tried]) -> Answer | None:
     if not any(item.rate for item in done):
         return None
     case = tuner.session.journal.info.cases[0]
-    tied = tuple(tuner.search.tied(done))
-    return Answer(tuner.stack, case.layer, tuner.limit.words, tuner.search.best(done), tied)
+    best, tied = tuner.search.best(done), tuple(tuner.search.tied(done))
+    return Answer(tuner.of(best.settings).stack, case.layer, tuner.limit.words, best, tied)
 
 
 def values_text(tuner: Tuner, found: Answer) -> str:
     """The settings as a file for `render --values`."""
     lines = [f"# {line}" for line in paragraph(found.sentence, 100)]
-    chosen = [f"{knob} = {getattr(found.chosen.settings, knob)}" for knob in tuner.knobs]
+    chosen = [f"{knob} = {getattr(found.chosen.settings, knob)}" for knob in tuner.of(found.chosen.settings).knobs]
     return "\n".join([*lines, f'base = "{PRODUCTION}"', *chosen]) + "\n"

@@ -1,8 +1,9 @@
 """The search for the settings of a stack: how many processes, with how many threads each. Pure: no server, no clock.
 
 Processes are doubled until that gains nothing, or until memory or the database's connections are used up; then the
-largest number that fits is tried. After that the threads are doubled in the same way. What is tried is measured in one
-round; the best and what is near it get more. The answer is the simplest of those within the margin of the best.
+largest number that fits is tried. After that the threads are doubled in the same way. Other worker classes are tried
+with the processes found so, and their threads are doubled, too. What is tried is measured in one round; the best and
+what is near it get more. The answer is the simplest of those within the margin of the best.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ NEAR = 1.25
 
 @dataclass(frozen=True)
 class Settings:
-    """How many requests the application server handles at a time: processes, with so many threads each."""
+    """How many requests the application server handles at a time: processes, with so many threads each.
+
+    classes  the names of its worker class: with one thread, and with several; empty where it has but one
+    """
 
     processes: int
     threads: int
+    classes: tuple[str, ...] = ()
 
     @property
     def at_once(self) -> int:
@@ -43,13 +48,25 @@ class Settings:
 
     def with_(self, knob: str, value: int) -> Settings:
         """The same with another number of processes or threads."""
-        return replace(self, **{knob: value})
+        changed: dict[str, Any] = {knob: value}
+        return replace(self, **changed)
+
+    @property
+    def worker_class(self) -> str:
+        """What its server calls that kind of worker."""
+        return "" if not self.classes else self.classes[-1] if self.threads > 1 else self.classes[0]
 
     @property
     def words(self) -> str:
-        """`2 processes with 4 threads each`."""
+        """`2 processes with 4 threads each (gthread)`."""
         threads = _count(self.threads, "thread", "threads") + (" each" if self.processes > 1 else "")
-        return f"{_count(self.processes, 'process', 'processes')} with {threads}"
+        named = f" ({self.worker_class})" if self.classes else ""
+        return f"{_count(self.processes, 'process', 'processes')} with {threads}{named}"
+
+    def record(self) -> dict[str, Any]:
+        """For JSON; the worker class where there are several."""
+        named = {"worker_class": self.worker_class} if self.classes else {}
+        return {PROCESSES: self.processes, THREADS: self.threads, **named}
 
 
 def _count(number: int, one: str, several: str) -> str:
@@ -110,7 +127,7 @@ class Tried:
         """The figures with their units, for JSON."""
         found = self.capacity
         return {
-            "settings": self.settings,
+            "settings": self.settings.record(),
             "requests_per_second": found.rate if found else None,
             "requests_per_second_low": found.low if found else None,
             "requests_per_second_high": found.high if found else None,
@@ -158,7 +175,7 @@ class Answer:
         return {
             **self.chosen.record(),
             "sentence": self.sentence,
-            "no_difference": [item.settings for item in self.tied],
+            "no_difference": [item.settings.record() for item in self.tied],
         }
 
 
@@ -193,10 +210,14 @@ class Search:
     usual   what the stack has: threads are never fewer, for it may need them for slow clients
     room    for memory; that for connections is learned from the trials
     margin  share by which a rate must be higher to count as higher
+    others  what stacks of other worker classes have
     """
 
-    def __init__(self, knobs: Sequence[str], usual: Settings, room: Room, margin: float):
+    def __init__(
+        self, knobs: Sequence[str], usual: Settings, room: Room, margin: float, others: Sequence[Settings] = ()
+    ):
         self._knobs = knobs
+        self._others = others
         self._first = usual.with_(PROCESSES, 1) if PROCESSES in knobs else usual
         self._room = room
         self._margin = margin
@@ -207,24 +228,36 @@ class Search:
             return self._first
         room = self._room_of(done)
         at = self._first
-        for knob in KNOBS:
-            if knob not in self._knobs:
-                continue
-            ladder = [item for item in done if item.settings == at.with_(knob, getattr(item.settings, knob))]
+        for knob in self._in_order:
+            ladder = _ladder(done, at, knob)
             if (value := self._step(ladder, knob, room)) is not None:
                 return at.with_(knob, value)
             at = self.best(ladder).settings
+        for start in self._starts(done):
+            ladder = _ladder(done, start, THREADS)
+            if not ladder and not self._misfit(start, done, room):
+                return start
+            if ladder and (value := self._step(ladder, THREADS, room)) is not None:
+                return start.with_(THREADS, value)
         return None
+
+    @property
+    def _in_order(self) -> list[str]:
+        return [knob for knob in KNOBS if knob in self._knobs]
+
+    def _starts(self, done: Sequence[Tried]) -> list[Settings]:
+        """Where the search in the other worker classes begins: with the processes that were found for the first."""
+        at = self._first
+        for knob in self._in_order:
+            at = self.best(_ladder(done, at, knob)).settings
+        return [other.with_(PROCESSES, at.processes) for other in self._others]
 
     def too_large(self, done: Sequence[Tried]) -> dict[Settings, str]:
         """Settings that the search would have tried, and why they do not fit."""
-        room, found = self._room_of(done), {}
-        for item in done:
-            for knob in self._knobs:
-                settings = item.settings.with_(knob, 2 * getattr(item.settings, knob))
-                if why := self._misfit(settings, done, room):
-                    found[settings] = why
-        return {settings: why for settings, why in found.items() if settings not in {item.settings for item in done}}
+        room, made = self._room_of(done), [item.settings for item in done]
+        larger = [item.with_(knob, 2 * getattr(item, knob)) for item in made for knob in self._knobs]
+        wanted = [settings for settings in (*larger, *self._starts(done)) if settings not in made]
+        return {settings: why for settings in wanted if (why := self._misfit(settings, done, room))}
 
     def best(self, done: Sequence[Tried]) -> Tried:
         """The simplest of those that nothing exceeds by more than the margin."""
@@ -289,7 +322,8 @@ def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:
 
     Processes share memory, so that the first one costs the most: with one number known it is taken in proportion.
     """
-    known = {item.settings.processes: item.memory_bytes for item in done if item.memory_bytes}
+    same = [item for item in done if item.settings.classes == settings.classes]
+    known = {item.settings.processes: item.memory_bytes for item in same if item.memory_bytes}
     if not known or settings.processes in known:
         return known.get(settings.processes)
     last = max(known)
@@ -297,6 +331,11 @@ def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:
         return known[last] / last * settings.processes
     each = statistics.linear_regression(list(known), list(known.values())).slope
     return known[last] + max(0.0, each) * (settings.processes - last)
+
+
+def _ladder(done: Sequence[Tried], at: Settings, knob: str) -> list[Tried]:
+    """What was tried with other numbers of a knob, and all else the same."""
+    return [item for item in done if item.settings == at.with_(knob, getattr(item.settings, knob))]
 
 
 Measure = Callable[[Settings, int, int | None], Tried]

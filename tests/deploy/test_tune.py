@@ -28,7 +28,7 @@ class Unverified(Instrument):
 
 @pytest.mark.servers
 def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_path, monkeypatch, capsys):
-    runnable("gunicorn")
+    runnable("nginx-gunicorn")
     # Three short trials, and no settings beyond the first.
     monkeypatch.setattr(capacity, "RATES", RATES)
     monkeypatch.setattr(staircase, "FIRST_RATE", RATES[1])
@@ -37,10 +37,10 @@ def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_p
     parser = argparse.ArgumentParser()
     tune.add_arguments(parser)
     off = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
-    words = ["gunicorn", "--limit", "p50=9s", "--workload", "login", "--duration", "1", "--database", site_url]
+    words = ["nginx-gunicorn", "--limit", "p50=9s", "--workload", "login", "--duration", "1", "--database", site_url]
     assert tune.main(parser.parse_args([*words, "--to", str(tmp_path / "run"), *off]), Unverified()) == 0
     run = read_run(tmp_path / "run")
     assert [(trial.status, trial.level) for trial in run.trials] == [("ok", 5), ("ok", 10), ("ok", 10)]
     rendered = (tmp_path / "run" / "configs" / f"{run.info.cases[0].stack}~none" / "gunicorn.conf.py").read_text()
-    assert "workers = 1\n" in rendered and "threads = 4\n" in rendered
-    assert "take 1 process with 4 threads; they hold 10 requests/s" in " ".join(capsys.readouterr().out.split())
+    assert "workers = 1\n" in rendered and "threads = 1\n" in rendered
+    assert "take 1 process with 1 thread (sync); they hold 10 requests/s" in " ".join(capsys.readouterr().out.split())

@@ -25,15 +25,23 @@ UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off
 def instrument(monkeypatch):
     """Deployments that hold 100 requests/s with each of up to two processes, whatever the threads."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr(trial_runner, "measure", holds(lambda stack: 100 * min(processes(stack), 2)))
+    return FakeInstrument()
+
+
+def processes(stack: str) -> int:
+    return int(re.search(r"processes=(\d+)", stack)[1])
+
+
+def holds(rate):
+    """A measurement of deployments that hold so many requests/s, by the name of their stack."""
 
     def measure(item, paths, running, load, folder):
-        processes = int(re.search(r"processes=(\d+)", item.case.stack)[1])
         identity = replace(TRIAL, **{name: getattr(item.case, name) for name in ("case_id", "stack", "layer")})
-        identity = replace(identity, memory_peak_bytes={"app": processes * 50 * 2**20})
-        return at_rate(item.level, 20.0 if item.level <= 100 * min(processes, 2) else 900.0, item.round, identity)
+        identity = replace(identity, memory_peak_bytes={"app": processes(item.case.stack) * 50 * 2**20})
+        return at_rate(item.level, 20.0 if item.level <= rate(item.case.stack) else 900.0, item.round, identity)
 
-    monkeypatch.setattr(trial_runner, "measure", measure)
-    return FakeInstrument()
+    return measure
 
 
 @pytest.fixture
@@ -53,17 +61,26 @@ def test_it_prints_a_table_and_a_sentence_and_writes_values_that_render_takes(go
     assert go("nginx-gunicorn") == 0
     said = capsys.readouterr().out
     assert "tune nginx-gunicorn, layer none, home: the highest rate with p95 within 200 ms" in said
-    assert "2 processes with 1 thread each, round 1, 200 requests/s due: 200 requests/s, p95 20.0 ms, holds\n" in said
+    assert (
+        "2 processes with 1 thread each (sync), round 1, 200 requests/s due: 200 requests/s, p95 20.0 ms, holds\n"
+        in said
+    )
     table = said[said.index("settings  ") :].splitlines()
     rows = [re.split(r"  +", line) for line in table[1:5]]
-    assert rows == [
-        ["1 process with 1 thread", "100", "100 to 106", "1", "50 MiB", "not counted", "holds 0.50 times as much"],
-        ["2 processes with 1 thread each", "200", "200 to 212", "3", "100 MiB", "not counted", "take these"],
-        ["4 processes with 1 thread each", "200", "200 to 212", "3", "200 MiB", "not counted", "no difference"],
-        ["2 processes with 2 threads each", "200", "200 to 212", "3", "100 MiB", "not counted", "no difference"],
+    assert [row[0] for row in rows] == [
+        "1 process with 1 thread (sync)",
+        "2 processes with 1 thread each (sync)",
+        "4 processes with 1 thread each (sync)",
+        "2 processes with 2 threads each (gthread)",
+    ]
+    assert [row[1:] for row in rows] == [
+        ["100", "100 to 106", "1", "50 MiB", "not counted", "holds 0.50 times as much"],
+        ["200", "200 to 212", "3", "100 MiB", "not counted", "take these"],
+        ["200", "200 to 212", "3", "200 MiB", "not counted", "no difference"],
+        ["200", "200 to 212", "3", "100 MiB", "not counted", "no difference"],
     ]
     assert " ".join(table[6:-1]).startswith(
-        "nginx-gunicorn with layer none: take 2 processes with 1 thread each; they hold 200 requests/s "
+        "nginx-gunicorn with layer none: take 2 processes with 1 thread each (sync); they hold 200 requests/s "
         "(200 to 212 in 3 rounds) with p95 within 200 ms, in 100 MiB and with at most 2 database connections."
     )
     path = tmp_path / "run" / "values.toml"
@@ -84,10 +101,34 @@ def test_its_folder_is_a_run_whose_cases_were_each_verified_once(go, instrument,
 def test_json_is_all_that_stdout_gets(go, capsys):
     assert go("nginx-gunicorn", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["answer"]["settings"] == {"processes": 2, "threads": 1}
-    assert found["answer"]["no_difference"] == [{"processes": 4, "threads": 1}, {"processes": 2, "threads": 2}]
+    assert found["answer"]["settings"] == {"processes": 2, "threads": 1, "worker_class": "sync"}
+    assert found["answer"]["no_difference"] == [
+        {"processes": 4, "threads": 1, "worker_class": "sync"},
+        {"processes": 2, "threads": 2, "worker_class": "gthread"},
+    ]
     assert (found["answer"]["requests_per_second"], found["answer"]["memory_bytes"]) == (200, 100 * 2**20)
     assert [item["verdict"] for item in found["tried"]].count("take these") == 1
+
+
+def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, instrument, tmp_path, capsys):
+    instrument.misfits["gunicorn-uvicorn", "none"] = "program not installed: uvicorn"
+    assert go("gunicorn") == 0
+    tried = [case.stack for case in read_run(tmp_path / "run").info.cases]
+    assert tried == [
+        *(f"gunicorn@processes={p},threads={t}" for p, t in ((1, 4), (2, 4), (4, 4), (2, 8))),
+        *(f"gunicorn-asgi@processes=2,threads={t}" for t in (16, 32)),
+    ]
+    said = capsys.readouterr().out
+    assert re.search(r"\n2 processes with 16 threads each \(asgi\) .*  no difference\n", said)
+    assert re.search(r"\ngunicorn-uvicorn +not tried: program not installed: uvicorn\n", said)
+
+
+def test_the_stack_of_the_best_worker_class_is_the_answer(go, instrument, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(trial_runner, "measure", holds(lambda stack: 300 if stack.startswith("granian-asgi") else 100))
+    assert go("granian") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "granian-asgi with layer none: take 1 process with 16 threads (asginl); they hold 300 requests/s" in said
+    assert f"next: python -m bench render granian-asgi --values {tmp_path / 'run' / 'values.toml'}" in said
 
 
 def test_a_stack_with_wrong_answers_has_no_settings(go, instrument, tmp_path, capsys):

@@ -124,6 +124,41 @@ def test_the_connections_that_the_database_allows_are_learned_from_the_first_tri
     assert {item.connections for item in done} == {3}
 
 
+SYNC, ASYNC = ("sync", "gthread"), ("uvicorn",)
+
+
+def other_class(**more) -> Search:
+    usual = Settings(4, 1, SYNC)
+    return Search(BOTH, usual, more.pop("room", Room()), margin=0.11, others=[Settings(4, 16, ASYNC)], **more)
+
+
+def test_other_worker_classes_are_tried_with_the_processes_found_and_their_own_threads():
+    stack, found = Stack(lambda it: 200 * min(it.processes, 2) * (1.5 if it.classes == ASYNC else 1)), other_class()
+    done = search(found, 1, stack.measure)
+    assert stack.first_round == [(1, 1), (2, 1), (4, 1), (2, 2), (2, 16), (2, 32)]
+    assert chosen(found, done) == Settings(2, 16, ASYNC)
+    assert [item.settings.words for item in done][-3:] == [
+        "2 processes with 2 threads each (gthread)",
+        "2 processes with 16 threads each (uvicorn)",
+        "2 processes with 32 threads each (uvicorn)",
+    ]
+
+
+def test_another_worker_class_that_gains_nothing_is_not_the_answer():
+    stack, found = Stack(lambda it: 200 * min(it.processes, 2)), other_class()
+    done = search(found, 1, stack.measure)
+    assert chosen(found, done) == Settings(2, 1, SYNC)
+
+
+def test_another_worker_class_that_does_not_fit_is_left_out_with_the_reason():
+    stack = Stack(lambda it: 200 * min(it.processes, 2), database_connections_limit=13, database_connections_peak=3)
+    found = other_class()
+    done = search(found, 1, stack.measure)
+    assert (2, 16) not in stack.first_round
+    why = found.too_large(done)[Settings(2, 16, ASYNC)]
+    assert why == "32 threads may each hold a database connection, and 12 are free"
+
+
 def test_settings_whose_processes_are_killed_are_no_answer():
     def holds(settings: Settings) -> float:
         stack.changes = {"oom_kills": 2 if settings.processes > 1 else 0}
