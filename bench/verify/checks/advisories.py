@@ -223,6 +223,9 @@ def _modes(context: Context, kind: Callable[[Path], bool], paths: list[str]) -> 
     if not stored:
         yield NotTried("no layer here stores files")
     for path in stored:
-        mode = stat.S_IMODE(path.lstat().st_mode)
+        try:
+            mode = stat.S_IMODE(path.lstat().st_mode)
+        except FileNotFoundError:  # a server's temporary file, renamed since
+            continue
         if mode & (stat.S_IWGRP | stat.S_IWOTH):
             yield Mismatch(f"{path.relative_to(store)}: not writable by others", f"mode {mode:o}")

@@ -14,7 +14,7 @@ from bench import paths
 from bench.catalog.manifest import Layer
 from bench.host.small_disk import CannotMount
 from bench.verify import wire
-from bench.verify.checks import files, freshness, full, killed, service, stampede
+from bench.verify.checks import advisories, files, freshness, full, killed, service, stampede
 from bench.verify.suite import all_checks
 from tests.bench.verify import conftest
 from tests.bench.verify.fake_running import FakeRunning
@@ -168,3 +168,17 @@ def test_service_checks_need_a_service(stub, url):
     for name in ("service-stops", "service-hangs"):
         found = verified(stub, url, [name], deployment(stub, url, services=()))[name]
         assert found.not_tried == "no layer here uses a service"
+
+
+def test_a_temporary_file_that_goes_meanwhile_is_no_finding(tmp_path, monkeypatch):
+    for name in ("page", "page.0001"):
+        (tmp_path / name).touch(0o644)
+    monkeypatch.setattr(advisories, "_get", lambda context, path: None)
+    context = SimpleNamespace(running=SimpleNamespace(store=tmp_path))
+
+    def renamed_since(path: Path) -> bool:
+        if path.name == "page.0001":
+            path.unlink()
+        return True
+
+    assert list(advisories._modes(context, renamed_since, ["/"])) == []
