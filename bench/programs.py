@@ -9,7 +9,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench import paths
@@ -18,14 +19,24 @@ from bench import paths
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 VERSION_TIMEOUT_S = 10
 # The virtual environments in which servers are looked for, the first first.
-_environments = [paths.VENV]
+_environments: tuple[Path, ...] = (paths.VENV,)
 
 
 def use(*environments: Path) -> None:
     """Look for servers in these virtual environments from now on."""
-    _environments[:] = environments
-    _find.cache_clear()
-    _module.cache_clear()
+    global _environments
+    _environments = environments
+
+
+@contextmanager
+def within(environment: Path) -> Iterator[None]:
+    """Look for servers in this virtual environment until the block ends."""
+    before = _environments
+    use(environment)
+    try:
+        yield
+    finally:
+        use(*before)
 
 
 def find(names: Iterable[str], search: Iterable[str] = ()) -> Path | None:
@@ -34,13 +45,16 @@ def find(names: Iterable[str], search: Iterable[str] = ()) -> Path | None:
     It is looked for in the virtual environment, on PATH, in the system's server directories, then in the `search` globs
     (the newest match first).
     """
-    return _find(tuple(names), tuple(search), os.environ.get("PATH", ""))
+    return _find(tuple(names), tuple(search), os.environ.get("PATH", ""), _environments)
 
 
 @functools.cache
-def _find(names: tuple[str, ...], search: tuple[str, ...], path: str) -> Path | None:
+def _find(names: tuple[str, ...], search: tuple[str, ...], path: str, venvs: tuple[Path, ...]) -> Path | None:
+    # An activated environment of the instrument would serve by the wrong Python, and none would say so.
+    there = [] if paths.VENV in venvs else [str(paths.VENV / "bin")]
+    on_path = [folder for folder in path.split(os.pathsep) if folder not in there]
     more = [directory for pattern in search for directory in _newest_first(_glob(pattern))]
-    places = [*(str(venv / "bin") for venv in _environments), *path.split(os.pathsep), *SYSTEM_DIRECTORIES, *more]
+    places = [*(str(venv / "bin") for venv in venvs), *on_path, *SYSTEM_DIRECTORIES, *more]
     found = (shutil.which(name, path=os.pathsep.join(places)) for name in names)
     return next((Path(program) for program in found if program), None)
 

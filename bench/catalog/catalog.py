@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -57,9 +58,10 @@ class Catalog:
                 f"stack {name}: nothing follows the @; write {plain}, or {plain}@processes=5 for a variant"
             )
         changed = values.parse_changes(changes.split(","), f"stack {name}:")
+        python = _version(name, changed.pop("python", ""))
         self.values[values.BENCH].changed(changed, f"stack {name}:")
         reason = "; ".join(filter(None, (found.reason, f"asked for with {changes}")))
-        return structs.replace(found, name=name, values={**found.values, **changed}, reason=reason)
+        return structs.replace(found, name=name, values={**found.values, **changed}, python=python, reason=reason)
 
     def joined_layers(self, names: str) -> tuple[Layer, ...]:
         """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""
@@ -104,6 +106,13 @@ class Catalog:
         if name not in self.sizes:
             raise BenchError(f"--size {name}: no such size; {hint(name, (UNLIMITED, *self.sizes))}")
         return self.sizes[name]
+
+
+def _version(stack: str, text: Any) -> str:
+    """The version of Python that a variant names; raises BenchError for another text."""
+    if text != "" and not re.fullmatch(r"[0-9]+\.[0-9]+", str(text)):
+        raise BenchError(f"stack {stack}: python={text}: write a version such as python=3.13")
+    return str(text)
 
 
 def named(known: Mapping[str, Entry], name: str, kind: str) -> Entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ OWN_CACHE = "it uses the cache of the given CACHE_URL"
 # What else refuses a stack with layers: the reason, or an empty string.
 Refusal = Callable[[Stack, tuple[Layer, ...]], str]
 _refusals: list[Refusal] = []
+# A context in which servers are those of another Python, of the version given. bench.project.under_test brings it.
+Using = Callable[[str], AbstractContextManager[object]]
+_using: list[Using] = [lambda version: nullcontext()]
 # Where Debian puts servers.
 DEBIAN_PROGRAMS = Path("/usr/sbin")
 
@@ -120,6 +124,23 @@ def compose(
     chosen = known.values[BENCH].changed(changes or {})
     if reason := unfit(stack, layers):
         return CannotRun(reason)
+    with _using[-1](stack.python):
+        installed = _installed(stack, layers)
+    if isinstance(installed, CannotRun):
+        return installed
+    found, modules = installed
+    services = _with_services(stack, layers, {**chosen.names, **stack.values, **chosen.changes})
+    if isinstance(services, CannotRun):
+        return services
+    own = [layer.name for layer in layers if CACHE_URL in env and CHOSEN_CACHE in known.layers[layer.name].services]
+    notes = (*services.notes, *(f"{name}: {OWN_CACHE}" for name in own))
+    return replace(services, programs=found, modules=modules, notes=notes, values=chosen, given_env=env)
+
+
+def _installed(
+    stack: Stack, layers: tuple[Layer, ...]
+) -> tuple[dict[str, Path], dict[str, dict[str, str]]] | CannotRun:
+    """The programs of the servers and their modules, by the servers' names; or which one is not installed."""
     found: dict[str, Path] = {}
     modules: dict[str, dict[str, str]] = {}
     for server in chain(stack, layers):
@@ -130,14 +151,11 @@ def compose(
         for name, globs in modules_of(server, layers).items():
             path = programs.module(globs)
             if path is None:
+                if stack.python:
+                    return CannotRun(f"{server.name} has its module {name} for one Python, which is not {stack.python}")
                 return CannotRun(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
             modules[server.name][name] = path
-    services = _with_services(stack, layers, {**chosen.names, **stack.values, **chosen.changes})
-    if isinstance(services, CannotRun):
-        return services
-    own = [layer.name for layer in layers if CACHE_URL in env and CHOSEN_CACHE in known.layers[layer.name].services]
-    notes = (*services.notes, *(f"{name}: {OWN_CACHE}" for name in own))
-    return replace(services, programs=found, modules=modules, notes=notes, values=chosen, given_env=env)
+    return found, modules
 
 
 def compose_for_files(stack_name: str, layer_names: str, chosen: Values) -> Composition:
@@ -214,6 +232,11 @@ def unfit(stack: Stack, layers: tuple[Layer, ...]) -> str:
 def refuse(refusal: Refusal) -> None:
     """From now on, refuse what this function gives a reason for: a project may not fit every stack and layer."""
     _refusals.append(refusal)
+
+
+def serve_pythons(using: Using) -> None:
+    """From now on, stacks that name another Python are served in this context."""
+    _using.append(using)
 
 
 def misfit(stack: Stack, layer: Layer) -> str:

@@ -173,12 +173,12 @@ class Declaration(Struct, frozen=True, forbid_unknown_fields=True):
 class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     """A chain of servers, `servers[0]` the application server, `servers[-1]` the one clients speak to.
 
-    folders  where its files are: its own folder, then that of its base, and of the base's base
-    base     the stack whose manifest and files it takes over, or empty
+    folders  where its files are: its own folder, then those of its `base`, whose manifest and files it takes over
     env      environment of the application server
     values   values that must differ from deploy/values for this stack
     reason   why they must, or what else cannot be as in the other stacks; printed in the report
     production  `no, because ...` for a stack that nobody should deploy, or empty
+    python   the version of another Python than the instrument's that serves it, such as 3.13; only of a variant
     era      `historic` for one that published benchmarks had: served and measured where it is named, and only there
     """
 
@@ -192,6 +192,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     values: dict[str, Any] = {}
     reason: str = ""
     production: str = ""
+    python: str = ""
     era: str = ""
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()

@@ -91,6 +91,18 @@ def add_set(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_python(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """`--python`: one, or `several`; the value is a list of words for `bench.project.pythons.choose`."""
+    parser.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        metavar="X.Y|PATH",
+        help="another Python that serves the site, by version on PATH or by path"
+        + (REPEATABLE.format("the instrument's") if several else ""),
+    )
+
+
 def add_guard(parser: argparse.ArgumentParser) -> None:
     """`--guard`; the value is a list of NAME=BOUND, or None."""
     bounds = ", ".join(f"{name}={bound:g}" for name, bound in guards.BOUNDS.items())

@@ -22,7 +22,7 @@ from bench.measure import begin, replay
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
 from bench.measure.progress import Printer, RunProgress, case_words, say
-from bench.project import workload
+from bench.project import pythons, workload
 from bench.report import pick
 from bench.report.arrange import arrange
 from bench.results.folder import read_run, resume_command
@@ -30,7 +30,7 @@ from bench.results.folder import read_run, resume_command
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
     *("stack", "layer", "workload", "mode", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
-    *("env", "set", "margin", "guard", "pin", "capacity", "think", "until", "budget"),
+    *("env", "set", "python", "margin", "guard", "pin", "capacity", "think", "until", "budget"),
 )
 
 
@@ -75,6 +75,7 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
     options.add_database(parser)
     options.add_env(parser)
     options.add_set(parser)
+    options.add_python(parser, several=True)
 
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
@@ -216,6 +217,7 @@ def _request(args: argparse.Namespace) -> Request:
         tool=args.tool,
         env=tuple(args.env),
         changes=tuple(args.set),
+        pythons=pythons.choose(_unique(args.python)),
         margin=args.margin,
         guards=tuple(args.guard or ()),
         pin=args.pin,

@@ -13,6 +13,7 @@ from bench.catalog.values import environment
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.measure.progress import Printer
+from bench.project import pythons
 from bench.serve import database, deployment, reload
 from bench.serve.supervisor import Supervisor
 
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_size(parser)
     options.add_env(parser)
     options.add_set(parser)
+    options.add_python(parser)
     parser.add_argument(
         "--keep-going",
         action="store_true",
@@ -43,8 +45,14 @@ def main(args: argparse.Namespace) -> int:
         signal.signal(number, signal.default_int_handler)
     asked = threading.Event()
     try:
+        versions = pythons.choose(args.python)
+        if len(versions) > 1:
+            raise BenchError("--python: it is served by one Python at a time; give one")
         composition = compose.must_compose(
-            args.stack, args.layer, values.parse_changes(args.set), environment(args.env)
+            pythons.variants([args.stack], versions)[0],
+            args.layer,
+            values.parse_changes(args.set),
+            environment(args.env),
         )
         with (
             Printer(sys.stderr) as printer,

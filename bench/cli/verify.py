@@ -16,7 +16,7 @@ from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
 from bench.host.identity import worker
 from bench.measure.progress import Printer, say, show_check
-from bench.project import commands, under_test
+from bench.project import commands, pythons, under_test
 from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment
 from bench.verify import table
@@ -34,9 +34,8 @@ LOAD_SECONDS = options.between(0.1, 60, "a number of seconds from 0.1 to 60")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `verify`."""
-    options.add_stacks(
-        parser, "stacks", nargs="*", metavar="STACK", help=f"stacks of `list` (default: {options.USUAL})"
-    )
+    stacks = f"stacks of `list` (default: {options.USUAL})"
+    options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help=stacks)
     options.add_layer(parser, several=True)
     check = parser.add_argument(
         "--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)"
@@ -72,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options.add_set(parser)
+    options.add_python(parser, several=True)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -105,6 +105,8 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list
     """Run the suite against a site that runs already."""
     if args.stacks:
         raise BenchError(f"--target {args.target}: it runs already, so name no STACK")
+    if args.python:
+        raise BenchError(f"--target {args.target}: it runs already, so leave out --python")
     if args.layer and len(args.layer) > 1:
         raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
     target = Target.parse(args.target)
@@ -135,7 +137,10 @@ def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:
     """Bring up each deployment that can run here, one after another, and verify it."""
-    runnable, skips = plan(args.stacks, args.layer or [], args.set, args.env)
+    stacks = args.stacks
+    if versions := pythons.choose(args.python):
+        stacks = pythons.variants(stacks or catalog.read().usual_stacks, versions)
+    runnable, skips = plan(stacks, args.layer or [], args.set, args.env)
     compositions = []
     for item in runnable:
         if selection.of(layer_names(item.layer_name)):

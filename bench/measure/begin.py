@@ -27,7 +27,7 @@ from bench.measure.progress import RunProgress
 from bench.measure.racing import Racing
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
-from bench.project import under_test, workload
+from bench.project import pythons, under_test, workload
 from bench.results.folder import Folder, read_run
 from bench.results.records import FORMAT, Added, Environment, LoadTool, Outcome, Plan, RunInfo
 from bench.results.trials import Trial
@@ -57,6 +57,7 @@ class Request:
     rates     requests a second: an open loop with these levels; a float replays a recording so many times as fast
     changes   of values, as NAME=VALUE
     env       of the project, as NAME=VALUE
+    pythons   versions of other Pythons: each stack is served by each of them
     guards    as NAME=BOUND or NAME=off
     capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
     think_s   seconds that a visitor spends on a page
@@ -80,6 +81,7 @@ class Request:
     tool: str | None = None
     env: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
     margin: float | None = None
     guards: tuple[str, ...] = ()
     capacity: str = ""
@@ -181,7 +183,7 @@ def make_plan(request: Request) -> Plan:
     values.environment(list(request.env))
     known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
     return Plan(
-        stacks=request.stacks or known.usual_stacks,
+        stacks=pythons.variants(request.stacks or known.usual_stacks, request.pythons),
         layers=request.layers or tuple(known.layers),
         workloads=chosen,
         levels=levels,
@@ -303,7 +305,9 @@ def _environment(
     tool = chosen.tool
     about_tool = LoadTool(tool.name, programs.version((chosen.program, *tool.version)), tool.fallback)
     used = {(case.record.stack, case.record.layer): case.composition for case in cases}
-    return machine.environment(instrument.programs(used.values(), plan.database), about_tool, pinned)
+    here = machine.environment(instrument.programs(used.values(), plan.database), about_tool, pinned)
+    others = dict.fromkeys(case.record.python for case in cases if case.record.python)
+    return replace(here, pythons={version: pythons.described(version) for version in others} or None)
 
 
 def _notes(chosen: Load, pinned: pin.Cores | None, capacity: bool) -> tuple[str, ...]:

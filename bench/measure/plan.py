@@ -86,7 +86,7 @@ def cases(
 def record(stack: str, layer: str, workload: str, size: str, database: str, composed: Composition) -> records.Case:
     """The case of a composition, as results name it."""
     case_id = "~".join((stack, layer, workload, size, database))
-    return records.Case(case_id, stack, layer, workload, size, database, composed.notes)
+    return records.Case(case_id, stack, layer, workload, size, database, composed.notes, composed.stack.python)
 
 
 def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[ComposedCase, ...]:

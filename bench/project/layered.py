@@ -24,6 +24,9 @@ from bench.host.lock import exclusive
 # Packages of the kit that a project's processes import; a project may have some of these names itself.
 KIT_PACKAGES = ("overlay", "benchapp", "probes")
 INSTALL_TIMEOUT_S = 600
+# Of the Python that runs the instrument.
+VERSION = "{}.{}".format(*sys.version_info[:2])
+ADVICE = "name another as python in [tool.benchapp]"
 # The part of requirements.txt that a server needs, up to this line.
 NOT_FOR_SERVERS = "# The instrument"
 # The part before that which a project is served with.
@@ -89,8 +92,8 @@ def _clashes_of(distribution: Distribution, found: dict[str, Distribution]) -> l
     return lines
 
 
-def ask(python: Path) -> Interpreter:
-    """What an interpreter says of itself; raises BenchError when it cannot be run."""
+def ask(python: Path, advice: str = ADVICE) -> Interpreter:
+    """What an interpreter says of itself; raises BenchError, with what to do instead, when it cannot be run."""
     try:
         done = subprocess.run(
             [str(python), "-c", _ASK],
@@ -103,7 +106,7 @@ def ask(python: Path) -> Interpreter:
         return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Interpreter)
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it does not say its version"
-        raise BenchError(f"{python}: cannot be run: {why}; name another as python in [tool.benchapp]") from None
+        raise BenchError(f"{python}: cannot be run: {why}; {advice}") from None
 
 
 def environment(python: Path, folder: Path) -> Layered:
@@ -114,19 +117,23 @@ def environment(python: Path, folder: Path) -> Layered:
     found = ask(python)
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive(folder / "lock", f"the environment {folder}"):
-        kit = _kit(found, python)
+        servers = kit(found, python)
         venv, note = folder / "venv", folder / "environment.json"
-        there = msgspec.json.encode([found, str(kit), _kit_programs(kit)])
+        there = msgspec.json.encode([found, str(servers), _kit_programs(servers)])
         if not note.is_file() or note.read_bytes() != there:
             shutil.rmtree(venv, ignore_errors=True)
-            _make(venv, found, python, kit)
+            _make(venv, found, python, servers)
             note.write_bytes(there)
-    return Layered(venv, kit, (*found.sites, *ask(kit / "bin" / "python").sites), Path(found.base_prefix))
+    sites = (*found.sites, *ask(servers / "bin" / "python").sites)
+    return Layered(venv, servers, sites, Path(found.base_prefix))
 
 
-def _kit(found: Interpreter, python: Path) -> Path:
-    """The virtual environment with the servers for that version of Python: the kit's own, or one made for it."""
-    if found.version == "{}.{}".format(*sys.version_info[:2]):
+def kit(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
+    """The virtual environment with the servers for that version of Python: the kit's own, or one made for it.
+
+    Raises BenchError, with what to do instead, when they cannot be installed.
+    """
+    if found.version == VERSION:
         return paths.VENV
     venv = paths.VAR / "servers" / found.version
     done = venv / "installed"
@@ -135,9 +142,9 @@ def _kit(found: Interpreter, python: Path) -> Path:
         return venv
     print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
     shutil.rmtree(venv, ignore_errors=True)
-    _run([str(python), "-m", "venv", str(venv)], f"{python} cannot make a virtual environment")
+    _run([str(python), "-m", "venv", str(venv)], f"{python} cannot make a virtual environment", advice)
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    _run([*pip, *_server_requirements()], f"the servers cannot be installed for Python {found.version}")
+    _run([*pip, *_server_requirements()], f"the servers cannot be installed for Python {found.version}", advice)
     done.write_text(wanted, "utf-8")
     return venv
 
@@ -180,16 +187,16 @@ def _copy_program(source: Path, target: Path, python_line: str) -> None:
         target.chmod(0o755)
 
 
-def _run(argv: list[str], problem: str) -> None:
+def _run(argv: list[str], problem: str, advice: str = ADVICE) -> None:
     try:
         done = subprocess.run(
             argv, env=_clean(), capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BenchError(f"{problem}: {error}; name another interpreter as python in [tool.benchapp]") from None
+        raise BenchError(f"{problem}: {error}; {advice}") from None
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
-        raise BenchError(f"{problem}: {said[-1]}; name another interpreter as python in [tool.benchapp]")
+        raise BenchError(f"{problem}: {said[-1]}; {advice}")
 
 
 def _clean() -> dict[str, str]:

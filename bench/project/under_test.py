@@ -6,7 +6,9 @@ import functools
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from bench.catalog import compose
 from bench.catalog.manifest import Layer, Stack
 from bench.errors import BenchError
 from bench.host import identity
-from bench.project import description, inspection
+from bench.project import description, inspection, pythons
 from bench.project.description import FILE, Description, Project
 from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
 from bench.project.layered import Layered, environment
@@ -155,7 +157,7 @@ class UnderTest:
     @functools.cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results must know of its environment."""
-        if not self.layered:
+        if self.own or not self.layered:
             return ()
         debug = ["the project's DEBUG is on: it is served with DEBUG off"] if self.facts.debug else []
         return (*debug, *self.layered.clashes())
@@ -231,6 +233,44 @@ def health_paths(project: UnderTest) -> tuple[str, ...]:
 
 
 _selected: list[UnderTest] = []
+
+
+@contextmanager
+def using(version: str) -> Iterator[UnderTest]:
+    """The project under test, served by another Python until the block ends; as it is where the version is empty.
+
+    Raises BenchError for another project than the kit's: its own interpreter has its packages.
+    """
+    if not version:
+        yield current()
+        return
+    if not current().own:
+        raise BenchError(
+            f"python={version}: {current().folder} is served by the Python that has its packages; leave it out"
+        )
+    layered = pythons.environment(version)
+    _selected.append(replace(current(), layered=layered))
+    try:
+        with programs.within(layered.venv):
+            yield current()
+    finally:
+        _selected.pop()
+
+
+@contextmanager
+def by_the_instrument() -> Iterator[None]:
+    """Until the block ends the kit's own site has the instrument's own Python: it fills the database of all others."""
+    if not current().own:
+        yield
+        return
+    _selected.append(_kit())
+    try:
+        yield
+    finally:
+        _selected.pop()
+
+
+compose.serve_pythons(using)
 
 
 def current() -> UnderTest:

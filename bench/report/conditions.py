@@ -247,5 +247,7 @@ def programs_of(environment: Environment) -> list[tuple[str, str]]:
     if environment.commit:
         dirty = ", with uncommitted changes" if environment.dirty else ""
         found.append(("Commit", environment.commit[:12] + dirty))
-    programs = [environment.python, *(f"{name} {version}" for name, version in environment.programs.items())]
+    others = (f"@python={version}: {text}" for version, text in (environment.pythons or {}).items())
+    servers = (f"{name} {version}" for name, version in environment.programs.items())
+    programs = [environment.python, *others, *servers]
     return [*found, ("Programs", ", ".join(programs))]

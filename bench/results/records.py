@@ -78,6 +78,10 @@ class Environment:
         dict[str, tuple[int, ...]] | None,
         means("load, stack, services -> processor cores it was pinned to; null: any core."),
     ] = None
+    pythons: Annotated[
+        dict[str, str] | None,
+        means("Version of another Python that served -> its implementation and full version, and that of its Django."),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,9 @@ class Case:
     size: Annotated[str, means("Name of the resource limit.")]
     database: Annotated[str, means("Database behind the site.")]
     notes: Annotated[tuple[str, ...], means("What differs from the other cases, and why.")] = ()
+    python: Annotated[
+        str, means("Version of the Python that served it, which the stack's name has, too; empty: the instrument's.")
+    ] = ""
 
 
 @dataclass(frozen=True)

@@ -198,12 +198,12 @@ def deployed(
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
     limits = catalog.read().size(size)
-    project = under_test.current()
-    for path in (project.folder, project.venv, run_dir or Path(tempfile.gettempdir())):
-        paths.must_be_plain(path)
-    orphans.clean()
-    group = sizes.group(limits)
     with ExitStack() as cleanup:
+        project = cleanup.enter_context(under_test.using(composition.stack.python))
+        for path in (project.folder, project.venv, run_dir or Path(tempfile.gettempdir())):
+            paths.must_be_plain(path)
+        orphans.clean()
+        group = sizes.group(limits)
         layout = cleanup.enter_context(directories(run_dir, f"{composition.stack.name}~{composition.layer_name}"))
         register = cleanup.enter_context(orphans.Register(layout.scratch))
         if group and limits:
@@ -241,7 +241,7 @@ def _brought_up(
     services = Services(composition, layout, places, launcher)
     cleanup.callback(services.stop)
     url = _start_services(services, composition, chosen)
-    with _global_fault():
+    with _global_fault(), under_test.by_the_instrument():
         database.prepare(chosen, url, launcher.identity, progress)
     begun = time.monotonic()
     env = {**commands.site_environment(url, layout.sockets), "BENCHAPP_STATIC_ROOT": places.static_root, **services.env}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from bench.host.identity import worker
 from bench.project import commands, under_test
@@ -17,7 +18,7 @@ from bench.verify.wire import Target
 
 
 class Verifier:
-    """Verifies one deployment after another of the same database; the expected pages are rendered once."""
+    """Verifies one deployment after another of the same database; each Python renders the expected pages once."""
 
     def __init__(self, selection: Selection, write: bool = False):
         """`write` lets checks write to a project's own database; a copy and a private one they may always.
@@ -29,7 +30,7 @@ class Verifier:
             described_accounts(login.users_env, {**os.environ, **project.project.env}, count=len(login.users_env))
         self.selection = selection
         self.write = write
-        self._site: Site | None = None
+        self._sites: dict[Path, Site] = {}
 
     def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
         """One Outcome a check; raises BenchError when the site's own commands fail.
@@ -41,13 +42,13 @@ class Verifier:
             return run_suite(self._subject(running), self.selection, progress)
         except DatabaseChanged as changed:
             print(f"{changed}; it is verified again", file=sys.stderr, flush=True)
-        self._site = None
+        self._sites.clear()
         running.empty_layer()
         return run_suite(self._subject(running), self.selection, progress)
 
     def _subject(self, running: Running) -> Subject:
         project = under_test.current()
-        if self._site is None:
+        if project.python not in self._sites:
             commands.warm_up()
             env = commands.site_environment(running.env["DATABASE_URL"], project.var)
             site = learn(
@@ -61,11 +62,12 @@ class Verifier:
                 static_url=project.names["static_url"],
             )
             is_copy = _is_ours(project, running)
-            self._site = prepare(replace(site, may_write=self.write or is_copy, is_copy=is_copy))
+            site = replace(site, may_write=self.write or is_copy, is_copy=is_copy)
+            self._sites[project.python] = prepare(site)
         composition = running.composition
         return Subject(
             Target.parse(running.url),
-            self._site,
+            self._sites[project.python],
             composition.stack.name,
             composition.layer_name,
             project.environment(running.env),

@@ -79,6 +79,7 @@ def test_the_defaults_are_those_of_the_contract():
     assert vars(args) == unsaid | {
         "env": [],
         "set": [],
+        "python": [],
         "verify": "quick",
         "again": None,
         "keep_going": False,
@@ -102,3 +103,20 @@ def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_pa
 def test_a_dry_run_is_of_a_new_run():
     with pytest.raises(BenchError, match=r"^--dry-run shows the plan of a new run; leave out --resume and --again$"):
         run.main(arguments(["--dry-run", "--resume", "x"]), FakeInstrument())
+
+
+def test_a_python_that_is_not_there_starts_nothing(tmp_path):
+    with pytest.raises(
+        BenchError, match=r"^--python 3.99: no python3.99 runs on PATH; give the path of an interpreter$"
+    ):
+        run.main(arguments([*QUICK, "--python", "3.99", "--to", str(tmp_path / "x")]), FakeInstrument())
+    assert not (tmp_path / "x").exists()
+
+
+def test_each_stack_is_a_case_of_each_python(capsys, monkeypatch):
+    monkeypatch.setattr(run.pythons, "choose", lambda words: tuple(words))
+    monkeypatch.setattr(run.begin.pythons, "described", lambda version: f"CPython {version}.9")
+    words = [*QUICK, "--stack", "one", "--python", "3.12", "--python", "3.13", "--dry-run"]
+    assert run.main(arguments(words), FakeInstrument()) == 0
+    cases = [line for line in capsys.readouterr().out.splitlines() if line.startswith("case: ")]
+    assert cases == [f"case: one@python={version}, layer none, home" for version in ("3.12", "3.13")]

@@ -91,7 +91,10 @@ class FakeInstrument(Instrument):
         if (stack, layer) in self.misfits:
             return CannotRun(self.misfits[stack, layer])
         return Composition(
-            SimpleNamespace(name=stack), (SimpleNamespace(name=layer),), {}, notes=(f"{stack} is small",)
+            SimpleNamespace(name=stack, python=stack.partition("@python=")[2]),
+            (SimpleNamespace(name=layer),),
+            {},
+            notes=(f"{stack} is small",),
         )
 
     def machine_load(self) -> MachineLoad:

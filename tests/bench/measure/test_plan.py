@@ -17,7 +17,7 @@ from tests.bench.results.run_data import INFO
 
 
 def composition(stack, layer):
-    return Composition(SimpleNamespace(name=stack), (SimpleNamespace(name=layer),), {}, values=None)
+    return Composition(SimpleNamespace(name=stack, python=""), (SimpleNamespace(name=layer),), {}, values=None)
 
 
 def case(stack, layer="none", workload="home"):

@@ -1,0 +1,116 @@
+"""Other Pythons than the instrument's, which serve the same site: each has an environment of its own, made once.
+
+A stack served by one is a variant of it, `STACK@python=3.13`, in plans, results and reports.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from bench import paths
+from bench.errors import BenchError
+from bench.host import identity
+from bench.host.lock import exclusive
+from bench.project import layered
+from bench.project.layered import Layered
+
+OLDEST = (3, 11)
+ADVICE = "name another with --python"
+SAYS = (
+    "import platform, django; print(platform.python_implementation(), platform.python_version() + ', Django',"
+    " django.get_version())"
+)
+# Version -> the interpreter that the user named by its path.
+_named: dict[str, Path] = {}
+
+
+def choose(words: Iterable[str]) -> tuple[str, ...]:
+    """The versions of the interpreters that a user names, as `3.13` or by a path, each found and new enough.
+
+    Raises BenchError for one that is not there, too old, or of the same version as another.
+    """
+    versions = []
+    for word in words:
+        python = _by_word(word)
+        if python is None:
+            where = (
+                "no such file" if os.sep in word else f"no python{word} runs on PATH; give the path of an interpreter"
+            )
+            raise BenchError(f"--python {word}: {where}")
+        version = layered.ask(python, ADVICE).version
+        if tuple(map(int, version.split("."))) < OLDEST:
+            oldest = ".".join(map(str, OLDEST))
+            raise BenchError(f"--python {word}: Python {version} is too old for the site; use {oldest} or newer")
+        if version in versions:
+            raise BenchError(f"--python {word}: Python {version} is named twice; name one of each version")
+        _named[version] = python
+        versions.append(version)
+    return tuple(versions)
+
+
+def _by_word(word: str) -> Path | None:
+    """The interpreter of a path, or the first of a version that runs."""
+    if os.sep in word:
+        return Path(word).absolute() if Path(word).is_file() else None
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", word):
+        return None
+    return next((python for python in _candidates(word) if _runs(python)), None)
+
+
+def _candidates(version: str) -> Iterator[Path]:
+    """Where a version may be: on PATH, among those of a pyenv on it, and in the environment made for it before."""
+    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    yield from (folder / f"python{version}" for folder in folders)
+    # Its shims run only the versions that are chosen for a folder. https://github.com/pyenv/pyenv#understanding-shims
+    for shims in (folder for folder in folders if folder.name == "shims"):
+        yield from sorted(shims.parent.glob(f"versions/{version}*/bin/python{version}"), reverse=True)
+    yield paths.VAR / "servers" / version / "bin" / "python"
+
+
+def _runs(python: Path) -> bool:
+    if not os.access(python, os.X_OK):
+        return False
+    try:
+        return bool(layered.ask(python, ADVICE))
+    except BenchError:
+        return False
+
+
+def variants(stacks: Sequence[str], versions: Sequence[str]) -> tuple[str, ...]:
+    """The stacks served by each of these Pythons; as they are without any."""
+    if not versions:
+        return tuple(stacks)
+    return tuple(f"{name}{',' if '@' in name else '@'}python={version}" for name in stacks for version in versions)
+
+
+@functools.cache
+def environment(version: str) -> Layered:
+    """The environment of the servers for a version of Python: made when it is not there; the instrument's for its own.
+
+    Raises BenchError when there is no such Python, or the servers cannot be installed for it.
+    """
+    if version == layered.VERSION:
+        return Layered(paths.VENV, paths.VENV, (), Path(sys.base_prefix))
+    python = _named.get(version) or _by_word(version)
+    if python is None:
+        raise BenchError(f"python={version}: no python{version} runs on PATH; name one with --python PATH")
+    servers = paths.VAR / "servers"
+    servers.mkdir(parents=True, exist_ok=True)
+    with exclusive(servers / "lock", f"the servers for Python {version}"):
+        venv = layered.kit(layered.ask(python, ADVICE), python, ADVICE)
+    made = layered.ask(venv / "bin" / "python", ADVICE)
+    identity.read_also(Path(made.base_prefix), *map(Path, made.sites))
+    return Layered(venv, venv, made.sites, Path(made.base_prefix))
+
+
+def described(version: str) -> str:
+    """The full version of a Python, and of the Django that it serves: `CPython 3.13.0, Django 6.1`."""
+    python = environment(version).venv / "bin" / "python"
+    done = subprocess.run([str(python), "-c", SAYS], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.stdout.strip() or version
