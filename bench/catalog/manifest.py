@@ -1,9 +1,8 @@
 """Stacks, layers and services as their manifests declare them: typed, checked when read.
 
 A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.toml` or
-`deploy/services/<name>/service.toml`. A server that several stacks use has what is the same everywhere (its
-programs, how it is started and checked) in `deploy/common/<server>/server.toml`; the stack's own entry wins. A stack
-with `base = "<stack>"` takes over the manifest and the files of another; its own keys and files win.
+`deploy/services/<name>/service.toml`. What is the same of a server in all stacks is in
+`deploy/common/<server>/server.toml`; the stack's own entry wins, also over that of its `base`, another stack.
 """
 
 from __future__ import annotations
