@@ -80,7 +80,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     host       commands to run once on a production host (templates)
     host_modules  where those commands put a module on the host, by the module's short name (templates)
     speaks     the protocol it serves: http or one of the gateway protocols
-    interface  how it calls the application, wsgi or asgi; worker_class: what it calls a worker of one thread, of several
+    interface  how it calls the application, wsgi or asgi; worker_class: its name for a worker of one thread, of several
     keepalive  whether it keeps a connection from the next outer server open between requests
     upstream_modules  what it calls the protocols it can speak to the next inner server, by `speaks` of that server
     listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP

@@ -1,9 +1,11 @@
-"""Why no cache may share an answer among anonymous visitors, by the name of what stops it."""
+"""Why no cache may share an answer among anonymous visitors, by the name of what stops it; and what a hit has lost."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
+from bench.verify.finding import Mismatch
 from bench.verify.wire import Answer
 
 # Each in Cache-Control alone keeps a page out of a shared cache.
@@ -21,7 +23,32 @@ def obstacle(answer: Answer) -> str | None:
     control = answer.header("Cache-Control") or ""
     if _UNSHARED.search(control):
         return f"its Cache-Control is {control}"
-    varies = {name.strip().lower() for name in (answer.header("Vary") or "").split(",")} - SHARED_VARIANTS - {""}
-    if varies:
+    if varies := _names(answer) - SHARED_VARIANTS:
         return f"it has Vary: {', '.join(sorted(varies))}"
     return None
+
+
+def different_headers(
+    what: str, stored: Answer, rendered: Answer, names: Iterable[str], own: bool
+) -> Iterator[Mismatch]:
+    """What a stored page has otherwise than a rendered one; `own`: of a site whose values name its pages' headers.
+
+    Of another project it may have Cookie in Vary besides, for a server that looks at the session cookie first. It never
+    loses a name of Vary: caches behind it would mix visitors.
+    """
+    for name in names:
+        if _plain(stored.header(name)) == _plain(rendered.header(name)):
+            continue
+        if name.lower() == "vary" and not own and _names(stored) == _names(rendered) | {"cookie"}:
+            continue
+        yield Mismatch(f"{what}: {name}: {rendered.header(name)}", f"{stored.header(name)}")
+
+
+def _plain(value: str | None) -> str:
+    """A header's value without letter case and spaces, which mean nothing."""
+    return "".join((value or "").lower().split())
+
+
+def _names(answer: Answer) -> set[str]:
+    """The names in Vary, of all its lines."""
+    return {name.strip().lower() for name in ",".join(answer.all("Vary")).split(",")} - {""}

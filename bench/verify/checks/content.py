@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import permutations
 
+from bench.verify.cacheability import different_headers
 from bench.verify.check import check
 from bench.verify.checks.pages import VOLATILE
 from bench.verify.context import Context
@@ -160,29 +161,10 @@ def headers_kept(context: Context) -> Iterator[Finding]:
         rendered = context.get(f"{path}?rendered=now")
         until_hit(context, path, tries=3)
         answer = context.get(path)
-        unlike = frozenset() if context.site.own else frozenset({"vary"})
-        yield from _other_headers(path, answer, rendered, unlike)
-        # A server that chooses by the session cookie may add Cookie. Where it loses one, caches behind it mix visitors.
-        if lost := set() if context.site.own else _varies(rendered) - _varies(answer):
-            yield Mismatch(f"GET {path}, a hit: Vary with {', '.join(sorted(lost))}", f"Vary: {answer.header('Vary')}")
+        names = {name.lower() for item in (answer, rendered) for name, _ in item.headers} - VOLATILE - ADDED
+        yield from different_headers(f"GET {path}, a hit", answer, rendered, sorted(names), context.site.own)
         if answer.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in answer.content):
             yield Mismatch(f"GET {path}: bytes in the charset of {answer.content_type}", "those of another")
-
-
-def _other_headers(path: str, answer: Answer, rendered: Answer, unlike: frozenset[str]) -> Iterator[Mismatch]:
-    names = {name.lower() for item in (answer, rendered) for name, _ in item.headers} - VOLATILE - ADDED - unlike
-    for name in sorted(names):
-        if _plain(answer.header(name)) != _plain(rendered.header(name)):
-            yield Mismatch(f"GET {path}, a hit: {name}: {rendered.header(name)}", f"{answer.header(name)}")
-
-
-def _varies(answer: Answer) -> set[str]:
-    return {name.strip().lower() for name in ",".join(answer.all("Vary")).split(",")} - {""}
-
-
-def _plain(value: str | None) -> str | None:
-    """A header's value without letter case and spaces, which mean nothing."""
-    return None if value is None else "".join(value.lower().split())
 
 
 @check("large-page", group="bytes")

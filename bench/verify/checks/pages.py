@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator
 
 from bench.verify import page_parser, wire
-from bench.verify.cacheability import obstacle
+from bench.verify.cacheability import different_headers, obstacle
 from bench.verify.check import check
 from bench.verify.collected import source
 from bench.verify.context import Context
@@ -168,9 +168,7 @@ def kept_headers(context: Context) -> Iterator[Mismatch]:
         rendered = context.get(f"{path}?rendered={secrets.token_hex(4)}")
         if rendered.status != cached.status:
             continue
-        for name in PAGE_HEADERS:
-            if (cached.header(name) or None) != (rendered.header(name) or None):
-                yield Mismatch(f"GET {path}, a hit: {name}: {rendered.header(name)}", f"{cached.header(name)}")
+        yield from different_headers(f"GET {path}, a hit", cached, rendered, PAGE_HEADERS, context.site.own)
 
 
 @check("encodings")
