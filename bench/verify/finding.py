@@ -14,10 +14,14 @@ NEEDS_ROWS = "the project has no rows that a probe may write"
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One wrong answer: what was expected and what came."""
+    """One wrong answer: what was expected and what came.
+
+    request  the last request before it, as a curl command; None where none was made or curl cannot send it
+    """
 
     expected: str
     got: str
+    request: str | None = None
 
 
 @dataclass(frozen=True)

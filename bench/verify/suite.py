@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bench.errors import BenchError, hint
 from bench.results.records import GROUPS, Outcome
 from bench.serve.deployment import Running
+from bench.verify import curl
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Accounts, Context
@@ -203,17 +204,23 @@ class _Suite:
 def findings(item: Check, context: Context) -> list[Finding]:
     """What the check found; a broken connection or an unreadable answer is a finding too."""
     found: list[Finding] = []
+    curl.forget()
     try:
-        found.extend(item.run(context))
+        found.extend(_with_request(finding) for finding in item.run(context))
     except NotTried as reason:
         found.append(reason)
     except BadAnswer as error:
-        found.append(Mismatch("a complete answer", str(error)))
+        found.append(_with_request(Mismatch("a complete answer", str(error))))
     except OSError as error:
-        found.append(Mismatch("a complete answer", f"{type(error).__name__}: {error}"))
+        found.append(_with_request(Mismatch("a complete answer", f"{type(error).__name__}: {error}")))
     except (ValueError, LookupError) as error:
-        found.append(Mismatch("an answer that can be read", f"{type(error).__name__}: {error}"))
+        found.append(_with_request(Mismatch("an answer that can be read", f"{type(error).__name__}: {error}")))
     return found
+
+
+def _with_request(finding: Finding) -> Finding:
+    """A wrong answer with the request that was made last."""
+    return replace(finding, request=curl.command()) if isinstance(finding, Mismatch) else finding
 
 
 def _outcome(subject: Subject, item: Check, found: list[Finding]) -> Outcome:
@@ -226,6 +233,7 @@ def _outcome(subject: Subject, item: Check, found: list[Finding]) -> Outcome:
         not wrong,
         expected=_joined([finding.expected for finding in wrong]) if wrong else None,
         got=_joined([finding.got for finding in wrong]) if wrong else None,
+        request=next((finding.request for finding in wrong if finding.request), None),
         declared=subject.declared.get(item.name),
         group=item.group,
         figures={finding.name: finding.value for finding in found if isinstance(finding, Figure)},

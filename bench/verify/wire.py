@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from bench.errors import BenchError
+from bench.verify import curl
 
 TIMEOUT_S = 10.0
 MAX_LINE = 65536
@@ -234,6 +235,7 @@ class Connection:
         version: str = "1.1",
     ) -> Answer:
         """Send one request and read its answer."""
+        curl.note(curl.Sent(self.target.scheme, method, path, curl.pairs(headers), body is not None, host))
         self.send(build(self.target, method, path, headers, body, host=host, version=version))
         return self.read(method)
 

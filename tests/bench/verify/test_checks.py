@@ -149,6 +149,8 @@ def test_a_layer_that_caches_nothing_fails_the_hit_check(stub, url):
     stub.reset()
     (outcome,) = failed(stub, url, ["hit"], layer="kept")
     assert outcome.got.startswith("33 renderings for 33 requests")
+    assert outcome.request.startswith("curl -i --path-as-is ")
+    assert outcome.request.endswith(" http://127.0.0.1:8000/")
 
 
 def test_cached_pages_without_their_security_headers_fail(stub, url):
