@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -22,26 +22,30 @@ _SAFE_PATH = re.compile(r"[\w.~+@,=-]+(/[\w.~+@,=-]+)*")
 
 def render(report: Report, configs: Sequence[ConfigGroup]) -> str:
     """The whole document with the rendered configurations."""
-    return document(
-        "report.html.j2",
-        title=conditions.summary(report),
-        **templating.run_context(report),
-        configs=configs,
-        not_run=[row for row in report.rows if row.outcome == NOT_RUN],
-        keep_alive=_keep_alive(report),
-    )
+    context = {
+        "title": conditions.summary(report),
+        "configs": configs,
+        "not_run": [row for row in report.rows if row.outcome == NOT_RUN],
+        "keep_alive": _keep_alive(report),
+    }
+    return document("report.html.j2", context | templating.run_context(report))
 
 
-def document(template: str, **context: object) -> str:
-    """A whole document from a template, with its style and script inside."""
-    script = _source("report.js")
+def document(template: str, context: Mapping[str, object], scripts: Sequence[str] = ("report.js",)) -> str:
+    """A whole document from a template, with its style and scripts inside."""
+    sources = [_source(name) for name in scripts]
     environment = templating.environment(_printable, code=code, log_link=log_link, cell=cell, raw_link=raw_link)
     return environment.get_template(template).render(
         **context,
         style=Markup(_source("chart.css") + _source("report.css")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        scripts=[Markup(source) for source in sources],
+        script_hashes=[_hash(source) for source in sources],
     )
+
+
+def _hash(source: str) -> str:
+    """What a Content-Security-Policy allows a script by."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
 
 
 def picture(report: Report) -> str | None:

@@ -39,11 +39,11 @@ def write_report(directory: Path, form: str = "html") -> Path:
     files = rendered_configs.read_configs(directory)
     places = redact.places(directory, (file.text for rendered in files.values() for file in rendered))
     if form == "html":
-        _write(path, html.render(report, rendered_configs.by_stack(files, places)), places)
+        write_text(path, html.render(report, rendered_configs.by_stack(files, places)), places)
         if (picture := html.picture(report)) is not None:
-            _write(directory / PICTURE, picture, places)
+            write_text(directory / PICTURE, picture, places)
     else:
-        _write(path, markdown.render(report) if form == "md" else csv.render(report), places)
+        write_text(path, markdown.render(report) if form == "md" else csv.render(report), places)
     return path
 
 
@@ -53,7 +53,7 @@ def _write_reproduction(directory: Path, form: str) -> Path:
         if part.report or part.faults:
             write_report(directory / part.name, form)
     path = directory / f"report.{form}"
-    _write(path, forms.FORMS[form](found), redact.places(directory))
+    write_text(path, forms.FORMS[form](found), redact.places(directory))
     return path
 
 
@@ -62,7 +62,7 @@ def _write_faults(directory: Path, form: str) -> Path:
     if not run.outcomes:
         raise BenchError(f"{directory}: no fault was made; go on with `python -m bench faults --resume {directory}`")
     path = directory / f"report.{form}"
-    _write(path, forms_of_faults[form](arrange_faults(run)), redact.places(directory))
+    write_text(path, forms_of_faults[form](arrange_faults(run)), redact.places(directory))
     return path
 
 
@@ -80,7 +80,7 @@ def read_measured(directory: Path) -> Run:
     return run
 
 
-def _write(path: Path, text: str, places: Mapping[str, str]) -> None:
+def write_text(path: Path, text: str, places: Mapping[str, str]) -> None:
     """Write a temporary file and rename it, so that nobody opens half a report; paths of this machine are replaced."""
     temporary = path.with_name(path.name + ".new")
     try:

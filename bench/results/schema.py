@@ -3,7 +3,7 @@
 `python -m bench.results.schema` prints it, as it stands in docs/results.schema.json. Each file of a folder has its
 definition: run.json is `run`, environment.json `environment`, a line of trials.jsonl `trial`, a line of verify.jsonl
 `check`, reproduction.json of a reproduction `reproduction`; of `bench faults`, faults.json is `faults` and a line of
-faults.jsonl `fault`. A newer program may add properties; no listed property goes away within one version.
+faults.jsonl `fault`; of a site, a file of runs/ is `site`. A newer program may add properties; no listed property goes away within one version.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import msgspec
 from bench.results import records
 from bench.results.faults import FaultOutcome, FaultsInfo
 from bench.results.reproduction import Reproduction
+from bench.results.site import SiteRun
 from bench.results.trials import Trial
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 NAME = "results.schema.json"
 
 # Files of a folder, or lines of files.
-RECORDS = (records.RunInfo, records.Environment, Trial, records.Outcome, Reproduction, FaultsInfo, FaultOutcome)
+RECORDS = (records.RunInfo, records.Environment, Trial, records.Outcome, Reproduction, FaultsInfo, FaultOutcome, SiteRun)
 # Definitions that are not called like their record in small letters.
-NAMES = {"RunInfo": "run", "Outcome": "check", "FaultsInfo": "faults", "FaultOutcome": "fault"}
+NAMES = {"SiteRun": "site", "RunInfo": "run", "Outcome": "check", "FaultsInfo": "faults", "FaultOutcome": "fault"}
 
 
 def schema() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from bench.results.faults import GROUPS, FaultOutcome
 
 def as_html(found: Faults) -> str:
     """The whole document."""
-    return html.document("faults.html.j2", **_context(found))
+    return html.document("faults.html.j2", _context(found))
 
 
 def as_markdown(found: Faults) -> str:

@@ -13,7 +13,7 @@ from bench.report.reproduction.texts import ReproductionTexts
 
 def as_html(found: Reproduced) -> str:
     """The whole document."""
-    return html.document("reproduction.html.j2", **_context(found))
+    return html.document("reproduction.html.j2", _context(found))
 
 
 def as_markdown(found: Reproduced) -> str:
