@@ -30,7 +30,7 @@ PAGE = b"""<a href="/posts/7/">a</a> <a href="/posts/8/">b</a> <a href="/authors
 
 
 # A page takes time: a load tool that never waits would keep both cores busy in every trial.
-PAUSE_S = 0.005
+PAUSE_S = 0.05
 
 # The machine's other work is not the question in most tests.
 UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
