@@ -92,9 +92,10 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def target() -> Iterator[Target]:
+def target(pause_s: float = 0.0) -> Iterator[Target]:
     """The site on a free port, stopped at the end."""
     server = Target()
+    server.pause_s = pause_s
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

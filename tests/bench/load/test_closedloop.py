@@ -21,6 +21,8 @@ from tests.bench.load.load_target import BODY, SLOW_S, target
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
+# A tool that never waits would keep both cores busy.
+PAUSE_S = 0.01
 TOOL, PROGRAM = load.choose([("/",)], programs.find, wanted="closedloop")
 
 
@@ -33,7 +35,7 @@ def made(url, folder, paths=("/",), **how):
 
 @pytest.fixture
 def site():
-    with target() as running:
+    with target(PAUSE_S) as running:
         yield running
 
 

@@ -14,6 +14,8 @@ from tests.bench.load.every_tool import all_tools, job_of, tools_with_keep_alive
 from tests.bench.load.load_target import BODY, target
 
 pytestmark = pytest.mark.servers
+# A tool that never waits would keep both cores busy.
+PAUSE_S = 0.01
 GOOD, ERROR, REDIRECT, DROP, HANG, REFUSED = "good", "error", "redirect", "drop", "hang", "refused"
 LIST, BAD_LIST = "list", "bad list"
 
@@ -44,7 +46,7 @@ def made(tool, url, paths, directory, **how):
 
 @pytest.fixture(scope="module")
 def site():
-    with target() as running:
+    with target(PAUSE_S) as running:
         yield running
 
 

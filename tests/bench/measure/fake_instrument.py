@@ -112,8 +112,7 @@ class FakeInstrument(Instrument):
         if stack in self.refuses:
             self.log_of_failures.append(stack)
             raise DeploymentError(f"server exited with status 1: {stack} is tired", logs / "server.log")
-        with target() as site:
-            site.pause_s = PAUSE_S
+        with target(PAUSE_S) as site:
             site.body = PAGE if stack not in self.bare else b"nothing to see"
             self.note(f"up {stack} {layer}")
             dying = self.dies.get(stack, 0) > 0

@@ -38,7 +38,7 @@ def folder(tmp_path):
 @pytest.fixture
 def running(folder, monkeypatch):
     monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.1)
-    with target() as site:
+    with target(pause_s=0.01) as site:
         logs = folder.raw / "one~none~r1" / "logs"
         logs.mkdir(parents=True)
         (logs / "server.log").write_text("something happened\n")
