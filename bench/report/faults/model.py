@@ -15,6 +15,8 @@ PLAIN, BAD, NONE = "", "bad", "none"
 NOT_ASKED = "not asked for"
 # A unit that stays on the line of its figure.
 SECONDS = "\N{NO-BREAK SPACE}s"
+# Deployments in the table that is open; a row has up to 60 words.
+MOST_SHOWN = 12
 # How many slow clients a fault tries at most.
 MOST_SLOW = 200
 

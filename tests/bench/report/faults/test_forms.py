@@ -12,7 +12,7 @@ from bench.errors import BenchError
 from bench.report.write import write_report
 from tests.bench.report.faults import fault_folder
 from tests.bench.report.faults.fault_folder import bad, good, outcome
-from tests.bench.report.pages import CHROMIUM, LOADING, Page, browsed
+from tests.bench.report.pages import CHROMIUM, LOADING, Page, browsed, visible_words
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,13 @@ def test_what_failed_or_is_void_or_left_out_has_its_reason(page):
     assert any(text.startswith("worker: others: other processes took 36 %") for text in reasons)
     assert any(text.startswith("slow-bodies: stops at 16 slow clients") for text in reasons)
     assert "memory: it needs a limit of memory: give --size bronze (nginx-uwsgi)" in reasons
+
+
+def test_many_deployments_are_folded_and_the_page_stays_short(tmp_path):
+    many = [item for number in range(24) for item in good(f"stack-{number}")]
+    page = write_report(fault_folder.make(tmp_path / "faults", many)).read_text("utf-8")
+    assert "12 more deployments" in Page(page).texts("summary")
+    assert 300 < len(visible_words(page)) <= 1500
 
 
 def test_heads_of_rows_and_columns_say_so(page):

@@ -11,7 +11,7 @@ from bench.errors import BenchError
 from bench.report.reproduction import claims, side_by_side
 from bench.report.write import write_report
 from bench.results import reproduction
-from tests.bench.report.pages import Page, cells_of
+from tests.bench.report.pages import Page, cells_of, visible_words
 from tests.bench.report.reproduction.tiny import record
 
 
@@ -22,6 +22,9 @@ def test_the_reports_of_a_reproduction_say_the_same(folder, capsys):
     page = Page(text)
     found = side_by_side.read(folder)
     assert page.texts("h1") == ["A tiny benchmark, repeated"]
+    assert len(visible_words(text)) <= 1500
+    assert page.texts("p", "repeat") == ["Repeat it python -m bench reproduce tiny"]
+    assert "21 November 2026, 08:07 UTC, 1 h" in page.texts("p", "eyebrow")[0]
     assert page.texts("p", "verdict") == [claims.summary(list(found.verdicts))]
     assert len(page.texts("li", "holds")) == 4
     assert page.texts("h3")[:2] == ["requests/s", "memory MiB less is better; no figure is published"]
