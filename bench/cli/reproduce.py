@@ -6,9 +6,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bench import paths
 from bench.catalog import catalog, compose
@@ -36,6 +37,7 @@ OPTIONS = {
     "sizes": "--size",
     "rounds": "--rounds",
     "duration_s": "--duration",
+    "verify": "--verify",
 }
 FALLBACK = "sqlite"
 # Beginnings of the messages when no case of a run, and no fault, can be made.
@@ -70,7 +72,9 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     _check_something_ran(directory, record)
     while cells := _still_open(directory):
         for name, wanted in cells.items():
-            if (status := _add_rounds(directory, name, wanted, database, instrument, args.keep_going)) > STOPPED:
+            if (
+                status := _add_rounds(directory / name, record, wanted, database, instrument, args.keep_going)
+            ) > STOPPED:
                 return _stopped(directory, record, status)
             statuses.append(status)
     record = replace(record, finished_at=now())
@@ -184,17 +188,17 @@ def _make(
     folder = directory / part.name
     if part.name in [item["name"] for item in reproduction.benchmarks()[record.benchmark].get("faults", [])]:
         return _make_faults(folder, record, part, database)
-    if (folder / RUN_FILE).exists():
-        if (info := read_info(folder)).finished_at:
-            return part, int(any(trial.status == "failed" for trial in read_run(folder).trials))
-        words, notes = _resume_words(folder, database, again=not info.added), part.notes
-    else:
-        asked, notes = _database(record, part.name, database)
-        words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
-        words += [word for guard in record.guards for word in ("--guard", guard)]
-    words += ["--keep-going"] if keep_going else []
+    info, notes = read_info(folder) if (folder / RUN_FILE).exists() else None, part.notes
+    if info and info.finished_at:
+        return part, int(any(trial.status == "failed" for trial in read_run(folder).trials))
     try:
-        status = run.main(_parsed(words), instrument)
+        if info:
+            words = _resume_words(folder, record, database, again=not info.added)
+        else:
+            asked, notes = _database(record, part.name, database)
+            words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
+            words += [word for guard in record.guards for word in ("--guard", guard)]
+        status = run.main(_parsed([*words, *(["--keep-going"] if keep_going else [])]), instrument)
     except BenchError as error:
         if (folder / RUN_FILE).exists():
             raise _or_all_of_it(error, directory) from None
@@ -203,10 +207,17 @@ def _make(
     return replace(part, reason=None, notes=notes), status
 
 
-def _resume_words(folder: Path, database: str | None, again: bool = False) -> list[str]:
+def _resume_words(folder: Path, record: Reproduction, database: str | None, again: bool = False) -> list[str]:
     """The arguments of `run` that resume a part; `again`: its voided trials are made again."""
     words = ["--resume", str(folder), *(["--again", "voided"] if again else [])]
-    return [*words, *(["--database", database] if database else [])]
+    given = None if _run_of(record, folder.name).get("own_database") else database
+    return [*words, *(["--database", given] if given else [])]
+
+
+def _run_of(record: Reproduction, name: str) -> Mapping[str, Any]:
+    """The part of that name in published.toml, which is a run."""
+    parts: list[dict[str, Any]] = reproduction.benchmarks()[record.benchmark]["parts"]
+    return next(part for part in parts if part["name"] == name)
 
 
 def _or_all_of_it(error: BenchError, directory: Path) -> BenchError:
@@ -228,22 +239,22 @@ def _still_open(directory: Path) -> dict[str, list[Cell]]:
 
 
 def _add_rounds(
-    directory: Path,
-    name: str,
+    folder: Path,
+    record: Reproduction,
     wanted: list[Cell],
     database: str | None,
     instrument: Instrument | None,
     keep_going: bool,
 ) -> int:
     """Make as many further rounds of these cases as the part's plan has; returns the exit status of the run."""
-    folder = directory / name
+    name, directory = folder.name, folder.parent
     rounds = read_info(folder).plan.rounds
     cases = len({case for case, _ in wanted})
     say(
         f"part {name}: a conclusion is open; {rounds} more round{'s'[: rounds != 1]} of {cases} case{'s'[: cases != 1]}"
     )
     begin.add(folder, wanted, rounds)
-    words = [*_resume_words(folder, database), *(["--keep-going"] if keep_going else [])]
+    words = [*_resume_words(folder, record, database), *(["--keep-going"] if keep_going else [])]
     try:
         return run.main(_parsed(words), instrument)
     except BenchError as error:
@@ -295,13 +306,19 @@ def words_of(benchmark: str, name: str, quick: bool) -> list[str]:
 
 
 def _database(record: Reproduction, name: str, given: str | None) -> tuple[str, tuple[str, ...]]:
-    """The database of a part: the one given, else the published one where its service is installed."""
-    if given:
+    """The database of a part: the one given, else the published one where its service is installed.
+
+    A part that is about its database keeps it. Raises BenchError where that is not installed.
+    """
+    part = _run_of(record, name)
+    keeps = part.get("own_database", False)
+    if given and not keeps:
         return given, ()
-    parts = reproduction.benchmarks()[record.benchmark]["parts"]
-    wanted = next(part for part in parts if part["name"] == name).get("database", FALLBACK)
+    wanted: str = part.get("database", FALLBACK)
     service = catalog.read().services.get(wanted)
     if service and (missing := compose.missing_programs(service)):
+        if keeps:
+            raise BenchError(f"{wanted} is not installed: {', '.join(missing)}")
         return FALLBACK, (f"{wanted} is not installed ({', '.join(missing)}): {FALLBACK} replaces it",)
     return wanted, ()
 

@@ -109,7 +109,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
             raise TrialError(f"{load.tool.name}: {problem}", newest_log(running.logs), seen.figures)
         after = _visit("after the load", running, paths)
     except TrialError as error:
-        errors = [_errors(error.figures)] if error.figures else []
+        errors = [_failed_errors(error.figures)] if error.figures else []
         log = folder.relative(error.log)
         return Trial.of(identity, *errors, observer.condition, status="failed", reason=str(error), log=log)
     evidence = _judged(replace(seen, unsteadiness=load.unsteadiness), checked, load, before, after)
@@ -183,7 +183,12 @@ def _figures(found: load_tools.Figures, seconds: int) -> TrialFigures:
 
 
 def _errors(found: load_tools.Figures) -> Errors:
-    return Errors(**{item.name: getattr(found, item.name) for item in fields(Errors)})
+    return Errors(**{item.name: getattr(found, item.name) for item in fields(Errors) if hasattr(found, item.name)})
+
+
+def _failed_errors(found: load_tools.Figures) -> Errors:
+    """The errors of a load that failed for them, and how far it got."""
+    return replace(_errors(found), answers_before_failure=found.requests_total - (found.responses_not_2xx or 0))
 
 
 def _judged(

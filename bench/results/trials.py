@@ -100,6 +100,9 @@ class Errors:
     errors_timeout: Annotated[int | None, means("Requests without an answer in the load tool's time limit.")]
     responses_not_2xx: Annotated[int | None, means("Answers with a status outside 200 to 299.")]
     statuses: Annotated[dict[str, int] | None, means("Status -> answers that had it.")] = None
+    answers_before_failure: Annotated[
+        int | None, means("Right answers of a load that failed: how far it got, which is no throughput.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

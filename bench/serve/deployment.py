@@ -167,6 +167,12 @@ class Running:
         with deployed(composition, database=self.env["DATABASE_URL"]) as running:
             yield running
 
+    @contextmanager
+    def beside(self) -> Iterator[Running]:
+        """A second web server: the same deployment once more, on the same database and the very same services."""
+        with deployed(self.composition, database=self.env["DATABASE_URL"], shares=self.services) as running:
+            yield running
+
     def _note_memory(self) -> None:
         self.memory_idle_bytes = {name: processes.memory_bytes(pid) for name, pid in self.pids.items()}
 
@@ -185,6 +191,7 @@ def deployed(
     run_dir: Path | None = None,
     progress: Callable[[str], None] = _show_nothing,
     releases: bool = False,
+    shares: Services | None = None,
 ) -> Iterator[Running]:
     """Bring the composition up, yield it once it serves, and stop all of it at the end.
 
@@ -192,16 +199,16 @@ def deployed(
     size      the limit put on services, servers and sidecars together; a name of deploy/sizes.toml
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
-    progress  called with each step of bringing it up, in words; with nothing before something else shows its progress
+    progress  called with each step in words; with nothing before something else shows its progress
     releases  serve a copy of the project, which a new release can replace, rather than the checkout
+    shares    the services of another deployment, used instead of own ones
 
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
     limits = catalog.read().size(size)
     with ExitStack() as cleanup:
         project = cleanup.enter_context(under_test.using(composition.stack.python))
-        for path in (project.folder, project.venv, run_dir or Path(tempfile.gettempdir())):
-            paths.must_be_plain(path)
+        _must_be_plain(project.folder, project.venv, run_dir or Path(tempfile.gettempdir()))
         orphans.clean()
         group = sizes.group(limits)
         layout = cleanup.enter_context(directories(run_dir, f"{composition.stack.name}~{composition.layer_name}"))
@@ -211,11 +218,15 @@ def deployed(
             register.add_group(group)
             cleanup.callback(group.remove)
             group.create(limits.limits)
-        identity = worker(layout.run_dir)
-        places = layout.places(identity, port or ports.free_port())
+        places = layout.places(identity := worker(layout.run_dir), port or ports.free_port())
         copies = Releases(layout, identity) if releases else None
         launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
-        yield _brought_up(composition, layout, places, launcher, database, cleanup, progress, copies)
+        yield _brought_up(composition, layout, places, launcher, database, cleanup, progress, copies, shares)
+
+
+def _must_be_plain(*folders: Path) -> None:
+    for folder in folders:
+        paths.must_be_plain(folder)
 
 
 def _brought_up(
@@ -227,6 +238,7 @@ def _brought_up(
     cleanup: ExitStack,
     progress: Callable[[str], None],
     releases: Releases | None,
+    shares: Services | None,
 ) -> Running:
     """Start services and servers, the inner before the outer, and wait until the site answers."""
     chosen = database.parse(asked)
@@ -240,7 +252,7 @@ def _brought_up(
     places = releases.begin(places) if releases else places
     services = Services(composition, layout, places, launcher)
     cleanup.callback(services.stop)
-    url = _start_services(services, composition, chosen)
+    url = _start_services(services, composition, chosen, shares)
     with _global_fault(), under_test.by_the_instrument():
         database.prepare(chosen, url, launcher.identity, progress)
     begun = time.monotonic()
@@ -271,8 +283,11 @@ def _prepare_front(composition: Composition, layout: Layout, places: Places, lau
     launcher.identity.give_tree(layout.tls)
 
 
-def _start_services(services: Services, composition: Composition, chosen: Database) -> str:
-    """Start the database's service and those of the layers; returns the DATABASE_URL."""
+def _start_services(services: Services, composition: Composition, chosen: Database, shares: Services | None) -> str:
+    """Start the database's service and those of the layers, or use those of another; returns the DATABASE_URL."""
+    if shares:
+        services.share(shares)
+        return chosen.url
     if chosen.service:
         with _global_fault():
             services.start(catalog.read().services[chosen.service])

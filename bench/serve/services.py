@@ -81,6 +81,13 @@ class Services:
             (folder / "created").touch()
         self.env |= {key: render.text(text, context, f"{service.name} env") for key, text in service.env.items()}
 
+    def share(self, others: Services) -> None:
+        """Use the services of another deployment, as a second web server does: their sockets are linked to."""
+        for started in others._started.values():
+            socket = Path(started.context["socket"])
+            (self._layout.sockets / socket.name).symlink_to(socket)
+        self.env |= others.env
+
     def restart_caches(self) -> None:
         """Restart the services whose data is in memory, empty, on the same addresses."""
         for started in list(self._started.values()):

@@ -6,14 +6,15 @@ whole interval lies outside. Otherwise, or with a single round, it is inconclusi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import statistics
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from bench.figures.stats import Spread
 from bench.report.numbers import as_published, joined, number, plural
-from bench.report.reproduction.measured import MeasuredFigures, Place, name_of
+from bench.report.reproduction.measured import Answered, MeasuredFigures, Place, name_of
 from bench.results import stability
 
 HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED = "holds", "does not hold", "inconclusive", "not measured"
@@ -93,6 +94,10 @@ def _verdict(claim: Claim, here: Place, measured: MeasuredFigures) -> ClaimVerdi
         return _fails(claim, here, measured)
     if "loses" in claim:
         return _loses(claim, measured)
+    if "check" in claim:
+        return _checked(claim, here, measured)
+    if "survives" in claim:
+        return _survives(claim, here, measured)
     return _ratio(claim, here, measured)
 
 
@@ -110,6 +115,52 @@ def _loses(claim: Claim, measured: MeasuredFigures) -> ClaimVerdict:
     how = "; a server of it cannot reload as it is started here, so it was restarted" if restarted else ""
     verdict = NOT if any(lost) else HOLDS if len(outcomes) > 1 else INCONCLUSIVE
     return ClaimVerdict(claim["claim"], verdict, f"{_upper(what)}{how}.")
+
+
+def _checked(claim: Claim, here: Place, measured: MeasuredFigures) -> ClaimVerdict:
+    """Whether a check of verify passed."""
+    place = {**here, **claim["left"]}
+    outcome, why = measured.check(place, claim["check"])
+    name = name_of({key: value for key, value in place.items() if key in ("stack", "layer")})
+    if outcome is None:
+        return ClaimVerdict(claim["claim"], NOT_MEASURED, f"Not measured: {name}: {why}.")
+    if outcome.ok:
+        return ClaimVerdict(claim["claim"], HOLDS, f"Verified on {name} (`{claim['check']}`): {claim['says']}.")
+    return ClaimVerdict(claim["claim"], NOT, f"On {name} not: expected {outcome.expected}, got {outcome.got}.")
+
+
+def _survives(claim: Claim, here: Place, measured: MeasuredFigures) -> ClaimVerdict:
+    """Whether one side answers so many times as many requests as the other before its load fails."""
+    left, right = ({**here, **claim[side]} for side in ("left", "right"))
+    found = {name_of(_different(place, other)): measured.answers(place) for place, other in _turned(left, right)}
+    for name, (trials, why) in found.items():
+        if not trials:
+            return ClaimVerdict(claim["claim"], NOT_MEASURED, f"Not measured: {name}: {why}.", claim.get("published"))
+    first, second = (trials for trials, _ in found.values())
+    sentence = f"{_upper('; '.join(_how_far(name, trials) for name, (trials, _) in found.items()))}{_both(claim)}."
+    verdict = _further(first, second, claim["survives"])
+    return ClaimVerdict(claim["claim"], verdict, sentence, claim.get("published"))
+
+
+def _turned(left: Place, right: Place) -> tuple[tuple[Place, Place], tuple[Place, Place]]:
+    return (left, right), (right, left)
+
+
+def _how_far(name: str, trials: Sequence[Answered]) -> str:
+    """In how many trials it failed, and how far it got."""
+    failed, median = sum(item.failed for item in trials), statistics.median(item.answers for item in trials)
+    return f"{name}: {failed} of {plural(len(trials), 'trial')} failed, with {number(median)} answers in the median"
+
+
+def _further(first: Sequence[Answered], second: Sequence[Answered], times: float) -> str:
+    """Whether the first got so many times as far in all of its trials; one that did not fail might have gone on."""
+    if not any(item.failed for item in second) or min(len(first), len(second)) < 2:
+        return INCONCLUSIVE
+    if min(item.answers for item in first) >= times * max(item.answers for item in second):
+        return HOLDS
+    ends = all(item.failed for item in first)
+    worse = max(item.answers for item in first) < times * min(item.answers for item in second)
+    return NOT if ends and worse else INCONCLUSIVE
 
 
 def _ratio(claim: Claim, here: Place, measured: MeasuredFigures) -> ClaimVerdict:

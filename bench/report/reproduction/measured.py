@@ -16,8 +16,10 @@ from bench.figures.stats import Spread, spread
 from bench.report.model import MEASURED, CaseRow, Report, per_thousand, total
 from bench.results import stability
 from bench.results.faults import FaultOutcome
+from bench.results.records import Outcome
 from bench.results.trials import Trial
 
+DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 DEFAULTS = {"layer": "none", "size": "unlimited"}
 
 Place = Mapping[str, Any]
@@ -38,6 +40,14 @@ class FigureByRound:
     def spread(self) -> Spread | None:
         """Median and confidence interval."""
         return spread(self.rounds.values())
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How many right answers a trial got, and whether it failed then."""
+
+    answers: int
+    failed: bool
 
 
 class MeasuredFigures:
@@ -132,6 +142,30 @@ class MeasuredFigures:
             parts = [why for part, why in self.left_out if name in part.get("faults", [])]
             return [], next(iter(parts), "not part of these runs")
         return usable, "" if usable else next(iter(reasons), "no outcome")
+
+    def check(self, place: Place, name: str) -> tuple[Outcome | None, str]:
+        """The outcome of a check of verify on a place, and why there is none."""
+        wanted = {**DEFAULTS, **place}
+        found = [
+            check
+            for report in self.reports
+            for check in report.run.checks
+            if (check.stack, check.layer, check.check) == (wanted["stack"], wanted["layer"], name)
+        ]
+        if not found:
+            return None, self._why_absent(place)
+        made = [check for check in found if check.word in ("pass", "FAIL")]
+        return (made[-1], "") if made else (None, found[-1].not_tried or found[-1].declared or "not made")
+
+    def answers(self, place: Place) -> tuple[list[Answered], str]:
+        """How many right answers each trial of a place got at its highest level, and why there are none."""
+        _, rows = self.rows(place)
+        if not rows:
+            return [], self._why_absent(place)
+        counts = [(trial.requests_total, False) for trial in rows[0].ok.values()]
+        counts += [(trial.answers_before_failure, True) for trial in rows[0].failed]
+        found = [Answered(answers, failed) for answers, failed in counts if answers is not None]
+        return found, "" if found else _why_not(rows[:1])
 
     def stability(self, place: Place) -> tuple[stability.Rating | None, str]:
         """The rating of a place over all its levels, and why there is none."""
@@ -237,6 +271,9 @@ def name_of(place: Place) -> str:
         words.append(f"on `{workload}`" if words else f"`{workload}`")
     if size := place.get("size"):
         words.append(f"of size `{size}`" if words else f"size `{size}`")
+    if database := place.get("database"):
+        name = DATABASES.get(str(database), str(database))
+        words.append(f"on {name}" if words else name)
     if level := place.get("level"):
         words.append(f"at level {level}" if words else f"level {level}")
     return " ".join(words)

@@ -8,8 +8,12 @@ from bench.figures.stats import Spread
 from bench.report.reproduction import claims, measured
 from bench.report.reproduction.measured import MeasuredFigures
 from bench.results import reproduction, stability
+from bench.results.records import Outcome
 from bench.results.trials import Trial
+from bench.verify.suite import all_checks
 from tests.bench.report.faults.fault_folder import outcome
+from tests.bench.report.reproduction.test_undecided import HERE
+from tests.bench.report.reproduction.test_undecided import measured as of_stacks
 
 NAMES = list(reproduction.benchmarks())
 
@@ -25,9 +29,10 @@ def test_claims_and_columns_are_of_figures_that_exist(benchmark):
     for claim in data["claims"]:
         assert claim["claim"].endswith((".", ")."))
         assert claim.get("metric", "requests_per_second") in claims.METRIC_WORDS
-        kinds = {"order", "rating", "fails", "loses", "untested"} & claim.keys() or {"right"} & claim.keys()
+        kinds = {"order", "rating", "fails", "loses", "check", "survives", "untested"} & claim.keys()
+        kinds = kinds or {"right"} & claim.keys()
         assert len(kinds) == 1, claim["claim"]
-        if "right" in claim:
+        if "right" in claim and "survives" not in claim:
             assert {"at_least", "at_most"} & claim.keys(), claim["claim"]
             published = claim.get("published")
             verdict = published and claims.judge(Spread(published, published, published, 2), *bounds(claim))
@@ -188,3 +193,65 @@ def test_a_claim_about_lost_requests(rounds, verdict, sentence):
     outcomes = [outcome("one", "configuration", number, **more) for number, more in enumerate(rounds, 1)]
     (found,) = claims.verdicts({"claims": [CLAIM]}, MeasuredFigures([], [], outcomes))
     assert (found.verdict, found.sentence) == (verdict, sentence)
+
+
+def answered(*counts: int) -> list[measured.Answered]:
+    """Trials that failed after so many answers; one below zero did not fail."""
+    return [measured.Answered(abs(count), count > 0) for count in counts]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "verdict"),
+    [
+        ([6000, 6100], [3000, 3100], claims.HOLDS),
+        ([-6000, -6100], [3000, 3100], claims.HOLDS),  # it did not fail at all
+        ([3000, 3100], [3000, 3100], claims.NOT),
+        ([3000, 6100], [3000, 3100], claims.INCONCLUSIVE),
+        ([-3000, -3100], [3000, 3100], claims.INCONCLUSIVE),  # it might have gone on
+        ([6000, 6100], [-3000, -3100], claims.INCONCLUSIVE),  # so might the other one
+        ([6000], [3000], claims.INCONCLUSIVE),
+    ],
+)
+def test_how_far_a_load_gets_before_it_fails(left, right, verdict):
+    assert claims._further(answered(*left), answered(*right), 1.5) == verdict
+
+
+def test_a_claim_about_how_far_a_load_gets(tmp_path):
+    lost = {("b", number): "failed" for number in (1, 2)}
+    found = of_stacks(tmp_path, {"a": [100, 100], "b": [100, 100]}, lost, answers=100)
+    claim = {"claim": "x", "left": {"stack": "a"}, "right": {"stack": "b"}, "survives": 1.5}
+    (verdict,) = claims.verdicts({"here": HERE, "claims": [claim]}, found)
+    assert verdict.verdict == claims.HOLDS
+    assert verdict.sentence.startswith("`a`: 0 of 2 trials failed, with ")
+    assert verdict.sentence.endswith("; `b`: 2 of 2 trials failed, with 100 answers in the median.")
+
+
+@pytest.mark.parametrize(
+    ("checks", "verdict", "sentence"),
+    [
+        ([Outcome("a", "none", "shared", True)], claims.HOLDS, "Verified on `a` (`shared`): it is shared."),
+        (
+            [Outcome("a", "none", "shared", True, not_tried="no service")],
+            claims.NOT_MEASURED,
+            "Not measured: `a`: no service.",
+        ),
+        ([], claims.NOT_MEASURED, "Not measured: `a`: not part of these runs."),
+        (
+            [Outcome("a", "none", "shared", False, "a hit", "none")],
+            claims.NOT,
+            "On `a` not: expected a hit, got none.",
+        ),
+    ],
+)
+def test_a_claim_that_a_check_decides(tmp_path, checks, verdict, sentence):
+    claim = {"claim": "x", "left": {"stack": "a"}, "check": "shared", "says": "it is shared"}
+    (found,) = claims.verdicts({"here": HERE, "claims": [claim]}, of_stacks(tmp_path, {"a": [1, 2]}, checks=checks))
+    assert (found.verdict, found.sentence) == (verdict, sentence)
+
+
+def test_a_check_that_decides_a_claim_is_one_of_verify():
+    named = [
+        claim["check"] for data in reproduction.benchmarks().values() for claim in data["claims"] if "check" in claim
+    ]
+    assert named
+    assert set(named) <= {item.name for item in all_checks()}

@@ -21,7 +21,7 @@ SIDES = {"left": {"stack": "a"}, "right": {"stack": "b"}}
 BOTH = [(CASES["a"].case_id, 16), (CASES["b"].case_id, 16)]
 
 
-def measured(tmp_path, figures, statuses=(), checks=()):
+def measured(tmp_path, figures, statuses=(), checks=(), answers=None):
     """Of a run in which each stack has these figures round by round."""
     statuses = dict(statuses)
     trials = []
@@ -35,7 +35,7 @@ def measured(tmp_path, figures, statuses=(), checks=()):
             )  # fmt: skip
             status = statuses.get((name, number), "ok")
             trials.append(
-                failed(made)
+                replace(failed(made), answers_before_failure=answers)
                 if status == "failed"
                 else replace(made, status=status, reason=None if status == "ok" else "drift")
             )
