@@ -17,7 +17,7 @@ from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.host.supervise import Address
 from bench.project import under_test
-from bench.serve import export, render, units
+from bench.serve import export, overlaid, project_image, render, units
 from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring, instance_name
 from bench.serve.units import Unit
@@ -34,6 +34,8 @@ DRAIN_S = 5
 # The files of a certificate, by the names that a Secret of a cluster has for them: two, or one with both.
 CERTIFICATE = {"tls.crt": "fullchain.pem", "tls.key": "privkey.pem"}
 JOINED_CERTIFICATE = "tls-combined.pem"
+# Jobs of a cluster that run a command which not every project has.
+LEFT_OUT = ("sessions.yaml",)
 
 Words = tuple[str, ...]
 
@@ -75,16 +77,13 @@ class Container:
 def write(composition: Composition, target: Path, form: str, size: Size | None = None) -> list[Path]:
     """Write the files of that form into `target`; returns them, sorted. When one cannot be written, none stays.
 
-    Raises BenchError for values without places, for a server that no image can have, and for another project than the
-    kit's own.
+    Raises BenchError for values without places, for a server that no image can have, and for a project that none can
+    serve.
     """
     if not composition.values.places:
         raise BenchError(f"--as {form} needs the places of a host: use --values production")
-    if not (project := under_test.current()).own:
-        raise BenchError(
-            f"{project.folder}: --as {form}: the image is made for the kit's own site;"
-            " render another project for systemd, and write its image from that"
-        )
+    if reason := project_image.refusal():
+        raise BenchError(f"{under_test.current().folder}: --as {form}: {reason}")
     host = export.production_places(composition.values)
     composition, places, wiring = export.in_production(_with_writable_files(composition, host), host.bind)
     if reason := uncontainable(composition, places):
@@ -92,8 +91,12 @@ def write(composition: Composition, target: Path, form: str, size: Size | None =
     with export.whole(target.absolute()) as folder:
         written = render.write_files(composition, places, wiring, folder / "conf")
         read = "\n".join(path.read_text("utf-8") for path in written)
+        written += overlaid.write(composition, folder / "conf", project_image.drivers())
         context = _Context(composition, places, wiring, form, read).names(size)
+        left_out = set(LEFT_OUT) - {f"{name}.yaml" for name in context["jobs"]}
         for source in sorted([*(TEMPLATES / "image").iterdir(), *(TEMPLATES / form).iterdir()]):
+            if source.name in left_out:
+                continue
             path = folder / source.name
             path.write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
             path.chmod(source.stat().st_mode)
@@ -144,6 +147,8 @@ class _Context:
         cached = any(layer.caches != "nothing" for layer in self.composition.layers)
         return {
             **host,
+            **project_image.names(host),
+            "jobs": ["sessions"] if "clearsessions" in host["timers"] else [],
             "containers": containers,
             "inner": inner,
             "front": front,

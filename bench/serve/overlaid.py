@@ -32,8 +32,9 @@ SETTINGS = "DJANGO_SETTINGS_MODULE"
 OPTION = "CACHING_"
 
 
-def write(composition: Composition, folder: Path) -> list[Path]:
-    """Write the packages and the requirements into `folder`; returns the files. None for a project that needs none."""
+def write(composition: Composition, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]:
+    """Write the packages and the requirements into `folder`, with those of databases; returns the files. None for a
+    project that needs none."""
     if not under_test.current().overlaid:
         return []
     packages = folder / PACKAGES
@@ -43,7 +44,7 @@ def write(composition: Composition, folder: Path) -> list[Path]:
     (packages / "benchapp" / "__init__.py").touch()
     lines = [
         "# The servers, what the settings laid over the project import, and what its layer needs.",
-        *_pinned(composition),
+        *_pinned(composition, drivers),
     ]
     (folder / REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
     locks = [shutil.copy(path, folder) for path in _locks(composition)]
@@ -83,7 +84,7 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
         "packages_script": f"production/_packages.{'project' if project.overlaid else 'lock'}",
         "cache_url": next(iter(under_test.renamed({compose.CACHE_URL: ""}))) if project.overlaid else compose.CACHE_URL,
         "variables": sorted(project.project.env),
-        "requirements": _listing(project.folder),
+        "requirements": listing(project.folder),
         "brought": _brought(composition),
         "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
     }
@@ -128,7 +129,7 @@ def _read_names() -> set[str]:
     return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
 
 
-def _listing(folder: Path) -> str:
+def listing(folder: Path) -> str:
     """The file that lists a project's packages, or an empty string."""
     if (folder / "requirements.txt").is_file():
         return "requirements.txt"
@@ -153,14 +154,14 @@ def _brought(composition: Composition) -> list[str]:
     return [name for name in _wanted(composition) if canonicalize_name(name) in there]
 
 
-def _pinned(composition: Composition) -> list[str]:
+def _pinned(composition: Composition, drivers: tuple[str, ...] = ()) -> list[str]:
     """A requirement for each that the project has not itself, in the version of the kit's lock file."""
     lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
     versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", lock))
     brought = _brought(composition)
     wanted = {
         name: versions.get(name) or programs.distribution_version(name)
-        for name in _wanted(composition)
+        for name in (*_wanted(composition), *drivers)
         if name not in brought
     }
     return [f"{name}=={version}" if version else name for name, version in wanted.items()]

@@ -136,7 +136,7 @@ def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_
     assert "`gunicorn` the project has in its\n   own environment" in files["INSTALL.md"]
 
 
-def test_containers_of_another_project_are_one_line(new_project, tmp_path, bench):  # noqa: F811
+def test_containers_of_a_project_without_a_list_of_packages_are_refused_in_one_line(new_project, tmp_path, bench):  # noqa: F811
     folder = new_project()
     words = (
         "gunicorn",
@@ -151,8 +151,8 @@ def test_containers_of_another_project_are_one_line(new_project, tmp_path, bench
     )
     done = bench("render", *words)
     says = (
-        f"{folder}: --as compose: the image is made for the kit's own site;"
-        " render another project for systemd, and write its image from that"
+        f"{folder}: --as compose: no list of its packages for the image: add requirements.txt, or dependencies to its"
+        " pyproject.toml"
     )
     assert (done.returncode, done.stderr) == (2, f"bench render: {says}\n")
     assert not (tmp_path / "o").exists()

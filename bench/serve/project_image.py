@@ -1,0 +1,75 @@
+"""What the image of another project than the kit's own needs: its packages, its database's driver, what stays out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.project import under_test
+from bench.project.description import ENVIRONMENTS, FILE
+from bench.serve import overlaid
+
+# The Python of the kit's own image.
+PYTHON = "3.13"
+DATABASE_URL = "DATABASE_URL"
+SETTINGS = ("DJANGO_SETTINGS_MODULE", "OVERLAID_SETTINGS")
+DATABASE_FILES = "BENCHAPP_DATABASE_FILES"
+# For PostgreSQL, in place of an SQLite file.
+DRIVER = "psycopg2-binary"
+
+
+def refusal() -> str:
+    """Why no image can serve the project, or an empty string."""
+    project = under_test.current()
+    if project.own:
+        return ""
+    if not project.overlaid:
+        return "the image lays the kit's settings over a project's: leave out reads_environment, or render for systemd"
+    if not overlaid.listing(project.folder):
+        return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
+    if others := sorted(project.facts.database_files.keys() - {"default"}):
+        return f"its database {others[0]} is an SQLite file, and containers have no disk of their own: use a server"
+    return ""
+
+
+def drivers() -> tuple[str, ...]:
+    """The distribution for the database server that takes the place of an SQLite file."""
+    project = under_test.current()
+    return (DRIVER,) if project.overlaid and "default" in project.facts.database_files else ()
+
+
+def names(host: dict[str, Any]) -> dict[str, Any]:
+    """What the templates of an image and its containers can name of the project, besides those of a host's files.
+
+    env               that of a host, without files of databases
+    base              the image with the Python below its environment
+    database_url      the variable that names its database
+    secret_names      variables of its settings that are secrets
+    without_database  a path that answers without it, if there is one
+    left_out          files and folders of the project that no image gets
+    commands_env      environment of its commands while the image is built
+    unlisted          the file whose dependencies are to be made a list of packages, if they are
+    """
+    project, kind = under_test.current(), "project" if under_test.current().overlaid else "own"
+    steps = {"packages_step": "packages", "static_step": "static", "context_lines": "context"}
+    found: dict[str, Any] = {name: f"containers/_{step}.{kind}" for name, step in steps.items()}
+    found |= {"secret_names": host["variables"] or ["SECRET_KEY"]}
+    found |= {"without_database": [host["health"]] if host["health"] != host["ready"] else []}
+    if not project.overlaid:
+        return {**found, "base": _base(PYTHON), "database_url": DATABASE_URL}
+    said, files = project.description, [Path(file) for file in project.facts.database_files.values()]
+    inside = [str(file.relative_to(project.folder)) for file in files if file.is_relative_to(project.folder)]
+    env = {name: value for name, value in host["env"].items() if name != DATABASE_FILES}
+    return {
+        **found,
+        "env": env,
+        "base": _base(".".join(project.facts.python.split(".")[:2])),
+        "database_url": next(iter(under_test.renamed({DATABASE_URL: ""}))),
+        "left_out": list(dict.fromkeys([".git", *ENVIRONMENTS, *filter(None, [said.env_file]), *inside])),
+        "commands_env": {name: env[name] for name in SETTINGS} | host["python_env"],
+        "unlisted": [FILE] if host["requirements"] == FILE else [],
+    }
+
+
+def _base(python: str) -> str:
+    return f"python:{python}-slim-bookworm"

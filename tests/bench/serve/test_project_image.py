@@ -1,0 +1,146 @@
+"""The image of another project: its own packages and those of the servers, the kit's settings over its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from bench import paths, programs
+from bench.catalog import catalog, compose
+from bench.errors import BenchError
+from bench.project import under_test
+from bench.serve import containers, export
+from tests.bench.project.conftest import new_project, selection  # noqa: F401  # fixtures
+from tests.bench.serve.test_containers import KUBERNETES, of_compose, of_pod, on_a_host, read
+
+pytestmark = pytest.mark.usefixtures("selection")
+
+SAID = """
+[project]
+name = "shop"
+dependencies = ["Django"]
+
+[tool.benchapp]
+env_file = ".env"
+health = "/health/"
+public = ["/"]
+"""
+SETTINGS = "import os\nSECRET_KEY = os.environ['SHOP_KEY']"
+
+
+@pytest.fixture
+def shop(new_project) -> Path:  # noqa: F811
+    """A project with a variable for its settings."""
+    folder = new_project(SETTINGS, SAID)
+    (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
+    under_test.select(folder)
+    return folder
+
+
+def rendered(stack: str, layer: str, form: str, target: Path) -> Path:
+    composition = compose.compose_for_files(stack, layer, catalog.read().values["production"])
+    made = containers.write(composition, target, form, catalog.read().size("silver"))
+    assert set(made) == {path for path in target.rglob("*") if path.is_file()}
+    return target
+
+
+CASES = [("nginx-gunicorn", "site-middleware"), ("apache-modwsgi", "none"), ("uvicorn", "varnish")]
+
+
+@pytest.mark.parametrize(("stack", "layer"), CASES)
+def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path, stack, layer):
+    host = tmp_path / "host"
+    export.write(compose.compose_for_files(stack, layer, catalog.read().values["production"]), host)
+    found = {form: rendered(stack, layer, form, tmp_path / form) for form in containers.FORMS}
+    for folder in found.values():
+        for path in (path for path in folder.rglob("*") if path.is_file()):
+            text = path.read_text("utf-8")
+            assert "k3pt-secret" not in text and not re.search(r"\bbench\b|benchmark|\bprobes\b|config\.settings", text)
+            assert not re.search(r"readyz|healthz|loadfixtures|requirements\.lock|[^_]DATABASE_URL", text), path
+            assert all(str(place) not in text for place in (paths.PROJECT, paths.VENV, shop)), path
+            assert path.suffix == ".py" or ("{{" not in text and "{%" not in text), path
+            name = path.relative_to(folder).as_posix()
+            # What servers and the project's processes read is that of a host.
+            if name.startswith("conf/") and not name.endswith("requirements-servers.txt"):
+                assert on_a_host(text) == (host / name.removeprefix("conf/")).read_text("utf-8"), name
+    listed = read(found["kubernetes"] / "kustomization.yaml")["resources"]
+    for name in [*listed, "secrets.example.yaml"]:
+        for manifest in yaml.safe_load_all((found["kubernetes"] / name).read_text("utf-8")):
+            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+    application = of_compose(found["compose"])[compose.compose(stack).servers[0].name]
+    assert application["environment"]["PYTHONPATH"] == "/etc/benchapp/python"
+    assert list(of_pod(found["kubernetes"])) == list(of_compose(found["compose"]))
+    servers = (found["compose"] / "conf" / "requirements-servers.txt").read_text("utf-8")
+    # Its own settings have an SQLite file, which a container has no disk for.
+    assert "psycopg2-binary==" in servers and "django-environ==" in servers
+
+
+def test_compose_accepts_its_file(shop, tmp_path):
+    docker_compose = programs.find(["docker-compose"])
+    if docker_compose is None:
+        pytest.skip("program not installed: docker-compose")
+    folder = rendered("nginx-gunicorn", "none", "compose", tmp_path / "out")
+    (folder / "secrets.env").write_text("SHOP_KEY=x\n")
+    done = subprocess.run(
+        [str(docker_compose), "-f", "compose.yaml", "config"], cwd=folder, capture_output=True, text=True
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    env = yaml.safe_load(done.stdout)["services"]["gunicorn"]["environment"]
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("overlay.settings", "shop.settings")
+    assert (env["SHOP_KEY"], env["PYTHONPATH"]) == ("x", "/etc/benchapp/python")
+    assert "BENCHAPP_DATABASE_FILES" not in env
+
+
+def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
+    folder = rendered("nginx-gunicorn", "none", "compose", tmp_path / "out")
+    image = (folder / "Containerfile").read_text("utf-8")
+    version = "{}.{}".format(*sys.version_info[:2])
+    assert f"\nARG BASE=python:{version}-slim-bookworm\n" in image
+    assert "\nARG SHOP_KEY=none\n" in image and "ENV PYTHONPATH=/etc/benchapp/python\n" in image
+    assert image.index("-r requirements.txt") < image.index("-r /etc/benchapp/requirements-servers.txt")
+    ignored = (folder / ".dockerignore").read_text("utf-8").splitlines()
+    assert {"project/.env", "project/db.sqlite3", "project/.git"} <= set(ignored)
+    command = re.search(r"(?m)^RUN ([^&]*collectstatic --noinput)", image)[1].replace("\\\n", " ")
+    words = shlex.split(command.replace("/etc/benchapp", str(folder / "conf")))
+    env = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
+    env |= {"PATH": os.environ["PATH"], "SHOP_KEY": "none", "BENCHAPP_STATIC_ROOT": str(tmp_path / "static")}
+    done = subprocess.run(
+        [sys.executable, *words[words.index("manage.py") :]], cwd=shop, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "static" / "admin" / "css" / "base.css").is_file()
+
+
+def test_a_project_without_sessions_has_no_job_for_them(new_project, tmp_path):  # noqa: F811
+    apps = "INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []\nDATABASES = {}"
+    under_test.select(new_project(apps, SAID.replace('env_file = ".env"', "")))
+    folder = rendered("nginx-gunicorn", "none", "kubernetes", tmp_path / "out")
+    assert not (folder / "sessions.yaml").exists()
+    assert "sessions" not in (folder / "kustomization.yaml").read_text("utf-8")
+
+
+SECOND = "DATABASES['old'] = {'ENGINE': 'django.db.backends.sqlite3', 'NAME': BASE_DIR / 'old.sqlite3'}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "reason"),
+    [
+        ("", "", "no list of its packages for the image: add requirements.txt, or dependencies to its pyproject.toml"),
+        (SECOND, SAID.replace('env_file = ".env"', ""), "its database old is an SQLite file, and containers have no"),
+    ],
+)
+def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, said, reason):  # noqa: F811
+    folder = new_project(settings, said)
+    under_test.select(folder)
+    with pytest.raises(BenchError) as refused:
+        rendered("nginx-gunicorn", "none", "compose", tmp_path / "out")
+    assert str(refused.value).startswith(f"{folder}: --as compose: {reason}") and "\n" not in str(refused.value)
+    assert not (tmp_path / "out").exists()
