@@ -38,6 +38,7 @@ OPTIONS = {
     "rounds": "--rounds",
     "duration_s": "--duration",
     "verify": "--verify",
+    "set": "--set",
 }
 FALLBACK = "sqlite"
 # Beginnings of the messages when no case of a run, and no fault, can be made.
