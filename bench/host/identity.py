@@ -25,6 +25,13 @@ GUARD = ("--pdeathsig", "TERM")
 # Makes a closed directory show only what servers need of it, in a mount namespace of their own.
 NAMESPACE = ("unshare", "--mount", "--propagation", "slave", "--")
 ENCLOSE = ("/bin/sh", str(Path(__file__).with_name("enclose.sh")))
+# Says which Python it is, and which of the folders cannot be listed, or the last one reached.
+LOOK = """import os, ssl, sys
+*listed, reached = sys.argv[1:]
+closed = [path for path in listed if not os.access(path, os.R_OK | os.X_OK)]
+closed += [] if os.path.exists(reached) else [reached]
+print(repr((sys.version, sys.base_prefix)), *closed, sep="\\n")
+"""
 # Folders that servers need beside Python, the kit and the folder of a deployment.
 _read_also: list[Path] = []
 
@@ -149,15 +156,17 @@ def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
 
     A Python whose library is closed may start all the same, on another Python's library, so its answer is compared.
     """
-    same = f"import sys, ssl; sys.exit((sys.version, sys.base_prefix) != {(sys.version, sys.base_prefix)!r})"
-    for path, argv in (
-        (Path(sys.base_prefix), (str(paths.PYTHON), "-c", same)),
-        (paths.PROJECT, ("/bin/ls", str(paths.PROJECT / "bench"))),
-    ):
-        if not _succeeds((*prefix, *argv)):
-            return path
-    closed = (path for path in _read_also if not _succeeds((*prefix, "/bin/ls", str(path))))
-    return next(closed, None if _reaches(prefix, folder) else folder)
+    python = Path(sys.base_prefix)
+    listed = {paths.PROJECT / "bench": paths.PROJECT, **{path: path for path in _read_also}}
+    argv = (*prefix, str(paths.PYTHON), "-c", LOOK, *map(str, (*listed, folder)))
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)
+    except OSError:
+        return python
+    answer, *closed = done.stdout.splitlines() or [""]
+    if done.returncode or answer != repr((sys.version, sys.base_prefix)):
+        return python
+    return listed.get(Path(closed[0]), folder) if closed else None
 
 
 def _reaches(prefix: tuple[str, ...], folder: Path) -> bool:
