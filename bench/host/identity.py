@@ -158,7 +158,7 @@ def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
     """
     python = Path(sys.base_prefix)
     listed = {paths.PROJECT / "bench": paths.PROJECT, **{path: path for path in _read_also}}
-    argv = (*prefix, str(paths.PYTHON), "-c", LOOK, *map(str, (*listed, folder)))
+    argv = (*prefix, str(paths.PYTHON), "-S", "-c", LOOK, *map(str, (*listed, folder)))
     try:
         done = subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)
     except OSError:

@@ -22,7 +22,7 @@ from bench.host import ports, supervise
 from bench.host.identity import worker
 from bench.project import under_test
 from bench.serve import config_check, export, render
-from tests.deploy.running import FEW
+from tests.deploy.running import FEW, ONE
 
 NAME = "example.org"
 # Where the kernel has IPv6.
@@ -61,7 +61,9 @@ class Host:
         places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
         own = {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), "bind6": BIND6}
         own["maintenance_file"] = str(folder / "conf" / "maintenance")
-        self.values = dataclasses.replace(chosen.changed({**FEW, **own, **changes}), places=places)
+        # Instances are units of their own.
+        few = FEW if composed.servers[0].instances else ONE
+        self.values = dataclasses.replace(chosen.changed({**few, **own, **changes}), places=places)
         self.places = export.production_places(self.values)
         self.stack = composed.stack
         self.composition = compose.compose_for_files(stack, layer, self.values)

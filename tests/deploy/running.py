@@ -43,14 +43,16 @@ def runnable(stack: str, layer: str = "none") -> None:
 
 # Half the processes of the benchmarks' values: each takes half a second of a core to start.
 FEW = {"processes": 2}
+# Where a test asks nothing of processes beside each other.
+ONE = {"processes": 1}
 
 
 class Up:
-    """`bench up`, started as a user would, with few processes, and stopped in the end."""
+    """`bench up`, started as a user would, with one process unless `words` say otherwise, and stopped in the end."""
 
     def __init__(self, *words: str):
-        few = [word for name, value in FEW.items() for word in ("--set", f"{name}={value}")]
-        argv = [sys.executable, "-m", "bench", "up", *words, *few]
+        one = [word for name, value in ONE.items() for word in ("--set", f"{name}={value}")]
+        argv = [sys.executable, "-m", "bench", "up", *one, *words]
         self.process = subprocess.Popen(
             argv, cwd=paths.PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
         )

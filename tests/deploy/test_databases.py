@@ -25,7 +25,7 @@ def verify(site_url):
     def start() -> subprocess.Popen:
         words = ["verify", "gunicorn", "--layer", "none", *(word for name in CHECKS for word in ("--check", name))]
         process = subprocess.Popen(
-            [sys.executable, "-m", "bench", *words, "--database", site_url],
+            [sys.executable, "-m", "bench", *words, "--set", "processes=1", "--database", site_url],
             cwd=paths.PROJECT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

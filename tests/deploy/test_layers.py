@@ -18,7 +18,7 @@ from bench.catalog import catalog, compose, values
 from bench.catalog.compose import CannotRun, Composition
 from bench.project import commands
 from bench.serve import deployment
-from tests.deploy.running import FEW, client_of, get
+from tests.deploy.running import ONE, client_of, get
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_stored_page_has_the_headers_of_the_site(name):
 
 
 # The site has names below a domain, too, as in production.
-NAMES = {**FEW, "server_names": "127.0.0.1 localhost example.org *.example.com"}
+NAMES = {**ONE, "server_names": "127.0.0.1 localhost example.org *.example.com"}
 ALLOWED = {"ALLOWED_HOSTS": "127.0.0.1,localhost,example.org,.example.com"}
 
 
@@ -176,12 +176,12 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
         pytest.skip(composed.reason)
     assert [service.name for service in composed.services] == ["redis"]
     with deployment.deployed(
-        compose.must_compose("uwsgi", "fragments", {"cache": "redis", **FEW}), database=site_url
+        compose.must_compose("uwsgi", "fragments", {"cache": "redis", **ONE}), database=site_url
     ) as running:
         assert running.env["CACHE_URL"].startswith("redis://")
         assert "memcached" not in running.pids
         assert get(running.url).status_code == 200
-    composed = compose.must_compose("uwsgi", "fragments", FEW, {"CACHE_URL": "dbcache://parts"})
+    composed = compose.must_compose("uwsgi", "fragments", ONE, {"CACHE_URL": "dbcache://parts"})
     with deployment.deployed(composed, database=site_url) as running:
         assert running.env["CACHE_URL"] == "dbcache://parts"
         assert [get(running.url).status_code for _ in range(2)] == [200, 200]
@@ -194,7 +194,7 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
     "stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"]
 )
 def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, site_url):
-    if isinstance(composed := compose.compose(stack, "varnish", FEW), CannotRun):
+    if isinstance(composed := compose.compose(stack, "varnish", ONE), CannotRun):
         pytest.skip(composed.reason)
     with deployment.deployed(composed, database=site_url) as running:
         forged = {"FrontAddress": "9.9.9.9", "FrontProto": "https", "X-Real-IP": "9.9.9.9"}

@@ -77,7 +77,9 @@ def test_the_answers_are_right_on_postgresql_too(postgresql_url):
     for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", "2000"]):
         done = command("manage.py", *words, database=postgresql_url)
         assert done.returncode == 0, done.stderr
-    done = command("-m", "bench", "verify", "nginx-uwsgi", "--layer", "none", "--database", postgresql_url, "--json")
+    done = command(
+        "-m", "bench", "verify", "nginx-uwsgi@processes=2", "--layer", "none", "--database", postgresql_url, "--json"
+    )
     problems = [item for item in json.loads(done.stdout or "{}").get("outcomes", []) if not item["ok"]]
     assert (problems, done.returncode) == ([], 0), done.stderr
 
