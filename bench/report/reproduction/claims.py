@@ -1,7 +1,8 @@
 """Which published conclusions hold here: each claim of published.toml computed from the figures, with a sentence. Pure.
 
-A claim holds when the whole 95 % confidence interval of its ratio lies inside the bounds. It does not hold when the
-whole interval lies outside. Otherwise, or with a single round, it is inconclusive.
+A claim holds when the whole confidence interval of its ratio lies inside the bounds. It does not hold when the
+whole interval lies outside. Otherwise, or with a single round, it is inconclusive. The confidence is 95 % for all looks
+together: rounds are added where a claim is open.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from bench.report.model import BASELINE, MEASURED
 from bench.report.numbers import DASH, NOT_MEASURED, as_published, range_of, times
 from bench.report.reproduction import charts, claims
 from bench.report.reproduction.left_out import left_out
-from bench.report.reproduction.side_by_side import PublishedColumn, PublishedFigure, PublishedRow, Reproduced
+from bench.report.reproduction.side_by_side import PublishedColumn, PublishedFigure, PublishedRow, Reproduced, RunPart
 
 SIGNS = {
     claims.HOLDS: "\N{CHECK MARK}",
@@ -63,6 +63,16 @@ def published_ratio(row: PublishedRow, figure: PublishedFigure) -> str:
     return DASH if figure.published_ratio is None else times(figure.published_ratio)
 
 
+def _added(part: RunPart) -> list[str]:
+    """That rounds were added where a conclusion was open."""
+    info = part.report.run.info if part.report else None
+    if info is None or not info.added:
+        return []
+    cases, rounds = len({item.case_id for item in info.added}), info.rounds - info.plan.rounds
+    more = f"{numbers.plural(cases, 'case')} with up to {numbers.plural(rounds, 'more round')}"
+    return [f"Part `{part.name}` has {more}, because a conclusion was open after the planned ones."]
+
+
 # -------------------------------------------------------------------------------------------- sentences
 
 
@@ -106,6 +116,7 @@ class ReproductionTexts:
             if part.reason:
                 notes.append(f"Part `{part.name}` is left out: {part.reason}.")
             notes += [f"Part `{part.name}`: {note}." for note in part.notes]
+            notes += _added(part)
         return notes + [note for note in conditions.caveats(*self.found.reports) if note not in notes]
 
     @property

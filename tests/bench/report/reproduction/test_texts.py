@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+from bench.measure import begin
 from bench.report import pick
 from bench.report.reproduction import side_by_side
 from bench.report.reproduction.texts import ReproductionTexts
 from bench.results import reproduction
-from bench.results.folder import TRIALS_FILE
+from bench.results.folder import TRIALS_FILE, read_run
 from tests.bench.report import report_folder
 from tests.bench.report.reproduction.tiny import record
 
@@ -43,3 +44,11 @@ def test_the_first_screen_names_what_was_not_compared(folder):
     assert said[-1] == whole[-1]
     assert said[-1] == ("Not ranked on every workload: `gunicorn` with `none` (voided).")
     assert len(said) < len(whole)
+
+
+def test_rounds_that_were_added_are_said(folder):
+    case_id = read_run(folder / "first").info.cases[0].case_id
+    begin.add(folder / "first", [(case_id, 50), (case_id, 10)], 2)
+    notes = ReproductionTexts(side_by_side.read(folder)).caveats
+    said = "Part `first` has 1 case with up to 2 more rounds, because a conclusion was open after the planned ones."
+    assert said in notes
