@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,12 +26,14 @@ class RatePoint:
     """A case at a rate: its trials in all rounds.
 
     latency_ms  the limit's percentile over the requests of all trials that count; None without one
+    in_flight   requests that wait or are served at once: answers a second x mean latency (Little), the rounds' median
     held, tried in how many rounds the rate held, and was tried
     """
 
     rate: int
     latency_ms: float | None
     answered: float | None
+    in_flight: float | None
     held: int
     tried: int
     reasons: tuple[str, ...]
@@ -119,11 +121,17 @@ def _point(rate: int, rounds: Sequence[Climb], limit: Limit) -> RatePoint:
     trials = [climb.trials[rate] for climb in rounds if rate in climb.trials]
     ok = [trial for trial in trials if trial.status == "ok"]
     merged = histogram.merged(trial.histogram for trial in ok)
+    queues = [
+        trial.requests_per_second * trial.latency_mean_ms / 1000
+        for trial in ok
+        if trial.requests_per_second is not None and trial.latency_mean_ms is not None
+    ]
     answered = [trial.requests_per_second for trial in ok if trial.requests_per_second is not None]
     return RatePoint(
         rate=rate,
         latency_ms=merged.get_value_at_percentile(limit.percent) / 1000 if merged and merged.total_count else None,
         answered=statistics.median(answered) if answered else None,
+        in_flight=statistics.median(queues) if queues else None,
         held=sum(climb.steps[rate].held for climb in rounds if rate in climb.steps),
         tried=len(trials),
         reasons=tuple(dict.fromkeys(trial.reason for trial in trials if trial.reason)),
@@ -179,32 +187,61 @@ def _cell(row: CaseRow | None) -> str:
 def latency_over_load(report: Report, panel: Panel) -> list[SmallChart]:
     """The limit's percentile over the rate, a point a rate: one chart a stack, a line a layer, and the limit."""
     found = cases(report, panel)
-    places = {
-        (item.row.stack, item.row.layer): tuple(
-            (float(point.rate), point.latency_ms) for point in item.points if point.latency_ms
-        )
-        for item in found
-    }
-    places = {key: line for key, line in places.items() if line}
+    places = _places(found, lambda point: point.latency_ms)
     if not places:
         return []
     limit = found[0].limit
     rates = [rate for line in places.values() for rate, _ in line]
-    latencies = [*(latency for line in places.values() for _, latency in line), limit.milliseconds]
+    edge = Series(LIMIT, len(report.layers), (((min(rates), limit.milliseconds), (max(rates), limit.milliseconds)),))
+    return _charts(report, places, f"{limit.percentile} in ms over requests/s", "ms", edge)
+
+
+def queue_over_load(report: Report, panel: Panel) -> list[SmallChart]:
+    """Requests in flight over the rate, a point a rate: one chart a stack, a line a layer."""
+    places = _places(cases(report, panel), lambda point: point.in_flight)
+    return _charts(report, places, "requests in flight over requests/s", "in flight") if places else []
+
+
+Places = dict[tuple[str, str], tuple[Point, ...]]  # stack, layer -> its points
+
+
+def _places(found: Sequence[CapacityOfCase], figure: Callable[[RatePoint], float | None]) -> Places:
+    places = {
+        (item.row.stack, item.row.layer): tuple(
+            (float(point.rate), value) for point in item.points if (value := figure(point))
+        )
+        for item in found
+    }
+    return {key: line for key, line in places.items() if line}
+
+
+def _charts(report: Report, places: Places, title: str, unit: str, edge: Series | None = None) -> list[SmallChart]:
+    edges = [edge] if edge else []
+    rates = [rate for line in places.values() for rate, _ in line]
+    values = [value for line in places.values() for _, value in line] + [y for it in edges for _, y in it.lines[0]]
     names = {layer: layer if len(report.layers) > 1 else "" for layer in report.layers}
     scales = LineScales(
-        latencies,
-        [*names.values(), LIMIT],
-        "ms",
-        scale_for(latencies),
+        values,
+        [*names.values(), *(item.label for item in edges)],
+        unit,
+        scale_for(values),
         "requests/s",
         x_high=max(rates),
         x_values=rates,
         x_scale=scale_for(rates),
     )
-    edge = Series(LIMIT, len(report.layers), (((min(rates), limit.milliseconds), (max(rates), limit.milliseconds)),))
     return [
-        _chart(report, stack, [*_series(report, names, places, stack), edge], scales, limit)
+        SmallChart(
+            stack,
+            "",
+            lines(
+                [*_series(report, names, places, stack), *edges],
+                scales,
+                title=f"{title}, {one_line(stack)}",
+                points=True,
+            ),
+            "",
+        )
         for stack in report.stacks
         if any(of_stack == stack for of_stack, _ in places)
     ]
@@ -218,11 +255,6 @@ def _series(
         for layer, name in names.items()
         if (stack, layer) in places
     ]
-
-
-def _chart(report: Report, stack: str, series: list[Series], scales: LineScales, limit: Limit) -> SmallChart:
-    title = f"{limit.percentile} in ms over requests/s, {one_line(stack)}"
-    return SmallChart(stack, "", lines(series, scales, title=title, points=True), "")
 
 
 def rounds_words(point: RatePoint) -> str:

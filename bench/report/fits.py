@@ -44,7 +44,10 @@ def fits(report: Report) -> list[Fit]:
     if main is None:
         return []
     question = main.question
-    rows = [_fit("Anonymous readers, any memory", main), *_budgets(report, question)]
+    if question.panels[0].setting.size == UNLIMITED:
+        rows = [_fit("Anonymous readers, any memory", main), *_budgets(report, question)]
+    else:
+        rows = [_fit(_place(main), main)]
     rows.append(_for("Readers who are signed in", report, question, lambda key: key[1] == BASELINE))
     limited = [choice for choice in found if choice is not main and choice.proven]
     return rows + [_fit(_place(choice), choice) for choice in limited]

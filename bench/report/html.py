@@ -6,17 +6,21 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
 from markupsafe import Markup, escape
 
 from bench.report import charts, conditions, findings, numbers, svg, templating
 from bench.report.model import MEASURED, NOT_RUN, CaseRow, Panel, Report
 from bench.report.numbers import plural, printable
+from bench.report.plots import Plots
 from bench.report.rendered_configs import ConfigGroup
 from bench.results import reproduction
 from bench.results.trials import Trial
 
+UPLOT = Path(__file__).resolve().parent / "vendor" / "uplot"
 _SAFE_PATH = re.compile(r"[\w.~+@,=-]+(/[\w.~+@,=-]+)*")
 
 
@@ -32,14 +36,23 @@ def render(report: Report, configs: Sequence[ConfigGroup]) -> str:
 
 
 def document(template: str, context: Mapping[str, object], scripts: Sequence[str] = ("report.js",)) -> str:
-    """A whole document from a template, with its style and scripts inside."""
+    """A whole document from a template, with its style and scripts inside; uPlot only where `plots` need it."""
+    plots = context.get("plots")
+    data = msgspec.to_builtins(plots.data) if isinstance(plots, Plots) else {}
     sources = [_source(name) for name in scripts]
+    style = _source("chart.css") + _source("report.css")
+    if data:
+        sources += [(UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8"), _source("plots.js")]
+        style += (UPLOT / "uPlot.min.css").read_text(encoding="utf-8")
     environment = templating.environment(_printable, code=code, log_link=log_link, cell=cell, raw_link=raw_link)
     return environment.get_template(template).render(
-        **context,
-        style=Markup(_source("chart.css") + _source("report.css")),
-        scripts=[Markup(source) for source in sources],
-        script_hashes=[_hash(source) for source in sources],
+        {
+            **context,
+            "data": data,
+            "style": Markup(style),
+            "scripts": [Markup(source) for source in sources],
+            "script_hashes": [_hash(source) for source in sources],
+        }
     )
 
 

@@ -59,16 +59,13 @@ def _memory_samples(row: CaseRow) -> dict[str, list[Points]]:
 
 
 CURVE = (0.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.99, 99.999)
-FEWEST_BEYOND = 10  # requests beyond a percentile, below which it is chance
 
 
 def curve(row: CaseRow) -> Points:
     """Latency over all rounds: 1 / the share of slower requests, and ms; empty without histograms."""
     merged = histogram.merged(trial.histogram for trial in row.ok.values())
-    if merged is None or not merged.total_count:
-        return ()
-    known = [percent for percent in CURVE if merged.total_count * (1 - percent / 100) >= FEWEST_BEYOND]
-    return tuple((1 / (1 - percent / 100), merged.get_value_at_percentile(percent) / 1000) for percent in known)
+    found = ((percent, histogram.percentile_ms(merged, percent)) for percent in CURVE)
+    return tuple((1 / (1 - percent / 100), value) for percent, value in found if value is not None)
 
 
 def percentile_curves(report: Report, panel: Panel) -> list[SmallChart]:

@@ -25,6 +25,7 @@ from bench.report import (
     svg,
 )
 from bench.report.model import BASELINE, MEASURED, Report
+from bench.report.plots import Plots
 from bench.report.reproduction import caching
 from bench.report.reproduction import charts as published_charts
 from bench.results.records import GROUPS
@@ -88,6 +89,7 @@ def run_context(report: Report) -> dict[str, object]:
         "run": report.run,
         "plan": report.run.info.plan,
         "caching": caching.beside(report),
+        "plots": Plots((report,)),
         "question": pick.question(report),
         "pick": pick.pick(report),
         "safety": safety.safety(report),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from bench.figures.stats import Spread
 from bench.report import csv, html, markdown
+from bench.report.plots import Plots
 from bench.report.reproduction import texts
 from bench.report.reproduction.side_by_side import PublishedFigure, Reproduced
 from bench.report.reproduction.texts import ReproductionTexts
@@ -27,6 +28,7 @@ def _context(found: Reproduced) -> dict[str, object]:
     return {
         "title": sentences.heading,
         "found": found,
+        "plots": Plots(tuple(found.reports)),
         "texts": sentences,
         "cells": texts,
         "report": first,

@@ -11,6 +11,7 @@ import pytest
 from bench.report.arrange import arrange
 from bench.report.comparison import compare
 from bench.report.numbers import DASH
+from bench.report.plots import Plots
 from bench.report.write import write_report
 from bench.results.folder import read_run
 from tests.bench.report import report_folder
@@ -82,8 +83,19 @@ def test_latency_over_load_is_a_chart_with_the_limit(folder):
 
 def test_markdown_has_every_rate(folder):
     rows = cells_of(write_report(folder, "md").read_text())
-    assert ["`gunicorn`", "`none`", "50", "3 of 3", "20.0", "50.0", DASH] in rows
-    assert ["`gunicorn`", "`none`", "112", "0 of 1", "450", "112", DASH] in rows
+    rates = {row[2]: row for row in rows if row[:2] == ["`gunicorn`", "`none`"] and len(row) == 8}
+    assert rates["50"][3:] == ["3 of 3", "20.0", "50.0", "8.00", DASH]
+    assert rates["112"][3:] == ["0 of 1", "450", "112", "17.9", DASH]
+
+
+def test_the_queue_over_load_is_a_chart_and_all_deployments_are_in_one(folder):
+    page = Page(shown(folder))
+    assert "requests in flight over requests/s, gunicorn" in page.texts("title")
+    report = arrange(read_run(folder))
+    plots = Plots((report,))
+    queue = plots.data[plots.name("queue", report.main_panels[0])]
+    line = queue.lines[0]
+    assert (line.name, line.x[0], line.y[0]) == ("gunicorn with none", 50.0, 8.0)
 
 
 def test_two_capacity_runs_are_compared_by_their_capacities(folder):
