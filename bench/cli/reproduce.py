@@ -1,5 +1,6 @@
 """Repeat one of the four published benchmarks: make its runs as published (or shortened), then report published beside
-measured and which of its conclusions hold here. --resume continues a reproduction that was stopped."""
+measured and which of its conclusions hold here. Cases on which a conclusion is open get up to three times the rounds.
+--resume continues a reproduction that was stopped."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from bench.figures.stats import Spread
+from bench.report.model import ERROR_FIELDS
 from bench.report.numbers import as_published, joined, number, plural
 from bench.report.reproduction.measured import Answered, MeasuredFigures, Place, name_of
 from bench.results import stability
@@ -252,15 +253,17 @@ def _fails(claim: Claim, here: Place, measured: MeasuredFigures) -> ClaimVerdict
     _, rows = measured.rows(place)
     name = name_of(claim["left"])
     row = rows[0] if rows else None
-    if row is None or not (row.ok or row.failed):
+    if row is None or not (row.ok or row.failed or row.voided):
         why = measured.figure(place, "requests_per_second").why
         return ClaimVerdict(claim["claim"], NOT_MEASURED, f"Not measured: {name}: {why}.")
-    errors = row.errors() or 0
+    # The figures of a voided trial are not to be trusted, but errors are errors.
+    made = (*row.ok.values(), *row.voided)
+    errors = sum(getattr(trial, field) or 0 for trial in made for field in ERROR_FIELDS)
+    answers = sum(trial.requests_total or 0 for trial in made)
     verdict = HOLDS if bool(row.failed or errors) == claim["fails"] else NOT
-    trials = len(row.ok) + len(row.failed)
     sentence = (
-        f"At {row.setting.load}, {name} failed in {len(row.failed)} of {plural(trials, 'trial')} "
-        f"and had {plural(errors, 'error')} besides {plural(row.requests, 'answer')}."
+        f"At {row.setting.load}, {name} failed in {len(row.failed)} of {plural(len(made) + len(row.failed), 'trial')} "
+        f"and had {plural(errors, 'error')} besides {plural(answers, 'answer')}."
     )
     return ClaimVerdict(claim["claim"], verdict, sentence)
 

@@ -255,3 +255,17 @@ def test_a_check_that_decides_a_claim_is_one_of_verify():
     ]
     assert named
     assert set(named) <= {item.name for item in all_checks()}
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "sentence"),
+    [
+        ("voided", claims.NOT, "At 16 connections, `a` failed in 0 of 2 trials and had 0 errors besides 400 answers."),
+        ("failed", claims.HOLDS, "At 16 connections, `a` failed in 2 of 2 trials and had 0 errors besides 0 answers."),
+    ],
+)
+def test_errors_are_errors_of_a_voided_trial_too(tmp_path, status, verdict, sentence):
+    found = of_stacks(tmp_path, {"a": [100, 100]}, {("a", number): status for number in (1, 2)})
+    claim = {"claim": "x", "left": {"stack": "a"}, "fails": True}
+    (said,) = claims.verdicts({"here": HERE, "claims": [claim]}, found)
+    assert (said.verdict, said.sentence) == (verdict, sentence)
