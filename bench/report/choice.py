@@ -107,6 +107,16 @@ def why_simplest(choice: Choice) -> str:
     return "nothing measured says which is simpler"
 
 
+def how_sure(choice: Choice) -> str:
+    """Whether the choice leads or ties, in a few words; of one that is proven."""
+    if choice.is_only:
+        return "the only one"
+    if choice.tied:
+        return f"ties with {plural(len(choice.tied), 'other')}, the simplest of them"
+    ratio = min(choice.standings.ratios[key].ratio for key in choice.standings.slower)
+    return f"{number(ratio)} times the next"
+
+
 def _counts(counts: list[int]) -> str:
     low, high = min(counts), max(counts)
     return f"{low}" if low == high else f"{low} to {high}"

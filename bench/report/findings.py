@@ -129,6 +129,8 @@ def _fastest(panel: Panel, standings: Standings[CaseRow]) -> str:
         rounds = f"({with_interval(rate)})" if rate.count > 1 else "in the only round"
         return f"{deployment(best)} is the only case with figures here: {figure} {rounds}."
     measured = f"median {figure} ({with_interval(rate)})" if rate.count > 1 else f"{figure} in one round"
+    if not standings.proven:
+        return f"{deployment(best)} has the highest figure, {measured}, which proves no difference."
     claim = f"leads: {measured}" if standings.tied else f"was fastest: {measured}"
     return f"{deployment(best)} {claim}{_against_baseline(panel, standings)}."
 

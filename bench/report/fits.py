@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.report.choice import Choice, choices, choose
+from bench.report.choice import Choice, choices, choose, how_sure
 from bench.report.findings import deployment_name, quoted
 from bench.report.model import BASELINE, Report, rate_of
-from bench.report.numbers import MIB, NOT_MEASURED, joined, number, plural
+from bench.report.numbers import MIB, NOT_MEASURED, joined, number
 from bench.report.overall import Deployment, Question
 
 BUDGETS_MIB = (128, 512, 2048)
@@ -103,17 +103,8 @@ def _fit(need: str, choice: Choice) -> Fit:
         deployment_name(*choice.chosen),
         joined(rates),
         number(memory / MIB) if memory is not None else NOT_MEASURED,
-        _sure(choice),
+        how_sure(choice),
     )
-
-
-def _sure(choice: Choice) -> str:
-    if choice.is_only:
-        return "the only one"
-    if choice.tied:
-        return f"ties with {plural(len(choice.tied), 'other')}, the simplest of them"
-    ratio = min(choice.standings.ratios[key].ratio for key in choice.standings.slower)
-    return f"{number(ratio)} times the next"
 
 
 def _place(choice: Choice) -> str:

@@ -7,10 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from bench.report import prices, ratings, safety
-from bench.report.choice import Choice, choices, why_simplest
+from bench.report.choice import Choice, choices, how_sure, why_simplest
 from bench.report.findings import deployment_name, interval, is_bounded, quoted, setting_title, some
 from bench.report.model import BASELINE, FAILED, OPEN, VOIDED, Report, rate_of
 from bench.report.numbers import joined, number, plural
+from bench.report.redact import redacted
 from bench.results.trials import voided_by
 
 IN_95 = "in 95 of 100 repetitions of this run"
@@ -45,7 +46,7 @@ def pick(report: Report, *, short: bool = False) -> list[Advice]:
         return [Advice("Pick", f"Nothing was measured, so there is nothing to pick. {_why_nothing(report)}")]
     main = next((choice for choice in found if choice.proven), found[0])
     said = [("Pick", headline(main)), *_about(main, short)]
-    said += [(f"With {choice.place}", headline(choice)) for choice in found if choice is not main]
+    said += [(f"With {choice.place}", _beside(choice, main)) for choice in found if choice is not main]
     said.append(("Not ranked", _not_ranked(report)))
     return [Advice(topic, sentence) for topic, sentence in said if sentence]
 
@@ -73,7 +74,7 @@ def _about(choice: Choice, short: bool) -> list[tuple[str, str]]:
     """What else there is to say of the choice, by topic; of one that is not proven, only what it takes to prove one."""
     if not choice.proven:
         return [("Confidence", f"More rounds may prove one: {quoted('python -m bench run --until decided')}.")]
-    more = f"More rounds may tell them apart: {quoted('run --until decided')}."
+    more = f"More rounds may tell them apart: {quoted('python -m bench run --until decided')}."
     sure = ("Confidence", more if choice.tied and not choice.report.run.info.plan.until else "")
     cost = ("Cost", prices.sentence(choice, short=short))
     if short:
@@ -101,6 +102,14 @@ def _why_nothing(report: Report) -> str:
     remedy = REMEDIES.get(name, "Read what it found under Left out")
     again = quoted(report.run.resume_command(again=True))
     return f"Guards voided {voided}, most often {quoted(name)}: {example}. {remedy}, then make them again: {again}."
+
+
+def _beside(choice: Choice, main: Choice) -> str:
+    """The sentence for another size or database than the main one."""
+    if choice.chosen == main.chosen and choice.proven and not choice.is_only:
+        sure = how_sure(choice).replace(", the simplest of them", " and is the simplest")
+        return f"Pick {deployment_name(*choice.chosen)} as well: it {sure if choice.tied else f'serves {sure}'}."
+    return headline(choice)
 
 
 def headline(choice: Choice) -> str:
@@ -150,6 +159,8 @@ def _command(choice: Choice) -> str:
     """The command that renders the deployment for production."""
     stack, layer = choice.chosen
     option = "" if layer == BASELINE else f" --layer {layer}"
+    project = choice.report.run.info.plan.project
+    option += f" --project {redacted(project)}" if project else ""
     return f"Render it with {quoted(f'python -m bench render {stack}{option} --values production --to DIR')}."
 
 

@@ -115,7 +115,10 @@ def test_rounds_that_differ_while_requests_stick_to_few_workers_are_explained(tm
 
 def test_one_round_is_named_as_such(tmp_path):
     said = sentences(tmp_path, {("uwsgi", "none"): [80.0], ("gunicorn", "none"): [70.0]}, rounds=1)
-    assert said[0] == "`uwsgi` with `none` leads: 80.0 requests/s in one round."
+    assert (
+        said[0]
+        == "`uwsgi` with `none` has the highest figure, 80.0 requests/s in one round, which proves no difference."
+    )
     assert said[1] == "Next: `gunicorn` with `none`, 70.0 requests/s."
 
 

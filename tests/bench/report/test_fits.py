@@ -60,6 +60,18 @@ def test_what_needs_an_unknown_amount_fits_no_budget(tmp_path):
     assert rows[0].memory == "not measured"
 
 
+def test_the_same_answer_on_another_database_is_said_in_short(tmp_path):
+    folder = made(tmp_path, rates(FOUND))
+    path = folder / "trials.jsonl"
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([*lines, *(line.replace("sqlite", "postgresql") for line in lines)]) + "\n", "utf-8")
+    said = {advice.topic: advice.sentence for advice in pick.pick(read(folder))}
+    assert said["Pick"].startswith("Pick `nginx-uwsgi` with `staticgenerator`: on `home`, `postgresql`, it serves ")
+    assert said["With `sqlite`"] == (
+        "Pick `nginx-uwsgi` with `staticgenerator` as well: it serves 3.00 times the next."
+    )
+
+
 def test_each_size_has_a_sentence_and_a_row_of_its_own(tmp_path):
     """The answer stays one sentence: that of the first size; no sentence names two picks."""
     folder = made(tmp_path, rates(FOUND))

@@ -73,7 +73,7 @@ def test_a_tie_names_every_deployment_and_picks_the_one_with_least_memory(tmp_pa
         r"memory: [\d.]+ MiB, not [\d.]+\.",
         said[0],
     )
-    assert said[1] == "More rounds may tell them apart: `run --until decided`."
+    assert said[1] == "More rounds may tell them apart: `python -m bench run --until decided`."
     (said,) = findings.ties(found)
     assert said == ("`home`, requests/s: `gunicorn` with `none` (100) ties with `uwsgi` with `none` (100).")
 
@@ -181,7 +181,7 @@ def test_few_rounds_ask_for_more_rounds(tmp_path):
     near = rates({("uwsgi", "none"): [100.0, 98.0], ("gunicorn", "none"): [99.0, 101.0]})
     said = picked(read(made(tmp_path, near, rounds=2)))
     assert "it ties with" in said[0] and "at most 1.3" in said[0]
-    assert said[1] == "More rounds may tell them apart: `run --until decided`."
+    assert said[1] == "More rounds may tell them apart: `python -m bench run --until decided`."
 
 
 def test_two_rounds_of_a_run_tell_far_apart_cases_apart(tmp_path):
