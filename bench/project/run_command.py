@@ -34,7 +34,7 @@ AT_START = re.compile("PYTHON.*|LANG|LC_ALL|TZ")
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A project's interpreter and its manage.py; `prefix` stands before, and makes it run as another user."""
+    """A project's interpreter and a manage.py; `prefix` stands before, and makes it run as another user."""
 
     prefix: tuple[str, ...]
     python: Path
@@ -54,12 +54,11 @@ def run(
     With `show` its output goes to standard error, and is not in what is returned.
     Raises OSError when it cannot be started, subprocess.TimeoutExpired after `timeout_s`.
     """
-    argv = [*interpreter.prefix, str(interpreter.python), str(interpreter.manage_py), *words]
     with contextlib.suppress(_Gone):
         if not show and (warm := _warm.get(_key(interpreter, env))):
-            return warm.run(argv, [str(interpreter.manage_py), *words], env, timeout_s)
+            return warm.run(interpreter.manage_py, words, env, timeout_s)
     return subprocess.run(
-        argv,
+        [*interpreter.prefix, str(interpreter.python), str(interpreter.manage_py), *words],
         env=env,
         cwd=interpreter.manage_py.parent,
         stdin=subprocess.DEVNULL,
@@ -71,7 +70,7 @@ def run(
 
 
 def warm_up(interpreter: Interpreter, env: Mapping[str, str]) -> None:
-    """Have a process ready for the commands of this interpreter, until this one ends."""
+    """Have a process ready for commands of this interpreter, whatever the manage.py, until this one ends."""
     key = _key(interpreter, env)
     if key in _warm and _warm[key].ended():
         _warm.pop(key).close()
@@ -89,14 +88,13 @@ class _Warm:
     """A process that waits for commands, and ends when this one closes its socket or ends."""
 
     def __init__(self, interpreter: Interpreter, env: Mapping[str, str]):
-        self._cwd = str(interpreter.manage_py.parent)
         self._lock = threading.Lock()
         with contextlib.ExitStack() as opened:
             self._questions, its = map(opened.enter_context, socket.socketpair())
             self._process = subprocess.Popen(
                 [*interpreter.prefix, str(interpreter.python), str(SCRIPT)],
                 env=_at_start(env),
-                cwd=self._cwd,
+                cwd="/",
                 stdin=its.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -112,13 +110,14 @@ class _Warm:
         self._process.wait()
 
     def run(
-        self, argv: list[str], own_argv: list[str], env: Mapping[str, str], timeout_s: float | None
+        self, manage_py: Path, words: list[str], env: Mapping[str, str], timeout_s: float | None
     ) -> subprocess.CompletedProcess[str]:
-        """The command's outcome; `argv` is what it is called. Raises _Gone where it was not begun."""
+        """The command's outcome. Raises _Gone where it was not begun."""
+        argv = [str(manage_py), *words]
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(_scratch()) for _ in range(3)]
             question, output, error = files
-            json.dump({"argv": own_argv, "cwd": self._cwd, "env": dict(env)}, question)
+            json.dump({"argv": argv, "cwd": str(manage_py.parent), "env": dict(env)}, question)
             question.seek(0)
             status = self._status(files, argv, timeout_s)
             for file in (output, error):
@@ -151,7 +150,7 @@ def _scratch() -> IO[str]:
 
 
 def _key(interpreter: Interpreter, env: Mapping[str, str]) -> tuple[object, ...]:
-    return interpreter, tuple(sorted(_at_start(env).items()))
+    return interpreter.prefix, interpreter.python, tuple(sorted(_at_start(env).items()))
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.host.identity import Identity
-from bench.project import commands, under_test
+from bench.project import commands, run_command, under_test
+from bench.project.run_command import Interpreter
 from bench.serve.layout import Layout, Places
 
 # Parts of a checkout that no server reads.
-LEFT_OUT = (".*", "var", "results", "venv", "__pycache__", "tests", "docs", "bench", "benchmarks", "deploy")
+LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "benchmarks", "deploy")
 
 
 class Releases:
@@ -45,7 +46,7 @@ class Releases:
         folder = self._folder / name
         shutil.copytree(under_test.current().folder, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
         change(folder)
-        # As installers do: a worker that starts would otherwise compile the site first.
+        # As installers do: a worker that starts would otherwise compile the site first. What is compiled came along.
         subprocess.run(
             [str(under_test.current().python), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False
         )
@@ -56,15 +57,14 @@ class Releases:
     def collect_static(self, folder: Path) -> None:
         """Add the static files of a release to those of the others. Raises BenchError when that fails."""
         project = under_test.current()
-        argv = [str(project.python), str(folder / "manage.py"), "collectstatic", "--noinput", "--verbosity", "0"]
         env = {
             **commands.site_environment("sqlite:///:memory:", folder),
             **commands.COMMANDS_ENV,
             "BENCHAPP_STATIC_ROOT": str(self.static_root),
         }
-        done = subprocess.run(
-            [*self._identity.prefix, *argv], env=project.environment(env), cwd=folder, capture_output=True, text=True
-        )
+        interpreter = Interpreter(self._identity.prefix, project.python, folder / "manage.py")
+        words = ["collectstatic", "--noinput", "--verbosity", "0"]
+        done = run_command.run(interpreter, words, project.environment(env))
         if done.returncode != 0:
             raise BenchError(f"collectstatic of {folder.name} failed: {done.stderr.strip().splitlines()[-1]}")
 

@@ -58,16 +58,13 @@ class Visitors:
             thread.join()
 
     def _visit(self, keep: bool) -> None:
-        client = client_of(self.url, timeout=20)
+        client = client_of(self.url, timeout=20) if keep else anew(self.url)
         while not self._over.wait(PAUSE_S):
             for path in PATHS:
                 try:
                     self._note(path, self._answer(client, path, keep))
                 except httpx.HTTPError as error:
                     self.failed.append(f"{path}: {error!r}")
-                if not keep:
-                    client.close()
-                    client = client_of(self.url, timeout=20)
         client.close()
 
     def _answer(self, client: httpx.Client, path: str, keep: bool) -> httpx.Response:
@@ -85,9 +82,15 @@ class Visitors:
             self.failed.append(f"{path}: {answer.status_code}")
 
 
+def anew(url: str) -> httpx.Client:
+    """A visitor whose every request has a connection of its own."""
+    return client_of(url, timeout=20, limits=httpx.Limits(max_keepalive_connections=0))
+
+
 def workers(url: str) -> set[int]:
     """The processes of the application that answer."""
-    return {get(url.rstrip("/") + "/__probe__/inside").json()["process_id"] for _ in range(12)}
+    with anew(url) as client:
+        return {client.get("/__probe__/inside").json()["process_id"] for _ in range(12)}
 
 
 @pytest.mark.parametrize(("stack", "layer"), CASES)
@@ -96,7 +99,9 @@ def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site
     # A page may take longer than a second on a busy machine.
     composition = compose.must_compose(stack, layer, {"stop_timeout_s": 10, **FEW})
     with deployment.deployed(composition, database=site_url, releases=True) as running:
-        before, old = workers(running.url), page(running.url)
+        before = workers(running.url)
+        with anew(running.url) as client:
+            old = page(client)
         versions = Versions(running.releases)
         new = versions.new()
         with Visitors(running.url) as visitors:
@@ -122,7 +127,8 @@ def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
     def everywhere() -> bool:
         # As often as there may be workers: each of them must have it.
         seen.clear()
-        seen.update(page(url) for _ in range(16))
+        with anew(url) as client:
+            seen.update(page(client) for _ in range(16))
         return {it[:2] for it in seen} == {("release-2", "release-2")}
 
     until(everywhere, f"every worker serves the new release; {seen}")
@@ -133,9 +139,9 @@ def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
     assert {get(url + file).status_code for file in files} == {200}
 
 
-def page(url: str) -> tuple[str, ...]:
+def page(client: httpx.Client) -> tuple[str, ...]:
     """What a page that nobody has asked for says of its release."""
-    return said(get(url + PAGE.format(secrets.token_hex(8)), timeout=20).text)
+    return said(client.get(PAGE.format(secrets.token_hex(8))).text)
 
 
 def test_the_command_reloads_what_up_serves(site_url):

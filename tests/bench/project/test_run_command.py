@@ -103,7 +103,7 @@ def test_commands_run_at_once_and_each_has_its_own_answer(prefixed):
 
 
 def test_without_the_warm_process_a_command_runs_alone(manage_py):
-    interpreter = Interpreter((), Path(sys.executable), manage_py)
+    interpreter = Interpreter(("env", "OTHER=1"), Path(sys.executable), manage_py)
     first = warm_process(interpreter)
     first.kill()
     assert run_command.run(interpreter, ["says"], {}).returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from msgspec import structs
 
 from bench import paths
 from bench.errors import BenchError
+from bench.project import run_command
 from bench.project.description import Description, Login, Write
+from bench.project.run_command import Interpreter
 from bench.verify.browser import log_in
 from bench.verify.context import Context
 from bench.verify.described_write import becomes_fresh
@@ -48,7 +51,11 @@ MISSING = {
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    return small_project.make(tmp_path_factory.mktemp("project"))
+    made = small_project.make(tmp_path_factory.mktemp("project"))
+    interpreter = Interpreter((), Path(sys.executable), made / "manage.py")
+    inherited = {name: os.environ[name] for name in run_command.INHERITED if name in os.environ}
+    run_command.warm_up(interpreter, inherited | small_project.environment(made))
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ def database():
     folder.chmod(0o755)
     identity = worker()
     identity.give(folder)
+    commands.warm_up()
     path = folder / "site.sqlite3"
     try:
         commands.manage(["migrate", "--verbosity", "0"], f"sqlite:///{path}", identity)
@@ -53,7 +54,9 @@ def content(path: Path) -> dict[str, list]:
 @pytest.mark.servers
 def test_verify_leaves_the_database_unchanged(database):
     before, verifier = content(database), Verifier(Selection(thorough=False))
-    with deployment.deployed(compose.must_compose("gunicorn"), database=f"sqlite:///{database}") as running:
+    with deployment.deployed(
+        compose.must_compose("gunicorn", changes={"processes": 2}), database=f"sqlite:///{database}"
+    ) as running:
         # The second time needs the same expected pages.
         for _ in range(2):
             assert [item for item in verifier.verify(running) if not item.ok] == []
