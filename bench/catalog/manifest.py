@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import signal
-import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from bench import paths
+from bench.catalog.toml import read_toml
 from bench.errors import BenchError
 
 NO_LAYER = "none"
@@ -98,6 +98,9 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     reload     how it takes over a changed configuration or a new version of the site without a restart
     breaks     faults that a chain with it does not stand as expected
     limits     what a project's own `config` should set
+    doors      ports at which the site reaches it from another host for something else than pages, by a name each; on
+               one host each is a Unix socket, SERVER-DOOR.sock
+    one_host   why servers on several hosts cannot be before or behind it; empty: they can
     proxied    the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
     about      one line for people
     """
@@ -136,6 +139,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     reload: Reload = Reload()
     breaks: tuple[Break, ...] = ()
     limits: Limits = Limits()
+    doors: dict[str, int] = {}
+    one_host: str = ""
     proxied: str = ""
     about: str = ""
 
@@ -222,6 +227,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
     coalesces     what makes one of many requests for the same missing page render it; empty: each renders it
     same_user     why web server and application have to run as one user; empty: they need not
+    one_host      why it cannot be laid over servers on several hosts; empty: it can
     kind          where it caches: `outer`, in a server, by what pages say; `django`, in the project's middleware; or
                   `templates`, in the site's own code
     in_site       why only a site that has it in its own code can be served with it; empty: any project can
@@ -243,6 +249,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     invalidation: str = ""
     coalesces: str = ""
     same_user: str = ""
+    one_host: str = ""
     kind: str = ""
     in_site: str = ""
     declares: tuple[Declaration, ...] = ()
@@ -270,6 +277,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     config      its configuration file (a template in its folder), or empty
     prepare     argv run once, before the first start, when `data` is empty
     start       argv that runs it in the foreground
+    shared      argv in place of `start` where it is for other hosts, too, on TCP `port`
     created     argv run once, after the first start
     probe       argv that exits 0 when it serves; without one, its socket accepting a connection is enough
     env         environment it gives to the application server
@@ -283,6 +291,8 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     programs: dict[str, str]
     start: tuple[str, ...]
+    shared: tuple[str, ...] = ()
+    port: int = 0
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
     config: str = ""
@@ -353,16 +363,6 @@ def read_layer(path: Path) -> Layer:
 def read_service(path: Path) -> Service:
     """The service that `path` (a service.toml) declares; raises BenchError naming the file when it is wrong."""
     return decode(read_toml(path), Service, path, name=path.parent.name, folder=path.parent)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The table in `path`; raises BenchError naming the file and line when it is not TOML."""
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise BenchError(f"{path}: not valid TOML: {error}") from None
-    except OSError as error:
-        raise BenchError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def decode(table: dict[str, Any], kind: type[Kind], path: Path, **more: Any) -> Kind:

@@ -7,7 +7,8 @@ from pathlib import Path
 import psutil
 from msgspec import Struct
 
-from bench.catalog.manifest import decode, read_toml
+from bench.catalog.manifest import decode
+from bench.catalog.toml import read_toml
 from bench.errors import BenchError
 from bench.host import cgroups, pin
 from bench.host.cgroups import Group, Limits, Unavailable

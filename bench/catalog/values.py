@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.catalog.manifest import read_toml
+from bench.catalog.toml import read_toml
 from bench.errors import BenchError, hint
 
 # The file of values that measuring uses, and the one for a server that faces the internet.

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import time
 from pathlib import Path
 
+from bench.catalog import catalog
+from bench.cli import options
+from bench.errors import BenchError
 from bench.fleet import inventory, reach
 from bench.fleet.reach import Found
+from bench.fleet.world import build, plan
+from bench.interrupt import Interrupts, Stopped
+
+POLL_S = 0.2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = verbs.add_parser("check", help="what the hosts of an inventory lack")
     add_inventory(check, required=True)
     check.set_defaults(act=_check)
+    tried = verbs.add_parser("try", help="a world of hosts on this machine, until Ctrl-C (as root)")
+    tried.add_argument("--web", type=options.count, default=3, metavar="N", help="web hosts (default: 3)")
+    tried.add_argument("--load", type=options.count, default=2, metavar="N", help="load hosts (default: 2)")
+    tried.add_argument(
+        "--link",
+        default="1gbit",
+        metavar="RATE",
+        help="rate of each host's link, both ways, as for tc (default: 1gbit)",
+    )
+    options.add_size(tried)
+    tried.set_defaults(act=_try)
 
 
 def add_inventory(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -40,6 +60,26 @@ def _check(args: argparse.Namespace) -> int:
     for item in found:
         print("\n".join(_lines(item)))
     return 1 if any(item.lacks for item in found) else 0
+
+
+def _try(args: argparse.Namespace) -> int:
+    """Stay in the foreground while the world stands; Ctrl-C and SIGTERM end it."""
+    size = catalog.read().size(args.size)
+    chosen = plan.members(args.web, args.load)
+    with (
+        contextlib.suppress(Stopped),
+        Interrupts() as interrupts,
+        build.standing(chosen, args.link, size) as world,
+    ):
+        print(f"ready {world.inventory}", flush=True)
+        try:
+            while not (ended := world.ended()):
+                time.sleep(POLL_S)
+            raise BenchError(f"{ended} has ended; all hosts are removed")
+        finally:
+            # All is removed before another signal counts.
+            interrupts.hold()
+    return 0
 
 
 def _lines(found: Found) -> list[str]:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 from bench.catalog import catalog, compose, values
 from bench.cli import options
+from bench.cli.hosts import add_inventory
 from bench.errors import BenchError
+from bench.fleet import export as fleet
+from bench.fleet import inventory
 from bench.serve import containers, export
 
 SYSTEMD = "systemd"
@@ -33,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=(SYSTEMD, *containers.FORMS),
         help="what runs it in production: systemd on a host, or containers (default: systemd)",
     )
+    add_inventory(parser)
     options.add_size(parser)
     parser.add_argument("--force", action="store_true", help="render for production a stack that nobody should deploy")
     parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="a new or empty directory")
@@ -67,6 +71,10 @@ def _check_changes(composition: compose.Composition, given: values.Values, asked
 def _write(composition: compose.Composition, args: argparse.Namespace) -> list[Path]:
     """The files, written in the form that was asked for; raises BenchError for an option that would do nothing."""
     size = catalog.read().size(args.size)
+    if args.inventory and args.form:
+        raise BenchError("--inventory renders for systemd on hosts; leave out --as")
+    if args.inventory:
+        return fleet.write(composition, inventory.read(args.inventory), args.to, size)
     if args.form in containers.FORMS:
         return containers.write(composition, args.to, args.form, size)
     if size and not composition.values.places:

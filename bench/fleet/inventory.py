@@ -34,7 +34,7 @@ CONNECT_TIMEOUT_S = 5
 class Host:
     """A machine of an inventory.
 
-    address     the IP address at which the other hosts reach it
+    address     the IPv4 address at which the other hosts reach it
     groups      those it is in, in the order of GROUPS
     target      the name or address at which Ansible reaches it, by ssh
     user, key   for ssh; empty: as ssh is configured. The key is a file
@@ -137,9 +137,9 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
     target = str(variables.get("ansible_host", name))
     address = str(variables.get("address", target))
     try:
-        ipaddress.ip_address(address)
+        ipaddress.IPv4Address(address)
     except ValueError:
-        said = f"{path}: {name}: its address, {address!r}, is no IP address"
+        said = f"{path}: {name}: its address, {address!r}, is no IPv4 address"
         raise BenchError(f"{said}; add address=IP, where the other hosts reach it") from None
     return Host(
         name,

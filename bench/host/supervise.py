@@ -46,6 +46,16 @@ class Address:
         """`/run/x.sock` or `127.0.0.1:8000`, the form of servers that recognise a path by its slash."""
         return self.path or self.text
 
+    @property
+    def url(self) -> str:
+        """`unix:/run/x.sock` or `http://127.0.0.1:8000`, for those who ask over HTTP."""
+        return self.text if self.path else f"http://{self.text}"
+
+    @property
+    def sockets(self) -> list[str]:
+        """The path, if it is a Unix socket: templates loop over it for what only such a socket needs."""
+        return [self.path] if self.path else []
+
     def clear(self) -> None:
         """Remove the socket file that a killed server left behind: some do not start on it."""
         if self.path:

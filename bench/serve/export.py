@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -185,8 +185,17 @@ def _write_host_files(
 ) -> list[Path]:
     """Write units, environment and install note for the host."""
     found = units.units(composition, places, wiring)
-    context = {**host_context(composition, places, wiring, found), **_slice_context(size)}
-    sources = {target / source.name: source for source in sorted(HOST.glob("[!_]*"))}
+    context = {**host_context(composition, places, wiring, found), **slice_context(size)}
+    return [*write_context(context, target), *overlaid.write(composition, target)]
+
+
+def write_context(context: dict[str, Any], target: Path, left_out: Collection[str] = ()) -> list[Path]:
+    """Write a host's own files, units and scripts into `target`, but for those `left_out`; returns them.
+
+    context  the names that they can use, by host_context and slice_context
+    """
+    found = context["units"]
+    sources = {target / source.name: source for source in sorted(HOST.glob("[!_]*")) if source.name not in left_out}
     sources |= {target / "systemd" / name: SYSTEMD / name for name in ("benchapp.target", "benchapp.slice")}
     timers = [source for name in context["timers"] for source in sorted(TIMERS.glob(f"benchapp-{name}.*"))]
     sources |= {target / "timers" / source.name: source for source in timers}
@@ -199,10 +208,10 @@ def _write_host_files(
     }
     for path, (source, unit) in of_units.items():
         path.write_text(render.text(source.read_text("utf-8"), {**context, "unit": unit}, str(source)), "utf-8")
-    return [*sources, *of_units, *overlaid.write(composition, target)]
+    return [*sources, *of_units]
 
 
-def _slice_context(size: Size | None) -> dict[str, Any]:
+def slice_context(size: Size | None) -> dict[str, Any]:
     """What the slice of all units may use."""
     if size is None:
         return {"size_title": ", unlimited", "limits": []}
@@ -239,7 +248,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "host_commands": _host_commands(composition, places, wiring),
         "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
         "application_units": [unit for unit in found if unit.environment_files],
-        "asked": _asked(composition, places),
+        "asked": [asked(composition, places)],
         "ends_tls": values.names["listener"] == "tls" and render.has_tls(front, composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
         "proxied": render.text(front.proxied, places.names, front.name),
@@ -247,7 +256,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
     }
 
 
-def _asked(composition: Composition, places: Places) -> str:
+def asked(composition: Composition, places: Places) -> str:
     """The words with which curl asks the host's own web server whether the site is ready."""
     name, path = composition.settings["server_name"], under_test.current().ready
     if composition.values.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.errors import BenchError, DeploymentError
 from bench.host.identity import Identity, worker
-from bench.host.supervise import MAX_SOCKET_FOLDER
+from bench.host.supervise import MAX_SOCKET_FOLDER, Address
 from bench.project import commands, under_test
 
 LOOPBACK = "127.0.0.1"
@@ -20,7 +20,10 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Places:
-    """Where a deployment's things are when it runs; see `[places]` of deploy/values/production.toml."""
+    """Where a deployment's things are when it runs; see `[places]` of deploy/values/production.toml.
+
+    shared  services and doors of servers that other hosts reach, by name: their addresses
+    """
 
     project: str
     venv: str
@@ -37,11 +40,16 @@ class Places:
     group: str
     bind: str
     port: int
+    shared: Mapping[str, Address] = field(default_factory=dict)
 
     @property
     def names(self) -> dict[str, Any]:
         """The places as templates name them, with the interpreter of `venv`."""
         return {**vars(self), "python": f"{self.venv}/bin/python"}
+
+    def address(self, name: str, socket: str) -> Address:
+        """Where a service or a door is: for other hosts, too, or at the Unix socket of that name."""
+        return self.shared.get(name) or Address(path=f"{self.run}/{socket}.sock")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ A server reads, all from one directory:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,17 @@ ENGINE = jinja2.Environment(
 
 @dataclass(frozen=True)
 class Wiring:
-    """The addresses of a chain: the list of each server's instances, by the server's name."""
+    """The addresses of a chain: the list of each server's instances, by the server's name.
+
+    behind  where the next outer server finds those of a server, if not there alone: on all hosts
+    """
 
     listens: dict[str, list[Address]] = field(default_factory=dict)
+    behind: dict[str, list[Address]] = field(default_factory=dict)
+
+    def upstreams(self, server: str) -> list[Address]:
+        """Where the next outer server finds the instances of a server."""
+        return self.behind.get(server) or self.listens[server]
 
 
 def instance_name(server: str, number: int) -> str:
@@ -87,8 +95,7 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     chain = [item.name for item in composition.servers]
     index = chain.index(server.name)
     context: dict[str, Any] = {
-        **composition.settings,
-        **places.names,
+        **site_context(composition, places),
         **under_test.current().names,
         "modules": composition.modules.get(server.name, {}),
         "stack": composition.stack.name,
@@ -111,7 +118,7 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     context["binds"] = [context["bind"], *context["binds6"]]
     if index > 0:
         inner = composition.servers[index - 1]
-        context["upstreams"] = wiring.listens[inner.name]
+        context["upstreams"] = wiring.upstreams(inner.name)
         context["upstream"] = context["upstreams"][0]
         context["upstream_speaks"] = inner.speaks
         context["upstream_connection"] = _connection(inner)
@@ -120,15 +127,31 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     return context
 
 
+def site_context(composition: Composition, places: Places) -> dict[str, Any]:
+    """The names that all templates can use."""
+    return {
+        **composition.settings,
+        **places.names,
+        "services": {item.name: places.address(item.name, item.name) for item in composition.services},
+        "doors": {
+            door: places.address(door, f"{server.name}-{door}")
+            for server in composition.servers
+            for door in server.doors
+        },
+    }
+
+
 def _connection(server: Server) -> str:
     """What becomes of a connection to the server after an answer: `keepalive` or `close`."""
     return "keepalive" if server.keepalive else "close"
 
 
-def write_files(composition: Composition, places: Places, wiring: Wiring, conf: Path) -> list[Path]:
-    """Render every file that the servers of the chain read into `conf`; returns the files written."""
+def write_files(
+    composition: Composition, places: Places, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
+) -> list[Path]:
+    """Render every file that these servers, by default all, read into `conf`; returns the files written."""
     written = []
-    for server in composition.servers:
+    for server in composition.servers if servers is None else servers:
         context = context_of(server, composition, places, wiring)
         for name, source in server_files(server, composition).items():
             target = conf / name
@@ -192,14 +215,14 @@ def service_context(
     service: Service, programs: dict[str, str], composition: Composition, places: Places, data: Path
 ) -> dict[str, Any]:
     """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
-    socket = f"{places.run}/{service.name}.sock"
+    address = places.address(service.name, service.name)
     return {
-        **composition.settings,
-        **places.names,
+        **site_context(composition, places),
         "programs": programs,
         "data": str(data),
         "run_in_url": quote(str(places.run)),
-        "socket": socket,
+        "socket": address.endpoint,
+        "host": address.host,
         "folder": str(service.folder),
     }
 
@@ -213,7 +236,7 @@ def write_service_file(service: Service, context: dict[str, Any], folder: Path) 
 
 def site_env(composition: Composition, places: Places) -> dict[str, str]:
     """What values, stack and layers add to the application server's environment."""
-    context = {**composition.settings, **places.names}
+    context = site_context(composition, places)
     templates = {
         "BENCHAPP_CACHE_SECONDS": str(composition.values.names["cache_seconds"]),
         "BENCHAPP_HSTS_SECONDS": str(composition.values.names["hsts_seconds"]),
@@ -225,7 +248,7 @@ def site_env(composition: Composition, places: Places) -> dict[str, str]:
 
 def sidecars(composition: Composition, places: Places) -> dict[str, list[str]]:
     """The command of each program that the layers run beside the servers, by its name."""
-    context = {**composition.settings, **places.names}
+    context = site_context(composition, places)
     where = f"{composition.layer_name} sidecar"
     return {name: argv(words, context, where) for name, words in composition.sidecars.items()}
 

@@ -164,8 +164,9 @@ def _of_sidecars(composition: Composition, places: Places) -> Iterator[Unit]:
 
 
 def _of_service(service: Service, composition: Composition, places: Places) -> Unit:
-    """The service on the socket where servers and site look for it."""
-    argv = render.argv(service.start, service_context(service, composition, places), service.name)
+    """The service where servers and site look for it."""
+    start = service.shared if service.name in places.shared else service.start
+    argv = render.argv(start, service_context(service, composition, places), service.name)
     return Unit(
         f"benchapp-{service.name}",
         f"{service.title}, for layer {composition.layer_name}",

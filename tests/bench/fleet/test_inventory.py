@@ -139,7 +139,7 @@ def test_an_address_is_an_ip_address():
     table = listed(web=["a"])
     table["_meta"]["hostvars"]["a"] = {"ansible_host": "a.example.org"}
     wanted = (
-        "hosts.ini: a: its address, 'a.example.org', is no IP address; add address=IP, where the other hosts reach it"
+        "hosts.ini: a: its address, 'a.example.org', is no IPv4 address; add address=IP, where the other hosts reach it"
     )
     assert refused(table) == wanted
 

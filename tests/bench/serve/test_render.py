@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from bench import paths
 from bench.catalog import catalog, compose
 from bench.errors import BenchError
-from bench.serve import render
+from bench.serve import export, render
 
 # Documents may ask for what is so; server configuration may not.
 TEMPLATES = [
@@ -84,8 +84,9 @@ def test_a_server_in_front_takes_the_front_address():
 def test_the_database_is_found_in_a_directory_whose_name_has_a_plus_sign():
     """As that of joined layers: in the query of a URL a plain plus sign is a space."""
     service = catalog.read().services["postgresql"]
-    places = SimpleNamespace(run="/tmp/run/nginx~view-cache+varnish", names={})
-    composition = compose.compose_for_files("gunicorn", "none", catalog.read().values["bench"])
+    values = catalog.read().values["production"]
+    places = replace(export.production_places(values), run="/tmp/run/nginx~view-cache+varnish")
+    composition = compose.compose_for_files("gunicorn", "none", values)
     context = render.service_context(service, {}, composition, places, Path())
     url = render.text(service.env["DATABASE_URL"], context, "env")
     assert parse_qs(urlsplit(url).query) == {"host": [places.run]}

@@ -1,0 +1,222 @@
+"""Write what each host of an inventory reads, and the playbook that puts it there. Nothing is started."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from bench import paths
+from bench.catalog.compose import Composition
+from bench.catalog.sizes import Size
+from bench.errors import BenchError
+from bench.fleet.inventory import Host, Inventory
+from bench.fleet.split import Share, Split, unit_names
+from bench.project import under_test
+from bench.serve import export, render, units
+from bench.serve.export import PLAIN_PORT, host_context, slice_context, whole, write_context
+from bench.serve.layout import LOOPBACK, Places
+from bench.serve.render import Wiring
+from bench.serve.units import Unit
+
+TEMPLATES = paths.DEPLOY / "common" / "hosts"
+PLAYBOOK = paths.DEPLOY / "production"
+# Files of a production host that only some hosts have; INSTALL.md is what the playbook does instead.
+OF_APPLICATION = ("benchapp-deploy", "benchapp-manage", "benchapp-rollback", "site.env")
+OF_FRONT = ("benchapp-certificate", "logrotate.conf")
+NOTE = "INSTALL.md"
+# Names below the rendered directory.
+HOSTS, VARIABLES, DRAINED, RENDERED = "hosts", "host_vars", "drained", "rendered"
+
+
+def write(composition: Composition, inventory: Inventory, target: Path, size: Size | None = None) -> list[Path]:
+    """Write the files of all hosts into `target`; returns them, sorted. When one cannot be written, none is left.
+
+    `target` holds `playbook.yml`, the files of each host in `hosts/HOST`, as below its root, what the playbook knows of
+    it in `host_vars`, and in `drained/HOST` the files of the front that differ while it does not ask that web host.
+    """
+    if not composition.values.places:
+        raise BenchError("--inventory needs the places of a host: use --values production")
+    if under_test.current().overlaid:
+        raise BenchError("--inventory renders the site that the kit ships: the secrets of another project are its own")
+    split = Split(composition, inventory)
+    with whole(target.absolute()) as folder:
+        return sorted(_Writing(split, folder, size).write())
+
+
+@dataclass(frozen=True)
+class _Writing:
+    split: Split
+    folder: Path
+    size: Size | None
+
+    def write(self) -> list[Path]:
+        # The front asks for the site as it does on one host; its own address is of no interest to it.
+        composition, places, wiring = export.in_production(self.split.composition, LOOPBACK)
+        if places.port == PLAIN_PORT and self.split.split:
+            front = self.split.outer[-1].name
+            raise BenchError(f"{front} ends no TLS, and no server before it is on its host; use --set listener=behind")
+        places = self.split.places(places)
+        written = [path for share in self.split.shares for path in self._host(share, composition, places, wiring)]
+        if len(self.split.web) > 1:
+            written += [path for web in self.split.web for path in self._drained(web, composition, places, wiring)]
+        books = [shutil.copy(path, self.folder) for path in sorted(PLAYBOOK.iterdir())]
+        return [*written, *map(Path, books)]
+
+    def _host(self, share: Share, composition: Composition, places: Places, wiring: Wiring) -> list[Path]:
+        """The files of one host, and the variables of the playbook for it."""
+        seen = self.split.wiring(wiring, share.host)
+        root = self.folder / HOSTS / share.host.name
+        target = _below(root, places.conf)
+        target.mkdir(parents=True)
+        every = units.units(composition, places, seen)
+        names = unit_names(share, seen, composition.sidecars)
+        found = [unit for unit in every if unit.name in names]
+        context = self._context(share, composition, places, seen, found)
+        context["users"] = list(dict.fromkeys(unit.user for unit in every))
+        written = render.write_files(composition, places, seen, target, share.servers)
+        left_out = [NOTE, *(() if share.application else OF_APPLICATION)]
+        left_out += () if share.host == self.split.front else OF_FRONT
+        written += write_context(context, target, left_out)
+        written = _arranged([*written, *self._own(context, target)], target, root)
+        digest = target / RENDERED
+        digest.write_text(_digest(written, root), "utf-8")
+        variables = self.folder / VARIABLES / f"{share.host.name}.json"
+        variables.parent.mkdir(exist_ok=True)
+        variables.write_text(json.dumps(self._variables(share, context, found), indent=2) + "\n", "utf-8")
+        return [*written, digest, variables]
+
+    def _context(
+        self, share: Share, composition: Composition, places: Places, wiring: Wiring, found: list[Unit]
+    ) -> dict[str, Any]:
+        """The names that the templates of a host's files can use, those of one host's among them."""
+        context = {**host_context(composition, places, wiring, found), **slice_context(self.size)}
+        (context["front_asked"],) = context["asked"]
+        hosts = self.split.reached(share, wiring, places)
+        if share.application and self.split.split:
+            context["asked"] = _asked(context, composition, wiring.listens[self.split.inner[-1].name][0].text)
+        if not share.application:
+            context["release_commands"] = []
+        if not share.first:
+            # What only one host may do each day.
+            context["timers"] = []
+        return context | {
+            "host": share.host,
+            "reached": [(port, [host.address for host in allowed]) for port, allowed in hosts.items()],
+            "web_addresses": [host.address for host in self.split.web],
+            "database_hosts": [share.host] if share.host == self.split.database else [],
+        }
+
+    def _own(self, context: dict[str, Any], target: Path) -> list[Path]:
+        """The files that only one of several hosts has: its firewall and the database's access."""
+        sources = sorted(path for path in TEMPLATES.iterdir() if path.is_file())
+        sources = sources if context["reached"] else []
+        if context["database_hosts"]:
+            sources += sorted((TEMPLATES / "database").iterdir())
+        written = []
+        for source in sources:
+            path = target / source.relative_to(TEMPLATES)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(render.text(source.read_text("utf-8"), context, str(source)), "utf-8")
+            written.append(path)
+        return written
+
+    def _drained(self, web: Host, composition: Composition, places: Places, wiring: Wiring) -> list[Path]:
+        """The files of the front that differ while it does not ask that web host."""
+        target = _below(self.folder / DRAINED / web.name, places.conf)
+        whole_front = _below(self.folder / HOSTS / self.split.front.name, places.conf)
+        seen = self.split.wiring(wiring, self.split.front, without=web)
+        written = render.write_files(composition, places, seen, target, self.split.outer)
+        for path in [*written]:
+            if path.read_bytes() == (whole_front / path.relative_to(target)).read_bytes():
+                path.unlink()
+                written.remove(path)
+        for folder in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+        return written
+
+    def _variables(self, share: Share, context: dict[str, Any], found: list[Unit]) -> dict[str, Any]:
+        """What the playbook knows of a host."""
+        database = self.split.database
+        packages = [package for server in share.servers for package in (*server.packages, *server.build_packages)]
+        packages += [package for service in share.services for package in service.packages]
+        for layer in self.split.composition.layers:
+            packages += [package for server in share.servers for package in layer.packages.get(server.name, [])]
+        stopped = [server.packages[0] for server in share.servers if server.packages]
+        stopped += [service.packages[0] for service in share.services if service.packages]
+        return {
+            # Half of the time of a task otherwise goes into copying it.
+            "ansible_pipelining": True,
+            "packages": list(dict.fromkeys(packages)),
+            "distribution_services": stopped,
+            "units": [unit.name for unit in found],
+            "sockets": [socket for unit in found for socket in unit.sockets],
+            "timers": [f"benchapp-{name}" for name in context["timers"]],
+            "reloads": [unit.name for unit in found if unit.reload],
+            "firewall": bool(context["reached"]),
+            "conf": context["conf"],
+            "current": context["project"],
+            "static_root": context["static_root"],
+            "data": context["data"],
+            "database_address": database.address if database else "",
+            "front_host": self.split.front.name,
+            "drains": len(self.split.web) > 1,
+            "tls": context["ends_tls"] and share.host == self.split.front,
+            "asks_front": context["front_asked"] if share.host == self.split.front else "",
+        }
+
+
+# Where files of the rendered directory go on a host that do not stay below its `conf`, by a pattern of their names.
+ELSEWHERE = {
+    "systemd/*": "/etc/systemd/system",
+    "timers/*": "/etc/systemd/system",
+    "benchapp-firewall.service": "/etc/systemd/system",
+    "benchapp-*": "/usr/local/sbin",
+    "sysusers.conf": "/etc/sysusers.d/benchapp.conf",
+    "tmpfiles.conf": "/etc/tmpfiles.d/benchapp.conf",
+    "logrotate.conf": "/etc/logrotate.d/benchapp",
+}
+
+
+def _arranged(written: list[Path], target: Path, root: Path) -> list[Path]:
+    """The files of a host, those that go elsewhere moved there; scripts can be executed."""
+    arranged = []
+    for path in written:
+        name = str(path.relative_to(target))
+        place = next((place for pattern, place in ELSEWHERE.items() if fnmatch(name, pattern)), "")
+        moved = path
+        if place:
+            moved = _below(root, place if place.endswith((".conf", "/benchapp")) else f"{place}/{path.name}")
+            moved.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(moved)
+        moved.chmod(0o755 if place.endswith("/sbin") else 0o644)
+        arranged.append(moved)
+    for name in ("systemd", "timers"):
+        if (target / name).is_dir():
+            (target / name).rmdir()
+    return arranged
+
+
+def _digest(files: list[Path], root: Path) -> str:
+    """One word for all of a host's files, with which a host says which of them its servers have read."""
+    found = hashlib.sha256()
+    for path in sorted(files):
+        found.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+    return f"{found.hexdigest()}\n"
+
+
+def _below(root: Path, place: str) -> Path:
+    return root / place.lstrip("/")
+
+
+def _asked(context: dict[str, Any], composition: Composition, address: str) -> list[str]:
+    """The words with which curl asks an application whether it is ready; none where it does not speak HTTP."""
+    if composition.stack.servers[-2].speaks != "http":
+        return []
+    name = context["server_name"]
+    return [f"--header 'Host: {name}' --header 'X-Forwarded-Proto: https' http://{address}{context['ready']}"]
