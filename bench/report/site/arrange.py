@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -184,12 +185,20 @@ class Site:
         """Every fault that any run made."""
         return list(dict.fromkeys(name for made in self.faults.values() for name in made))
 
-    def unexpected(self) -> Iterator[tuple[str, str, str]]:
-        """Deployment, fault and reason of what was not as expected."""
+    def unexpected(self) -> Iterator[tuple[str, str, str, str]]:
+        """Deployment, fault, reason and the command that repeats it, of what was not as expected."""
         for where, made in self.faults.items():
             for name, (_, item) in made.items():
                 if item.word != "pass" and item.reason:
-                    yield deployment(where), f"{name} ({item.word})", item.reason
+                    yield deployment(where), f"{name} ({item.word})", item.reason, _repeated(item)
+
+
+def _repeated(item: SiteFault) -> str:
+    """The command that makes a fault again."""
+    options = ["--layer", item.layer] if item.layer != "none" else []
+    options += ["--size", item.size] if item.size != "unlimited" else []
+    options += ["--database", item.database] if item.database != "sqlite" else []
+    return shlex.join(["python", "-m", "bench", "faults", item.stack, *options, "--fault", item.fault])
 
 
 def deployment(where: Iterable[str]) -> str:

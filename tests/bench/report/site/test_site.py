@@ -84,7 +84,8 @@ def test_faults_are_a_matrix_with_reasons(page):
     cells = page.texts("td")
     assert "10 lost, 1.1 s, by itself" in cells
     assert "50 lost, not back while visitors asked (FAIL)" in cells
-    assert "gunicorn with none, application (FAIL): 378 stale pages" in page.texts("li")
+    repeated = "python -m bench faults gunicorn --fault application"
+    assert f"gunicorn with none, application (FAIL): 378 stale pages{repeated}" in page.texts("li")
 
 
 def test_a_case_of_two_runs_has_its_history(page):
