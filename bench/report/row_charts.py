@@ -268,8 +268,7 @@ def _row(entry: ChartEntry, line: Axis, layout: _Layout, top: float, draw: Draw)
             _values_in_line(texts, layout.width, middle + layout.label_y),
             *marks,
         ]
-    row = tag("g", *parts, cls="row")
-    return tag("a", row, href=f"#{entry.anchor}") if entry.anchor else row
+    return tag("a", *parts, href=f"#{entry.anchor}", cls="row") if entry.anchor else tag("g", *parts, cls="row")
 
 
 def _values_in_line(texts: Sequence[str], x: float, y: float) -> Markup:

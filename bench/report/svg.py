@@ -25,6 +25,8 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
         if value is not None
     )
     content = Markup("").join(child if isinstance(child, Markup) else escape(_text(child)) for child in children)
+    if not children:
+        return Markup("<{}{}/>").format(Markup(name), pairs)
     return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), pairs, content)
 
 
