@@ -43,7 +43,7 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
-test: $(VENV)/.installed-dev  ## everything from a fresh clone to a green test run
+test: $(VENV)/.installed-dev $(VENV)-wagtail/bin/wagtail  ## everything from a fresh clone to a green test run
 	@# Four processes: with three, servers that start and stop left a third of two cores idle.
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
@@ -99,6 +99,12 @@ $(VENV)/.installed: requirements.txt
 	@! command -v apxs > /dev/null || $(PIP) '$(MODWSGI)' || \
 		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
 	@touch $@
+
+# A project that the tests serve; its packages stay out of the kit's environment.
+$(VENV)-wagtail/bin/wagtail:
+	@echo "make: installing Wagtail into $(VENV)-wagtail"
+	$(PYTHON) -m venv $(VENV)-wagtail
+	$(VENV)-wagtail/bin/python -m pip install --quiet --disable-pip-version-check 'wagtail>=7,<9'
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt
 	@echo "make: installing the packages of requirements-dev.txt into $(VENV)"

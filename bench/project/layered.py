@@ -142,10 +142,14 @@ def kit(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
         return venv
     print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
     shutil.rmtree(venv, ignore_errors=True)
-    _run([str(python), "-m", "venv", str(venv)], f"{python} cannot make a virtual environment", advice)
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    _run([*pip, *_server_requirements()], f"the servers cannot be installed for Python {found.version}", advice)
-    done.write_text(wanted, "utf-8")
+    try:
+        _run([str(python), "-m", "venv", str(venv)], f"{python} cannot make a virtual environment", advice)
+        _run([*pip, *_server_requirements()], f"the servers cannot be installed for Python {found.version}", advice)
+        done.write_text(wanted, "utf-8")
+    except BaseException:
+        shutil.rmtree(venv, ignore_errors=True)
+        raise
     return venv
 
 

@@ -4,7 +4,9 @@ both databases, under a cache; its folder stays as it is."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import paths
+from bench import paths, programs
 from tests.bench.project.conftest import tree
-from tests.deploy.running import FEW, command, runnable
+from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable
 
 DESCRIPTION = """
 [tool.benchapp]
@@ -73,6 +75,36 @@ def test_it_is_served_rightly_and_stays_as_it_was(project, monkeypatch, stack, l
     assert tree(project) == before
 
 
+def test_a_login_that_fails_is_one_line(project, monkeypatch):
+    runnable("gunicorn")
+    for name in ACCOUNTS:
+        monkeypatch.setitem(os.environ, name, "ann:wrong")
+    before = tree(project)
+    words = ["verify", "gunicorn", "--layer", "none", "--project", str(project), "--check", "login"]
+    done = command("-m", "bench", *words, "--database", "sqlite", "--set", "processes=1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip().splitlines()[-1] == (
+        "bench verify: the form at /admin/login/ refuses the account of FIRST: correct its NAME:PASSWORD, or make the "
+        "account in that database"
+    )
+    assert tree(project) == before
+
+
+def test_interrupted_it_leaves_nothing(project):
+    runnable("gunicorn")
+    before = tree(project)
+    with Up("gunicorn", "--project", str(project)) as up:
+        assert get(f"{up.url}admin/login/").status_code == 200
+        processes = up.tree()
+        folders = {name for each in processes for name in re.findall(r"/tmp/benchapp-[^/]+", " ".join(each.cmdline()))}
+        up.process.send_signal(signal.SIGINT)
+        up.process.communicate(timeout=20)
+        assert up.process.returncode == 0
+    assert not alive(processes) and closed(up.url)
+    assert folders and not [name for name in folders if Path(name).exists()]
+    assert tree(project) == before
+
+
 def test_accounts_that_are_not_there_are_said_before_anything_starts(project):
     done = command("-m", "bench", "verify", "gunicorn", "--layer", "none", "--project", str(project))
     assert done.returncode == 2
@@ -91,3 +123,43 @@ def test_a_project_that_cannot_say_that_it_serves_is_refused(project):
         'health = "/..." in [tool.benchapp] of pyproject.toml'
     )
     assert tree(project) == before
+
+
+WAGTAIL = """
+[tool.benchapp]
+python = "{python}"
+public = ["/", "/search/"]
+
+[tool.benchapp.login]
+url = "/admin/login/"
+page = "/admin/account/"
+superuser = true
+"""
+
+
+def test_wagtail_is_served_rightly_and_stays_as_it_was():
+    """As `wagtail start` makes it: Vary: Cookie on every page, an admin for superusers."""
+    runnable("nginx-gunicorn", "varnish")
+    wagtail = programs.find(["wagtail"], [f"{paths.VENV}-wagtail/bin"])
+    if wagtail is None:
+        pytest.skip("program not installed: wagtail")
+    python = wagtail.parent / "python"
+    folder = Path(tempfile.mkdtemp(prefix="benchapp-project-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        subprocess.run([wagtail, "start", "gallery", folder], check=True, stdout=subprocess.DEVNULL)
+        # Its own settings, not those of the tests.
+        env = {"PATH": os.environ["PATH"]}
+        subprocess.run([python, "-B", "manage.py", "migrate", "--verbosity", "0"], cwd=folder, env=env, check=True)
+        (folder / "pyproject.toml").write_text(WAGTAIL.format(python=python))
+        before = tree(folder)
+        checks = (*CHECKS, "public-pages")
+        named = [word for name in checks for word in ("--check", name)]
+        words = ["verify", "nginx-gunicorn", "--layer", "varnish", "--project", str(folder), "--set", "processes=2"]
+        done = command("-m", "bench", *words, *named, timeout_s=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "own-name" not in done.stdout.partition("NOT TRIED")[2]
+        assert tree(folder) == before
+    finally:
+        for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
+            shutil.rmtree(made)

@@ -1,0 +1,115 @@
+"""A project that cannot be served or measured: one line with what to do, exit status 2, and its folder as it was."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import paths
+from bench.cli import main as command_line
+from tests.bench.project.conftest import new_project, selection, tree  # noqa: F401  # fixtures
+
+pytestmark = pytest.mark.usefixtures("selection")
+
+POSTED = {
+    "startedDateTime": "2026-11-22T12:00:00Z",
+    "request": {"method": "POST", "url": "https://shop.example/"},
+    "response": {"status": 302},
+}
+BROWSE = "[tool.benchapp.workloads.browse]\n"
+# Another version of Python: it makes a virtual environment, into which nothing can be installed.
+OTHER_PYTHON = """#!/bin/sh
+case "$*" in
+*json*) exec {python} "$@" | sed 's/"version": "[0-9.]*"/"version": "3.99"/' ;;
+*venv*) for folder; do :; done; mkdir -p "$folder/bin"; cp "$0" "$folder/bin/python" ;;
+*) echo "ERROR: No matching distribution found for granian" >&2; exit 1 ;;
+esac
+"""
+DOWN = """
+DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql", "NAME": "shop", "HOST": "127.0.0.1", "PORT": "9"}}
+"""
+RUN = ("run", "--stack", "gunicorn", "--layer", "none", "--workload", "browse")
+UP = ("up", "gunicorn")
+VERIFY = ("verify", "gunicorn", "--layer", "none")
+
+
+def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> str:
+    """The line that a command ends with, which leaves nothing behind."""
+    before, temporary = tree(folder), set(Path("/tmp").glob("benchapp-*"))
+    status = command_line.main([*words, "--project", str(folder)])
+    said = capsys.readouterr()
+    assert (status, said.out) == (2, ""), said.err
+    assert tree(folder) == before
+    assert not {path for path in set(Path("/tmp").glob("benchapp-*")) - temporary if str(folder) in path.name}
+    line = said.err.strip().splitlines()[-1]
+    assert line.startswith(f"bench {words[0]}: ") and "Traceback" not in said.err
+    return line.partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("source", "content", "says"),
+    [
+        (
+            "har",
+            json.dumps({"log": {"entries": [POSTED]}}),
+            "no GET that was answered with 200: name another recording",
+        ),
+        ("log", "", "no GET that was answered with 200: name another recording"),
+        ("log", "nonsense\n", "no line in the combined format: write the log with it, or name another log"),
+    ],
+)
+def test_a_recording_without_requests(capsys, new_project, tmp_path, source, content, says):  # noqa: F811
+    folder = new_project(said=f'{BROWSE}{source} = "visits"\n')
+    (folder / "visits").write_text(content)
+    assert refused(capsys, folder, *RUN, "--to", str(tmp_path / "run")) == f"{folder / 'visits'}: {says}"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
+def test_a_variable_that_is_not_there(capsys, new_project, words):  # noqa: F811
+    folder = new_project("import os\nos.environ['SHOP_KEY']")
+    line = refused(capsys, folder, *words)
+    assert line.startswith(
+        f"{folder}: settings shop.settings cannot be imported: KeyError: 'SHOP_KEY' (shop/settings.py:"
+    )
+    assert line.endswith(
+        'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of pyproject.toml'
+    )
+
+
+@pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
+def test_a_database_that_is_down(capsys, new_project, words):  # noqa: F811
+    line = refused(capsys, folder := new_project(DOWN), *words)
+    assert line.startswith(f"{folder}: its database cannot be used: OperationalError: ") and "refused" in line
+    assert line.endswith("; start it, or name another with --database")
+
+
+def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):  # noqa: F811
+    python = tmp_path / "python3.99"
+    python.write_text(OTHER_PYTHON.format(python=sys.executable))
+    python.chmod(0o755)
+    folder = new_project(said=f'[tool.benchapp]\npython = "{python}"\n')
+    assert refused(capsys, folder, *UP) == (
+        "the servers cannot be installed for Python 3.99: ERROR: No matching distribution found for granian; "
+        "name another as python in [tool.benchapp]"
+    )
+    assert not list((paths.VAR / "servers").glob("*")), "half an environment is left"
+
+
+def test_a_health_page_that_redirects(capsys, new_project):  # noqa: F811
+    folder = new_project(said='[tool.benchapp]\nhealth = "/old/"\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("from django.views.generic import RedirectView\n")
+        urls.write("urlpatterns.append(path('old/', RedirectView.as_view(url='/')))\n")
+    assert refused(capsys, folder, *UP) == (
+        f'{folder}: GET /old/ redirects to /; name a page that answers 200: health = "/..." in [tool.benchapp] of '
+        "pyproject.toml"
+    )
+
+
+def test_a_folder_without_a_project(capsys, tmp_path):
+    says = f"{tmp_path}: no manage.py there; name the folder of a Django project, which has one"
+    assert refused(capsys, tmp_path, *UP) == says
