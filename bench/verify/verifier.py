@@ -42,7 +42,7 @@ class Verifier:
             found = run_suite(self._subject(running), self.selection, progress)
             if under_test.current().description.write:
                 # The described write stays: pages of the next deployment are others.
-                self._site = None
+                self._sites.clear()
             return found
         except DatabaseChanged as changed:
             print(f"{changed}; it is verified again", file=sys.stderr, flush=True)
