@@ -89,7 +89,7 @@ def _wait(member: Member, machine: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(OSError), socket.create_connection((member.address, SSH_PORT), timeout=1):
             return
         time.sleep(POLL_S)
-    raise BenchError(f"{member.name} does not boot: {machines.last_line(member)}")
+    raise BenchError(f"{member.name} does not boot: {machines.why(member)}")
 
 
 def _make_keys() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -91,10 +92,12 @@ def boot(member: Member, group: Group | None) -> subprocess.Popen[bytes]:
         )
 
 
-def last_line(member: Member) -> str:
-    """What its console said last."""
-    said = (member.folder / "console").read_text("utf-8", errors="replace").strip().splitlines()
-    return said[-1].strip() if said else "nothing said"
+def why(member: Member) -> str:
+    """What its console says of a failure, the first such line, or else its last one."""
+    said = (member.folder / "console").read_text("utf-8", errors="replace")
+    lines = [line.strip() for line in re.sub(r"\x1b\[[\d;]*m", "", said).splitlines() if line.strip()]
+    failures = [line for line in lines if line.startswith(("Failed", "Cannot"))]
+    return (failures or lines[-1:] or ["nothing said"])[0]
 
 
 def stop(machine: subprocess.Popen[bytes]) -> None:

@@ -17,7 +17,7 @@ from bench import paths, programs
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.fleet import inventory, reach
-from bench.fleet.world import build, plan
+from bench.fleet.world import build, machines, plan
 
 pytestmark = pytest.mark.servers
 
@@ -128,6 +128,22 @@ def test_a_rate_that_is_none_is_one_line_and_leaves_nothing():
     with pytest.raises(BenchError) as raised, build.standing(plan.members(1, 1)[:1], "fast"):
         pass
     assert str(raised.value).startswith("the network of the hosts cannot be made: ") and left() == []
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("", "nothing said"),
+        ("a\n\nb\n", "b"),
+        ("ok\n\x1b[0;1;31mFailed to open it: Too many\x1b[0m\r\nExiting\n", "Failed to open it: Too many"),
+    ],
+)
+def test_a_host_that_does_not_boot_says_why(monkeypatch, tmp_path, said, why):
+    monkeypatch.setattr(plan, "ROOT", tmp_path)
+    (member,) = plan.members(1, 1)[:1]
+    member.folder.mkdir()
+    (member.folder / "console").write_bytes(said.encode())
+    assert machines.why(member) == why
 
 
 def test_what_is_missing_is_named_with_its_package(monkeypatch):
