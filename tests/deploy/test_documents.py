@@ -40,8 +40,9 @@ def checkout(tmp_path_factory) -> Path:
 
 
 def _not_of_the_checkout(folder: str, names: list[str]) -> set[str]:
+    # What is compiled goes along: the servers do not write it, and each process would compile the site again.
     top = {"var", "results"} if Path(folder) == paths.PROJECT else set()
-    return {name for name in names if name in top or name.startswith(".") or name == "__pycache__"}
+    return {name for name in names if name in top or name.startswith(".")}
 
 
 def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
