@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.host.identity import worker
-from bench.project import commands
+from bench.project import commands, under_test
 from bench.serve.deployment import Running
 from bench.serve.release import Releases
 from bench.serve.supervisor import Death, Supervisor
@@ -42,8 +42,10 @@ class Versions:
     def new(self, broken: bool = False) -> Path:
         """A new release, its static files collected, beside the one that is served; a `broken` one cannot be imported.
 
-        Raises BenchError when it cannot be made.
+        Raises BenchError when it cannot be made, CannotFault where no page would tell it from the one that is served.
         """
+        if not under_test.current().own:
+            raise CannotFault("no page of another project says which version rendered it")
         self._made += 1
         word = f"release-{self._made}"
 
