@@ -171,7 +171,8 @@ class RunProgress:
             limit = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
             self.printer.say(f"rounds: until one case leads or the rest tie, at most {plan.rounds}{limit}")
         else:
-            self.printer.say(f"each case: {levels}, {self._info.rounds} rounds of {plan.duration_s:g} s")
+            most = "up to " if self._info.added else ""
+            self.printer.say(f"each case: {levels}, {most}{self._info.rounds} rounds of {plan.duration_s:g} s")
         if folder:
             self.printer.say(f"results go to {folder}")
         for line in by_reason(self._info.skips):
