@@ -13,7 +13,7 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,16 @@ PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # With fewer samples there is no slope.
 MIN_SAMPLES_FOR_SLOPE = 4
+# Samples that are recorded of a tree: a trial of hours needs no more for its curve.
+MAX_SAMPLES = 600
+
+
+def thinned(samples: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
+    """At most MAX_SAMPLES of them: evenly spread, with the first and the last."""
+    if len(samples) <= MAX_SAMPLES:
+        return tuple(samples)
+    step = (len(samples) - 1) / (MAX_SAMPLES - 1)
+    return tuple(samples[round(number * step)] for number in range(MAX_SAMPLES))
 
 
 @dataclass(frozen=True)
@@ -139,7 +149,7 @@ class _Tree:
     def usage(self) -> Usage:
         """What was used from the first sample to the last."""
         return Usage(
-            memory=tuple(self.memory),
+            memory=thinned(self.memory),
             memory_peak_bytes=max((size for _, size in self.memory), default=None),
             cpu_seconds=self._cpu_seconds(),
             processes=self.processes or None,

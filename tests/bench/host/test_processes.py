@@ -225,3 +225,11 @@ def test_trees_are_sampled_apart_and_the_thread_ends(spawn):
     sampler.start()
     assert set(sampler.stop()) == {"front", "back"}
     assert "sampler" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_long_trial_records_a_bounded_number_of_samples():
+    samples = [(float(second), second) for second in range(7200)]
+    kept = processes.thinned(samples)
+    assert len(kept) == len(set(kept)) == processes.MAX_SAMPLES
+    assert (kept[0], kept[-1]) == (samples[0], samples[-1])
+    assert processes.thinned(samples[:600]) == tuple(samples[:600])
