@@ -9,7 +9,7 @@ from bench.figures.ratios import Standings
 from bench.report.findings import quoted
 from bench.report.model import CaseRow, Report
 from bench.report.numbers import MIB, joined, number, plural
-from bench.report.overall import Deployment, Question, questions
+from bench.report.overall import SAME_MEMORY, Deployment, Question, questions
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,9 @@ def why_simplest(choice: Choice) -> str:
     if memory is not None and all(need is not None for need in more):
         needs = [need / MIB for need in more if need is not None]
         same = "with as few programs " if own and min(others) == own else ""
-        own_need, their_need = number(memory / MIB), between(needs)
-        if own_need == their_need:
-            return f"{same}each needs {own_need} MiB: no other is simpler"
-        return f"{same}it needs the least memory: {own_need} MiB, not {their_need}"
+        if min(needs) * MIB <= memory * SAME_MEMORY:
+            return f"{same}no other needs clearly less memory than its {number(memory / MIB)} MiB"
+        return f"{same}it needs the least memory: {number(memory / MIB)} MiB, not {between(needs)}"
     return "nothing measured says which is simpler"
 
 

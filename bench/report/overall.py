@@ -17,6 +17,8 @@ from bench.figures.ratios import Ratio, Standings, compared, logarithms, standin
 from bench.report.model import BASELINE, CaseRow, Panel, Report
 
 Deployment = tuple[str, str]  # stack, layer
+# Needs of memory that differ by less are the same: so much do two runs of one deployment differ.
+SAME_MEMORY = 1.05
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,13 @@ class Question:
         return max(known) if known and len(known) == len(totals) else None
 
     def simplest(self, keys: Iterable[Deployment]) -> Deployment:
-        """The one with the fewest programs, then with the least memory, then the fastest."""
-
-        def order(key: Deployment) -> tuple[float, float, int]:
-            memory = self.memory(key)
-            return (self.programs(key) or math.inf, math.inf if memory is None else memory, self.deployments.index(key))
-
-        return min(keys, key=order)
+        """The one with the fewest programs, then with clearly the least memory, then the fastest."""
+        found = list(keys)
+        fewest = min(self.programs(key) or math.inf for key in found)
+        found = [key for key in found if (self.programs(key) or math.inf) == fewest]
+        needs = {key: math.inf if (memory := self.memory(key)) is None else memory for key in found}
+        found = [key for key in found if needs[key] <= min(needs.values()) * SAME_MEMORY]
+        return min(found, key=self.deployments.index)
 
 
 def questions(report: Report) -> list[Question]:

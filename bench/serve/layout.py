@@ -45,7 +45,8 @@ class Places:
     @property
     def names(self) -> dict[str, Any]:
         """The places as templates name them, with the interpreter of `venv`."""
-        return {**vars(self), "python": f"{self.venv}/bin/python"}
+        named = {name: value for name, value in vars(self).items() if name != "shared"}
+        return {**named, "python": f"{self.venv}/bin/python"}
 
     def address(self, name: str, socket: str) -> Address:
         """Where a service or a door is: for other hosts, too, or at the Unix socket of that name."""

@@ -300,7 +300,7 @@ def test_without_permission_up_says_how_to_get_it_in_one_line(monkeypatch, capsy
 
 def test_without_permission_run_skips_the_size_and_measures_the_rest():
     asked = {"stacks": ("one",), "layers": ("none",), "workloads": ("home",), "sizes": ("unlimited", "bronze")}
-    composition = Composition(SimpleNamespace(name="one"), (), {})
+    composition = Composition(SimpleNamespace(name="one", python=""), (), {})
     reasons = {"unlimited": "", "bronze": "run it as root"}
     cases, skips = plan.cases(
         SimpleNamespace(**asked, database="sqlite"), lambda stack, layer: composition, reasons.__getitem__

@@ -50,6 +50,8 @@ def running(folder, monkeypatch):
             servers=("server",),
             logs=logs,
             site=site,
+            # Clients of tests before this one may have left some in this process.
+            unclosed=resource_usage.close_wait({"server": os.getpid()})["server"],
             memory_idle_bytes={"server": 4096},
             oom_kills=iter([1, 3]).__next__,
             env={},
@@ -75,7 +77,8 @@ def test_a_good_trial_has_every_figure(running, folder):
     assert record.processes["server"] >= 1
     assert len(record.memory["server"]) >= 2 or record.memory["server"] == ()
     assert record.threads["server"] >= 1
-    assert (record.memory_idle_bytes, record.close_wait) == ({"server": 4096}, {"server": 0})
+    assert record.memory_idle_bytes == {"server": 4096}
+    assert record.close_wait["server"] <= running.unclosed
     assert record.oom_kills == 2, "what was killed in this trial"
     assert record.came_back is True
     # The site runs in this very process here.
@@ -101,7 +104,8 @@ def test_a_failed_trial_tells_what_the_load_left_behind(running, folder):
     running.oom_kills = iter([1, 3]).__next__
     record = made(running, folder, program="/bin/false")
     assert (record.status, record.memory, record.cpu_seconds) == ("failed", None, None)
-    assert (record.oom_kills, record.came_back, record.close_wait) == (2, True, {"server": 0})
+    assert (record.oom_kills, record.came_back) == (2, True)
+    assert record.close_wait["server"] <= running.unclosed
 
 
 def test_every_address_is_visited_before_and_after(running, folder):

@@ -78,6 +78,19 @@ def test_a_tie_names_every_deployment_and_picks_the_one_with_least_memory(tmp_pa
     assert said == ("`home`, requests/s: `gunicorn` with `none` (100) ties with `uwsgi` with `none` (100).")
 
 
+def test_memory_that_differs_by_less_than_two_runs_do_picks_the_fastest(tmp_path):
+    """181 MiB are not less than 182."""
+
+    def change(trial):
+        kept = rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): NEAR})(trial)
+        peak = {"uwsgi": 182, "gunicorn": 181}
+        return kept and replace(kept, memory_peak_bytes={kept.stack: peak[kept.stack] * 2**20})
+
+    said = picked(read(made(tmp_path, change)))[0]
+    assert said.startswith("Pick `uwsgi` with `none`: ")
+    assert said.endswith("), and with as few programs no other needs clearly less memory than its 182 MiB.")
+
+
 def test_a_tie_picks_the_one_with_the_fewest_programs(tmp_path):
     found = read(made(tmp_path, rates({("nginx-uwsgi", "none"): EVEN, ("gunicorn", "none"): NEAR})))
     said = picked(found)[0]
