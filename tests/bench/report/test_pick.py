@@ -83,11 +83,11 @@ def test_memory_that_differs_by_less_than_two_runs_do_picks_the_fastest(tmp_path
 
     def change(trial):
         kept = rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): NEAR})(trial)
-        peak = {"uwsgi": 182, "gunicorn": 181}
+        peak = {"uwsgi": 181, "gunicorn": 182}
         return kept and replace(kept, memory_peak_bytes={kept.stack: peak[kept.stack] * 2**20})
 
     said = picked(read(made(tmp_path, change)))[0]
-    assert said.startswith("Pick `uwsgi` with `none`: ")
+    assert said.startswith("Pick `gunicorn` with `none`: ")
     assert said.endswith("), and with as few programs no other needs clearly less memory than its 182 MiB.")
 
 
