@@ -15,9 +15,12 @@ from bench.cli import main
 from bench.results import reproduction
 
 TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
+QUESTIONS = (paths.PROJECT / "docs" / "questions.md").read_text("utf-8")
 STACKS = (paths.PROJECT / "docs" / "stacks.md").read_text("utf-8")
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
-LINES = [line.partition("#")[0].strip() for line in BLOCKS.splitlines()]
+# Questions have their command below the answer.
+ASKED = re.findall(r"^   `(python -m bench .+)`$", TEXT, re.M)
+LINES = [*(line.partition("#")[0].strip() for line in BLOCKS.splitlines()), *ASKED]
 
 
 def rows(header: str, text: str = TEXT) -> list[list[str]]:
@@ -55,6 +58,16 @@ def test_a_manage_command_is_understood(line):
     assert words[0] == "./manage.py"
     command = load_command_class(get_commands()[words[1]], words[1])
     command.create_parser("manage.py", words[1]).parse_args(words[2:])
+
+
+def test_the_questions_are_those_of_their_page_with_the_same_commands():
+    asked = re.findall(r"^\d+\. \*\*\[(.+)\]\(docs/questions\.md#(.+)\)\*\*", TEXT, re.M)
+    titles = re.findall(r"^## (.+)$", QUESTIONS, re.M)
+    assert [title for title, _ in asked] == titles and len(titles) == 12
+    assert [anchor for _, anchor in asked] == [
+        re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles
+    ]
+    assert re.findall(r"^python -m bench .+$", QUESTIONS, re.M) == ASKED
 
 
 def servers_of(stack: manifest.Stack) -> str:
