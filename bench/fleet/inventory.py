@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import os
 import re
 import shlex
@@ -40,6 +41,7 @@ class Host:
     user, key   for ssh; empty: as ssh is configured. The key is a file
     arguments   more words for ssh
     local       it is this machine: no ssh
+    link_mbit   rate of its link in each direction, in Mbit/s, where the inventory says it
     """
 
     name: str
@@ -51,6 +53,7 @@ class Host:
     key: str = ""
     arguments: tuple[str, ...] = ()
     local: bool = False
+    link_mbit: float | None = None
 
     def argv(self, script: str) -> list[str]:
         """The command that runs a script of the shell there. It asks for nothing and does not wait long to connect."""
@@ -151,7 +154,18 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         key=str(variables.get("ansible_ssh_private_key_file", "")),
         arguments=tuple(shlex.split(str(variables.get("ansible_ssh_common_args", "")))),
         local=variables.get("ansible_connection") == "local",
+        link_mbit=_rate(path, name, variables.get("link_mbit")),
     )
+
+
+def _rate(path: Path, name: str, given: Any) -> float | None:
+    try:
+        rate = None if given is None else float(given)
+    except (TypeError, ValueError):
+        rate = 0.0
+    if rate is not None and not 0 < rate < math.inf:
+        raise BenchError(f"{path}: {name}: link_mbit is {given!r}; use the Mbit/s of its link, such as 1000")
+    return rate
 
 
 def _same_everywhere(inventory: Inventory, text: str) -> None:

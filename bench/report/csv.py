@@ -22,8 +22,8 @@ PER_SERVER = (
     "threads",
     "close_wait",
 )
-# Too large for a cell; trials.jsonl has both.
-EXCLUDED = ("memory", "histogram")
+# Too large for a cell; trials.jsonl has them.
+EXCLUDED = ("memory", "histogram", "hosts")
 # All other fields are one cell each; lists and mappings become JSON.
 PLAIN = tuple(item.name for item in fields(Trial) if item.name not in (*PER_SERVER, *EXCLUDED))
 COMPUTED = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
+from bench.results.hosts import HostCosts
 from bench.results.records import ResultsError, means
 
 Samples = tuple[tuple[float, int], ...]
@@ -169,6 +170,9 @@ class Condition:
     ] = None
     database_connections_limit: Annotated[
         int | None, means("Client connections that the database allows, all of its programs together.")
+    ] = None
+    hosts: Annotated[
+        dict[str, HostCosts] | None, means("Host of the inventory -> what it used in the timed load; null on one host.")
     ] = None
     came_back: Annotated[bool | None, means("True when the site answered again by itself after the trial.")] = None
     observer_cpu_seconds: Annotated[

@@ -241,6 +241,9 @@ def has_line(made: Host, log: Path, path: str) -> bool:
     wanted = (
         f'"host":"{NAME}.*"duration":.*X-Request-Id' if "caddy" in made.stack.name else rf"{NAME}(:\d+)? {ids} [\d.]+"
     )
+    if "nginx" in made.services()[-1]:
+        # Which application answered, for the share of each.
+        wanted += r' [\d.]+ "unix:[^"]+"$'
     return any(re.search(wanted, line) for line in lines)
 
 

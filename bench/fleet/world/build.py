@@ -57,7 +57,7 @@ def standing(members: Sequence[Member], rate: str, size: Size | None = None) -> 
         running = {member.name: cleanup.enter_context(_running(member, size)) for member in members}
         for member in members:
             _wait(member, running[member.name])
-        yield World(_write_inventory(members), tuple(members), running)
+        yield World(_write_inventory(members, rate), tuple(members), running)
 
 
 def remove() -> None:
@@ -101,19 +101,21 @@ def _make_keys() -> None:
     (ROOT / "known_hosts").write_text(f"{NETWORK}.* {public}", "utf-8")
 
 
-def _write_inventory(members: Sequence[Member]) -> Path:
+def _write_inventory(members: Sequence[Member], rate: str) -> Path:
     groups = dict.fromkeys(member.group for member in members)
     lines = []
     for group in groups:
         own = (f"{item.name} ansible_host={item.address}\n" for item in members if item.group == group)
         lines.append(f"[{group}]\n{''.join(own)}")
     known = f"-o UserKnownHostsFile={ROOT}/known_hosts -o StrictHostKeyChecking=yes"
-    variables = {
+    variables: dict[str, object] = {
         "ansible_user": "root",
         "ansible_ssh_private_key_file": ROOT / "key",
         "ansible_ssh_common_args": f"'{known}'",
         "ansible_python_interpreter": "auto_silent",
     }
+    if known_rate := links.mbit(rate):
+        variables["link_mbit"] = f"{known_rate:g}"
     lines.append("[all:vars]\n" + "".join(f"{name}={value}\n" for name, value in variables.items()))
     path = ROOT / "hosts.ini"
     path.write_text("\n".join(lines), "utf-8")

@@ -5,6 +5,7 @@ https://man7.org/linux/man-pages/man8/tc-tbf.8.html
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,6 +40,12 @@ def remove() -> None:
     # Links go with their namespaces, but not before the last program there has ended.
     for path in Path("/sys/class/net").glob(f"{PREFIX}*"):
         subprocess.run(["ip", "link", "delete", path.name], capture_output=True, check=False)
+
+
+def mbit(rate: str) -> float | None:
+    """A rate in Mbit/s, as inventories have it; None in units of tc that are not those of links."""
+    found = re.fullmatch(r"([\d.]+)([kmg])bit", rate.lower())
+    return float(found[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3}[found[2]] if found else None
 
 
 def _ip(*lines: str) -> None:

@@ -65,6 +65,14 @@ def written(tmp_path):
     return write
 
 
+@pytest.mark.parametrize("rate", ["1gbit", 0, "-5", "nan", ""])
+def test_a_link_without_a_rate_is_refused(rate):
+    table = listed(web=["web1"])
+    assert inventory.decode(Path("hosts.ini"), table).hosts[0].link_mbit is None
+    table["_meta"]["hostvars"]["web1"]["link_mbit"] = rate
+    assert refused(table) == f"hosts.ini: web1: link_mbit is {rate!r}; use the Mbit/s of its link, such as 1000"
+
+
 def test_variables_choose_how_a_host_is_reached(ansible, written):
     found = inventory.read(written(INI))
     (front,), (web1, _) = found.of("front"), found.of("web")
