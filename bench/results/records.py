@@ -82,6 +82,9 @@ class Environment:
         dict[str, str] | None,
         means("Version of another Python that served -> its implementation and full version, and that of its Django."),
     ] = None
+    hosts: Annotated[
+        dict[str, tuple[str, ...]] | None, means("Host of the inventory -> its groups; null when one host served.")
+    ] = None
 
 
 @dataclass(frozen=True)
