@@ -16,6 +16,7 @@ from bench import paths
 from bench.catalog import catalog, compose
 from bench.cli import faults, options, run
 from bench.errors import BenchError
+from bench.figures.words import plural
 from bench.measure import begin, guards
 from bench.measure.instrument import Instrument
 from bench.measure.progress import say
@@ -252,9 +253,7 @@ def _add_rounds(
     name, directory = folder.name, folder.parent
     rounds = read_info(folder).plan.rounds
     cases = len({case for case, _ in wanted})
-    say(
-        f"part {name}: a conclusion is open; {rounds} more round{'s'[: rounds != 1]} of {cases} case{'s'[: cases != 1]}"
-    )
+    say(f"part {name}: a conclusion is open; {plural(rounds, 'more round')} of {plural(cases, 'case')}")
     begin.add(folder, wanted, rounds)
     words = [*_resume_words(folder, record, database), *(["--keep-going"] if keep_going else [])]
     try:

@@ -3,7 +3,7 @@
 A race is a successive elimination (Even-Dar, Mannor and Mansour 2006, JMLR 7:1079): after each round the
 cases that cannot be the best any more are dropped, and the others go on. Every round is one more look at the figures
 and one more chance to err. Each look may spend an equal share of the 5 % (the simplest spending of alpha, Lan and
-DeMets 1983, Biometrika 70:659), which holds by the union bound whenever the race stops and whoever is left.
+DeMets 1983, Biometrika 70:659), which holds by the union bound whenever the race stops and whichever cases are left.
 
 One round shows no noise. The first look assumes more than a trial has that its guards do not void: FIRST_NOISE.
 """

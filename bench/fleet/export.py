@@ -143,10 +143,8 @@ class _Writing:
     def _variables(self, share: Share, context: dict[str, Any], found: list[Unit]) -> dict[str, Any]:
         """What the playbook knows of a host."""
         database = self.split.database
-        packages = [package for server in share.servers for package in (*server.packages, *server.build_packages)]
-        packages += [package for service in share.services for package in service.packages]
-        for layer in self.split.composition.layers:
-            packages += [package for server in share.servers for package in layer.packages.get(server.name, [])]
+        packages = export.packages(share.servers, share.services, self.split.composition.layers)
+        packages += [package for server in share.servers for package in server.build_packages]
         stopped = [server.packages[0] for server in share.servers if server.packages]
         stopped += [service.packages[0] for service in share.services if service.packages]
         return {

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bench.figures.capacity import Limit
+from bench.figures.words import plural
 from bench.measure import guards
 from bench.measure.plan import Batch, Measurement
 from bench.measure.racing import Racing
@@ -176,4 +177,4 @@ class Ledger:
         if not wrong:
             return None
         names = ", ".join(outcome.check for outcome in wrong[:MAX_NAMED]) + (", ..." if len(wrong) > MAX_NAMED else "")
-        return f"not measured, it gives wrong answers: {len(wrong)} check{'s'[: len(wrong) > 1]} failed: {names}"
+        return f"not measured, it gives wrong answers: {plural(len(wrong), 'check')} failed: {names}"

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from bench.catalog.sizes import UNLIMITED
 from bench.figures.capacity import parse_limit
+from bench.figures.words import about, duration, plural
 from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch
@@ -158,12 +159,12 @@ class RunProgress:
     def announce(self, tool: str, ledger: Ledger, folder: Path | None = None) -> None:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
         plan = self._info.plan
-        about = "about " if self._limit else ""
+        roughly = "about " if self._limit else ""
         due = "trials in the next round" if plan.until else "trials"
-        counts = f"{len(self._info.cases)} cases, {about}{self._remaining} {due} to make by {tool}"
+        counts = f"{len(self._info.cases)} cases, {roughly}{self._remaining} {due} to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
-        self.printer.say(f"{counts}, in about {duration(ledger.estimate_s(plan, ledger.certain))}")
+        self.printer.say(f"{counts}, in about {about(ledger.estimate_s(plan, ledger.certain))}")
         if plan.until:
             self.printer.say(
                 f"each case: {levels}, {plan.duration_s:g} s a round, until it cannot be the best any more"
@@ -198,8 +199,8 @@ class RunProgress:
 
     def look(self, number: int, dropped: int, left: int) -> None:
         """Print how a run until decided stands after a round: cases dropped, trials of the next round."""
-        words = f"{dropped} case{'s'[: dropped != 1]} dropped" if dropped else "no case dropped"
-        next_round = f"{left} trial{'s'[: left != 1]} in the next round" if left else "no round is left to make"
+        words = f"{plural(dropped, 'case')} dropped" if dropped else "no case dropped"
+        next_round = f"{plural(left, 'trial')} in the next round" if left else "no round is left to make"
         self.printer.say(f"after round {number}: {words}; {next_round}")
 
     def start_trial(self, case: Case, level: int, mode: str) -> None:
@@ -235,7 +236,7 @@ class RunProgress:
         if not self._remaining:
             return "; done"
         seconds = (time.monotonic() - self._started) / self._finished * self._remaining
-        return f"; time left{' in this round' if self._info.plan.until else ''} ~{duration(seconds)}"
+        return f"; time left{' in this round' if self._info.plan.until else ''} ~{about(seconds)}"
 
     def summarize(self, run: Run, failures: int, voided: int) -> None:
         """Print what is to say of each case, the number of failed and voided trials, and the next command.
@@ -290,11 +291,3 @@ def outcome(trial: Trial) -> str:
     if trial.latency_p99_ms is not None:
         words += f", p99 {trial.latency_p99_ms:,.1f} ms"
     return words if trial.status == "ok" else f"{words}, VOIDED: {trial.reason}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words: 40 s, 3 min, 1 h 20 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

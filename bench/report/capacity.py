@@ -9,11 +9,12 @@ from functools import cached_property
 
 from bench.figures import histogram
 from bench.figures.capacity import Limit, bracket, parse_limit
+from bench.figures.words import plural
 from bench.report.axis import scale_for
 from bench.report.charts import layer_colour
 from bench.report.line_charts import LineScales, Point, Series, lines
 from bench.report.model import CaseRow, Panel, Report
-from bench.report.numbers import DASH, number, one_line, plural, whole
+from bench.report.numbers import DASH, number, one_line, whole
 from bench.report.small_charts import SmallChart
 from bench.results.capacity import Capacity, Climb, Visits, climbs, latency_ms, visits
 from bench.results.trials import Trial

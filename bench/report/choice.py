@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.figures.ratios import Standings
+from bench.figures.words import joined, plural
 from bench.report.findings import quoted
 from bench.report.model import CaseRow, Report
-from bench.report.numbers import MIB, joined, number, plural
+from bench.report.numbers import MIB, number
 from bench.report.overall import SAME_MEMORY, Deployment, Question, questions
 
 

@@ -17,8 +17,9 @@ from bench.figures.columns import paragraph
 from bench.figures.noise import Noise, noise_of
 from bench.figures.ratios import FASTER, INCONCLUSIVE, SLOWER, Ratio, between, logarithms
 from bench.figures.stats import Spread, spread
+from bench.figures.words import plural
 from bench.report.arrange import arrange
-from bench.report.numbers import median, one_line, plural, range_of, size, times
+from bench.report.numbers import median, one_line, range_of, size, times
 from bench.report.redact import redacted
 from bench.results.folder import Run
 

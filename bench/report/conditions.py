@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.figures.words import duration, joined, plural
 from bench.report import redact
 from bench.report.findings import deployment_name, quoted, some
 from bench.report.model import FAILED, MEASURED, NOT_RUN, OPEN, SKIPPED, VOIDED, Report
-from bench.report.numbers import TIMES, duration, joined, moment, number, one_line, plural, size, when
+from bench.report.numbers import TIMES, moment, number, one_line, size, when
 from bench.report.redact import redacted
 from bench.results.records import Environment, Plan
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from bench.figures.ratios import Ratio, Standings
 from bench.figures.stats import Spread
+from bench.figures.words import joined, plural
 from bench.report.extra_costs import evenness
 from bench.report.model import BASELINE, CaseRow, Panel, Report, rate_of
-from bench.report.numbers import DASH, TIMES, joined, mebibytes, number, one_line, plural, range_of, times
+from bench.report.numbers import DASH, TIMES, mebibytes, number, one_line, range_of, times
 from bench.results import stability
 
 MAX_NAMES = 4  # of deployments in one sentence

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.figures.words import joined
 from bench.report.choice import Choice, choices, choose, how_sure
 from bench.report.findings import deployment_name, quoted
 from bench.report.model import BASELINE, Report, rate_of
-from bench.report.numbers import MIB, NOT_MEASURED, joined, number
+from bench.report.numbers import MIB, NOT_MEASURED, number
 from bench.report.overall import Deployment, Question
 
 BUDGETS_MIB = (128, 512, 2048)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from bench.figures.words import joined, plural
 from bench.report.model import CaseRow, Report
-from bench.report.numbers import joined, plural
 from bench.results.trials import Trial, voided_by
 
 FAILED, VOIDED = "failed", "voided"

@@ -12,9 +12,10 @@ from urllib.parse import quote
 import msgspec
 from markupsafe import Markup, escape
 
+from bench.figures.words import plural
 from bench.report import charts, conditions, findings, numbers, svg, templating
 from bench.report.model import MEASURED, NOT_RUN, CaseRow, Panel, Report
-from bench.report.numbers import plural, printable
+from bench.report.numbers import printable
 from bench.report.plots import Plots
 from bench.report.rendered_configs import ConfigGroup
 from bench.results import reproduction

@@ -93,31 +93,9 @@ def range_of(figure: Figure | None, show: Show = number) -> str:
     return "one round" if figure.count == 1 else f"{show(figure.low)} to {show(figure.high)}"
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """`1 round`, `3 rounds`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def joined(words: list[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`; `last` replaces `and`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
-
-
 def size(value: int) -> str:
     """The memory of a machine in MiB or GiB."""
     return f"{number(value / MIB / 1024)} GiB" if value >= 1024 * MIB else f"{number(value / MIB)} MiB"
-
-
-def duration(seconds: float) -> str:
-    """`40 s`, `4 min 10 s`, `2 h 5 min`."""
-    seconds = round(seconds)
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes, rest = divmod(seconds, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def moment(text: str | None) -> datetime | None:

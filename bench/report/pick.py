@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from bench.figures.words import joined, plural
 from bench.report import prices, ratings, safety
 from bench.report.choice import Choice, choices, how_sure, why_simplest
 from bench.report.findings import deployment_name, interval, is_bounded, quoted, setting_title, some
 from bench.report.model import BASELINE, FAILED, OPEN, VOIDED, Report, rate_of
-from bench.report.numbers import joined, number, plural
+from bench.report.numbers import number
 from bench.report.redact import redacted
 from bench.results.trials import voided_by
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bench.figures.words import joined
 from bench.report.choice import Choice, between
 from bench.report.faults.model import Made, arrange, lost_by_deploy, stopped_by
 from bench.report.findings import quoted
 from bench.report.model import BASELINE, CaseRow
-from bench.report.numbers import MIB, joined
+from bench.report.numbers import MIB
 from bench.report.redact import redacted
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bench.figures.words import plural
 from bench.report.model import CaseRow, Report
-from bench.report.numbers import DASH, plural
+from bench.report.numbers import DASH
 from bench.results import stability
 from bench.results.stability import BOUNDS, HIGH, ORDER, Rating
 

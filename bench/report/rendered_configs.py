@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report.numbers import joined
+from bench.figures.words import joined
 from bench.report.redact import placed, redacted
 from bench.results.folder import CONFIGS_DIRECTORY
 

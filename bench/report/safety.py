@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from bench.figures.words import plural
 from bench.report.model import BASELINE, Report
-from bench.report.numbers import number, plural
+from bench.report.numbers import number
 from bench.results.records import GROUPS, Outcome
 
 PASS, DECLARED, FAIL, NOT_TRIED = "pass", "declared", "fail", "not tried"

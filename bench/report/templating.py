@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from bench.figures import words
 from bench.report import (
     capacity,
     charts,
@@ -41,7 +42,7 @@ _FILTERS = {
     "as_published": numbers.as_published,
     "median": numbers.median,
     "range_of": numbers.range_of,
-    "plural": numbers.plural,
+    "plural": words.plural,
 }
 
 _GLOBALS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from bench import paths
 from bench.catalog import compose
 from bench.catalog.compose import Composition
-from bench.catalog.manifest import Server
+from bench.catalog.manifest import Layer, Server, Service
 from bench.catalog.sizes import Size
 from bench.catalog.values import Values
 from bench.errors import BenchError
@@ -238,7 +238,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "checked_units": [unit for unit in found if unit.check],
         "services": [f"benchapp-{service.name}" for service in composition.services],
         "chosen_cache": any(compose.CHOSEN_CACHE in layer.services for layer in composition.layers),
-        "packages": _packages(composition),
+        "packages": packages(composition.servers, composition.services, composition.layers),
         "build_packages": [package for server in composition.servers for package in server.build_packages],
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
         "reopened": [(unit, front.reopen) for unit in found if front.reopen and unit.name == f"benchapp-{front.name}"],
@@ -260,21 +260,16 @@ def asked(composition: Composition, places: Places) -> str:
     """The words with which curl asks the host's own web server whether the site is ready."""
     name, path = composition.settings["server_name"], under_test.current().ready
     if composition.values.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition):
-        # Whoever signed the certificate: it is the host itself.
+        # No certificate authority is asked: this is the host itself.
         return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"
     return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
 
 
-def _packages(composition: Composition) -> list[str]:
+def packages(servers: Sequence[Server], services: Sequence[Service], layers: Sequence[Layer]) -> list[str]:
     """The Debian packages of servers, of services and of what the layers need of the servers, each once."""
-    named = [package for server in composition.servers for package in server.packages]
-    named += [package for service in composition.services for package in service.packages]
-    named += [
-        package
-        for layer in composition.layers
-        for server in composition.servers
-        for package in layer.packages.get(server.name, [])
-    ]
+    named = [package for server in servers for package in server.packages]
+    named += [package for service in services for package in service.packages]
+    named += [package for layer in layers for server in servers for package in layer.packages.get(server.name, [])]
     return list(dict.fromkeys(named))
 
 

@@ -51,7 +51,7 @@ class Supervisor:
         """Notice who died since the last call, and start those whose second is over."""
         processes = {process.name: process for process in self._running.processes}
         for name in self._waiting.keys() - processes.keys():
-            # Stopped on purpose meanwhile: whoever did that starts it.
+            # Stopped on purpose meanwhile: the caller that stopped it starts it again.
             del self._waiting[name]
         for process in processes.values():
             if process.name not in self._waiting and (error := process.died()):

@@ -220,7 +220,7 @@ def _named_accounts(site: Site) -> tuple[str, ...]:
 
 
 def _rights(site: Site) -> list[str]:
-    """What the command is told of the rights that accounts need; raises NotTried where none may have them."""
+    """The arguments for the rights that accounts need; raises NotTried where none may have them."""
     if site.description.login is None or not site.description.login.superuser:
         return []
     if not site.is_copy:

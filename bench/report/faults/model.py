@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from bench.figures.words import joined, plural
 from bench.report.model import BASELINE
-from bench.report.numbers import DASH, joined, plural
+from bench.report.numbers import DASH
 from bench.results.faults import GROUPS, FaultOutcome, FaultsRun
 
 # How a line is shown: as expected, declared or unknown; otherwise than expected; not made or not to be trusted.

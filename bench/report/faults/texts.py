@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
+from bench.figures.words import joined, plural
 from bench.report import conditions, redact
 from bench.report.faults.model import Deployment, Faults, Made, short
-from bench.report.numbers import joined, one_line, plural
+from bench.report.numbers import one_line
 from bench.report.redact import redacted
 
 # Faults of a deploy and of deaths, by which deployments are praised.

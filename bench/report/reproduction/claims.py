@@ -14,8 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from bench.figures.stats import Spread
+from bench.figures.words import joined, plural
 from bench.report.model import ERROR_FIELDS
-from bench.report.numbers import as_published, joined, number, plural
+from bench.report.numbers import as_published, number
 from bench.report.reproduction.measured import Answered, MeasuredFigures, Place, name_of
 from bench.results import stability
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from bench.figures.words import joined, plural
 from bench.report import gaps
 from bench.report.gaps import GapCase
 from bench.report.model import BASELINE, Report
-from bench.report.numbers import joined, plural
 from bench.report.reproduction.side_by_side import Reproduced
 
 Name = Callable[[str, str], str]  # a stack and a layer -> how the reproduction names them

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from bench.figures import words
 from bench.figures.stats import Spread
 from bench.report import conditions, findings, numbers, pick
 from bench.report.charts import Drawing
@@ -69,7 +70,7 @@ def _added(part: RunPart) -> list[str]:
     if info is None or not info.added:
         return []
     cases, rounds = len({item.case_id for item in info.added}), info.rounds - info.plan.rounds
-    more = f"{numbers.plural(cases, 'case')} with up to {numbers.plural(rounds, 'more round')}"
+    more = f"{words.plural(cases, 'case')} with up to {words.plural(rounds, 'more round')}"
     return [f"Part `{part.name}` has {more}, because a conclusion was open after the planned ones."]
 
 
@@ -184,7 +185,7 @@ class ReproductionTexts:
         """What the ratios refer to, and why a ratio may differ from the quotient of the figures beside it."""
         names = list(dict.fromkeys(self.where(row) for row in self.found.rows if row.baseline))
         return (
-            f"Ratios are to {numbers.joined(names)}: published to published, measured to measured. A measured ratio is "
+            f"Ratios are to {words.joined(names)}: published to published, measured to measured. A measured ratio is "
             "the median of the ratios round by round, so it may differ from the quotient of the two medians. Rounds of "
             "two runs cannot be paired: there it is the quotient."
         )

@@ -11,8 +11,9 @@ from functools import cached_property
 from markupsafe import Markup
 
 from bench.figures.stats import Spread
+from bench.figures.words import plural
 from bench.report import row_charts
-from bench.report.numbers import moment, number, plural, when
+from bench.report.numbers import moment, number, when
 from bench.report.row_charts import ChartEntry, RowChart
 from bench.report.safety import GroupOutcome
 from bench.results.records import GROUPS

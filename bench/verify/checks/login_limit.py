@@ -17,7 +17,7 @@ TOO_MANY = 429
 
 @check("login-limit", stage=AFTER, thorough=True)
 def login_limit(context: Context) -> Iterator[Finding]:
-    """Whoever tries 20 wrong passwords for one account is refused with 429 and Retry-After, the form itself is not."""
+    """After 20 wrong passwords for one account a login is refused with 429 and Retry-After, the form itself is not."""
     path = context.site.url("login")
     context.site.require_writes()
     visitor = Browser(context.target)

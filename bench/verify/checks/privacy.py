@@ -75,8 +75,8 @@ def visitor(context: Context, number: int) -> Visitor:
 
 @check("accounts-apart", stage=LAYER, thorough=True, accounts=2)
 def accounts_apart(context: Context) -> Iterator[Finding]:
-    """Two accounts and an anonymous visitor read public pages and their own, whoever comes first to a page that nobody
-    has cached: none sees what only another's page shows, nor gets another's token or cookie."""
+    """Two accounts and an anonymous visitor read public pages and their own; each is first once at a page that is not
+    cached yet. None sees what only another's page shows, nor gets another's token or cookie."""
     site = context.site
     context.site.url("login")
     everybody = visitors(context)

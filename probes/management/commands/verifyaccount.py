@@ -132,8 +132,8 @@ def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) ->
         {"username": f"{PREFIX}{secrets.token_hex(8)}", "password": secrets.token_urlsafe(16)} for _ in range(count)
     ]
     for account in accounts:
-        told = {OWNER: owner, SHOWN: account["username"]}
-        more = {name: value for name, value in told.items() if name in fields} | (RIGHTS if superuser else {})
+        known = {OWNER: owner, SHOWN: account["username"]}
+        more = {name: value for name, value in known.items() if name in fields} | (RIGHTS if superuser else {})
         user = model(username=account["username"], **more)
         user.password = _quick_hash(account["password"])
         user.save()

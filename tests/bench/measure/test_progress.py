@@ -119,11 +119,6 @@ def test_a_size_is_named_where_there_is_one():
     assert said == ["one, layer none, home", "one, layer none, home, bronze"]
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(40, "40 s"), (170, "3 min"), (4800, "1 h 20 min")])
-def test_durations_in_words(seconds, words):
-    assert progress.duration(seconds) == words
-
-
 def test_the_end_names_failures_and_what_to_do_next(tmp_path):
     stream = io.StringIO()
     run = Run(tmp_path, INFO, run_data.ENVIRONMENT, (), ())
