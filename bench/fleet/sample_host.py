@@ -1,7 +1,8 @@
 """Run on a host of an inventory by its own Python: what it used between the lines `start` and `stop` of standard input.
 
-It is sent as text, so it imports nothing of this package. It ends with its standard input. `stop` is answered with a
-line of JSON; a figure that cannot be read is null. https://man7.org/linux/man-pages/man5/proc.5.html
+It is sent as text, so it imports nothing of this package. It ends with its standard input. `start` is answered when it
+samples, `stop` with a line of JSON; a figure that cannot be read is null.
+https://man7.org/linux/man-pages/man5/proc.5.html
 """
 
 from __future__ import annotations
@@ -210,6 +211,7 @@ def main() -> None:
         for word in said.split():
             if word == "start":
                 sampler = Sampler(asked, net, database)
+                print("started", flush=True)
             elif sampler:
                 print(json.dumps(sampler.result()), flush=True)
                 sampler = None

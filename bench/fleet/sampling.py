@@ -21,7 +21,7 @@ from bench.results.hosts import HostCosts
 
 SCRIPT = Path(__file__).with_name("sample_host.py")
 COMMAND = SCRIPT.with_suffix(".sh")
-# Until a host has connected, and until it has answered `stop`.
+# Until a host has connected, and until it has answered.
 CONNECT_S, ANSWER_S = 20.0, 20.0
 
 
@@ -47,9 +47,12 @@ class Sampler:
         self._talks = talks
 
     def start(self) -> None:
-        """Begin, right before the load."""
+        """Begin, right before the load: returns when all hosts are sampled."""
         for talk in self._talks:
             talk.say("start")
+        deadline = time.monotonic() + ANSWER_S
+        for talk in self._talks:
+            talk.read(deadline)
 
     def stop(self) -> dict[str, HostCosts]:
         """End, right after the load: what each host used since the last `start`, by its name."""
