@@ -1,4 +1,4 @@
-"""The version of the site's code. A new release has another word here, in visit.html and in release.css."""
+"""The version of the site's code. A new release has another word here, in mark.html and in release.css."""
 
 from __future__ import annotations
 

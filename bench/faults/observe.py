@@ -166,7 +166,7 @@ class _Judged:
 
     def _stale_in(self, visit: Visit) -> str | None:
         page, moments = self._pages[visit.page], self._moments
-        ttl_s = moments.ttl_s if page.account and not page.cookie else 0.0
+        ttl_s = max(page.ttl_s, moments.ttl_s) if page.account and not page.cookie else 0.0
         age_s = visit.due + moments.wall_s - float(visit.said[3])
         if age_s > ttl_s + AGE_SLACK_S:
             return f"GET {page.path}: rendered {age_s:.1f} s before it was asked for, {ttl_s:g} s are allowed"

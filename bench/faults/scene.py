@@ -18,7 +18,9 @@ from bench.verify.site import Site
 
 # The word for the version in the files of a release; probes/release.py.
 FIRST = "release-1"
-FILES = ("probes/release.py", "probes/templates/probes/visit.html", "probes/static/probes/release.css")
+# What pages say instead where the project's settings are not those of the release; probes/visits.py.
+OUTSIDE = "outside"
+FILES = ("probes/release.py", "probes/templates/probes/mark.html", "probes/static/probes/release.css")
 BROKEN = 'raise ImportError("this release is broken on purpose")\n'
 
 
@@ -33,10 +35,10 @@ class Versions:
     served  its folder
     """
 
-    def __init__(self, releases: Releases):
+    def __init__(self, releases: Releases, word: str = FIRST):
         self._releases = releases
         self._made = 1
-        self.word = FIRST
+        self.word = word
         self.served = releases.current.resolve()
 
     def new(self, broken: bool = False) -> Path:
@@ -44,8 +46,12 @@ class Versions:
 
         Raises BenchError when it cannot be made, CannotFault where no page would tell it from the one that is served.
         """
-        if not under_test.current().own:
-            raise CannotFault("no page of another project says which version rendered it")
+        if self.word == OUTSIDE:
+            project = under_test.current().project
+            raise CannotFault(
+                f"the settings {project.settings} are imported from outside of {project.folder}: a new version of that "
+                "folder would not be served"
+            )
         self._made += 1
         word = f"release-{self._made}"
 

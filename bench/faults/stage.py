@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ from bench.verify.site import Site, learn
 from bench.verify.wire import BadAnswer, Target
 
 ACCOUNTS = 2
+# So many pages of another project do visitors ask for at most.
+MAX_OWN = 3
 
 
 @dataclass
@@ -36,6 +39,7 @@ class Stage:
     """The deployment while its faults are made.
 
     cookies   the Cookie header of each account, by its name
+    own       pages of the project that visitors ask for, too
     guarded   whether a busy machine voids an outcome
     capacity  requests a second that it answers
     """
@@ -45,6 +49,7 @@ class Stage:
     versions: Versions
     site: Site
     cookies: list[tuple[str, str]]
+    own: list[visitors.Page]
     directory: Path
     guarded: bool = True
     capacity: float = 0.0
@@ -66,13 +71,37 @@ class Stage:
         return self.running.died() is None and self.running.answers()
 
     def _pages(self) -> list[visitors.Page]:
-        """Pages of new names: no layer has them yet."""
+        """Pages of new names, which no layer has yet, and pages of the project."""
         token = secrets.token_hex(4)
-        body = http.get(self.running.url, visitors.PAGE.format(token)).decode()
-        said = visitors.said(body)
-        if said is None:
-            raise BenchError(f"GET {visitors.PAGE.format(token)}: not the page that visitors ask for")
-        return visitors.pages(token, self.cookies, said[-1])
+        said = _first_said(self.running, token)
+        return visitors.pages(token, self.cookies, said[-1], self.own)
+
+
+def _first_said(running: Running, token: str) -> tuple[str, ...]:
+    """What a visitors' page of a new name says. Raises BenchError where it says nothing."""
+    path = visitors.PAGE.format(token)
+    said = visitors.said(http.get(running.url, path).decode())
+    if said is None:
+        raise BenchError(f"GET {path}: not the page that visitors ask for")
+    return said
+
+
+def _own_pages(running: Running) -> list[visitors.Page]:
+    """Pages of another project that say which version rendered them: HTML that is no check of its health."""
+    project = under_test.current()
+    if not project.overlaid:
+        return []
+    checks = under_test.health_paths(project)
+    found = [page for page in project.facts.pages if page.status == 200 and page.path not in checks]
+    asked = [visitors.Page(page.path, ttl_s=_max_age(page.cache_control or "")) for page in found]
+    said = [visitors.said(http.get(running.url, page.path).decode(errors="replace")) for page in asked]
+    return [page for page, words in zip(asked, said, strict=True) if words][:MAX_OWN]
+
+
+def _max_age(cache_control: str) -> float:
+    """For how many seconds a page says that caches may have it; 0 where it does not say."""
+    ages = re.findall(r"\b(?:s-maxage|max-age)=(\d+)", cache_control)
+    return float(max(map(int, ages), default=0))
 
 
 @contextmanager
@@ -99,7 +128,9 @@ def staged(
             with _accounts(site, running) as cookies:
                 assert running.releases is not None
                 supervisor = Supervisor(running, progress)
-                stage = Stage(running, supervisor, Versions(running.releases), site, cookies, directory, guarded)
+                versions = Versions(running.releases, _first_said(running, secrets.token_hex(4))[0])
+                own = _own_pages(running)
+                stage = Stage(running, supervisor, versions, site, cookies, own, directory, guarded)
                 progress(f"{composition.stack.name}: measuring its capacity")
                 stage.measure()
                 yield stage

@@ -41,18 +41,21 @@ class Page:
 
     account  whose page it must be: NOBODY without an account; None for a static file
     cookie   the Cookie header, or empty
+    ttl_s    for how long the page itself says that it is fresh
     """
 
     path: str
     account: str | None = NOBODY
     cookie: str = ""
+    ttl_s: float = 0.0
 
 
-def pages(token: str, accounts: Sequence[tuple[str, str]], static: str) -> list[Page]:
-    """What visitors ask for in turn: pages of new names, of no account and of those (name and cookie), and a file."""
+def pages(token: str, accounts: Sequence[tuple[str, str]], static: str, own: Sequence[Page] = ()) -> list[Page]:
+    """What visitors ask for in turn: pages of new names, of no account and of those (name and cookie), a file, and
+    pages of the project's own."""
     anonymous = [Page(PAGE.format(f"{token}-{number}")) for number in range(ANONYMOUS)]
     signed_in = [Page(anonymous[0].path, name, cookie) for name, cookie in accounts]
-    mixed = [anonymous[0], *signed_in[:1], Page(static, None), *anonymous[1:2], *signed_in[1:], *anonymous[2:]]
+    mixed = [anonymous[0], *signed_in[:1], Page(static, None), *anonymous[1:2], *signed_in[1:], *anonymous[2:], *own]
     # An odd number, so that in the second turn the other half of them end their connection.
     return mixed if len(mixed) % 2 else [*mixed, Page(static, None)]
 

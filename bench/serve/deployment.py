@@ -20,7 +20,7 @@ from bench.host.cgroups import Group
 from bench.host.identity import worker
 from bench.host.supervise import Address, Process
 from bench.project import commands, health, under_test
-from bench.serve import database, render
+from bench.serve import database, release, render
 from bench.serve.chain import Chain, front_url
 from bench.serve.database import Database
 from bench.serve.launch import Launcher
@@ -257,7 +257,7 @@ def _brought_up(
         database.prepare(chosen, url, launcher.identity, progress)
     begun = time.monotonic()
     env = {**commands.site_environment(url, layout.sockets), "BENCHAPP_STATIC_ROOT": places.static_root, **services.env}
-    env = {**env, **render.site_env(composition, places), **given}
+    env = {**env, **render.site_env(composition, places), **(release.MARKED if releases else {}), **given}
     wiring = render.wire(composition, places, ports.free_port)
     render.write_files(composition, places, wiring, layout.conf)
     chain = Chain(composition, places, wiring, launcher, env)

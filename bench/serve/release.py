@@ -8,14 +8,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from bench import paths
 from bench.errors import BenchError
 from bench.host.identity import Identity
 from bench.project import commands, run_command, under_test
 from bench.project.run_command import Interpreter
+from bench.project.under_test import UnderTest
 from bench.serve.layout import Layout, Places
 
-# Parts of a checkout that no server reads.
+# Parts of the kit's checkout that no server reads.
 LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "benchmarks", "deploy")
+# Parts of any project that no server reads; what else a project has, it may need.
+NOT_CODE = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
+# Laid over another project: a copy in each release has the word for its version.
+PROBES = "probes"
+# Has the pages of another project say which release rendered them (probes/visits.py); the kit's own have no need of it.
+MARKED = {"BENCHAPP_MARKS": "1"}
 
 
 class Releases:
@@ -42,15 +50,20 @@ class Releases:
         return replace(places, project=str(self.current), static_root=str(self.static_root))
 
     def add(self, name: str, change: Callable[[Path], None] = lambda folder: None) -> Path:
-        """A new release beside the others, a copy of the checkout that `change` changes."""
+        """A new release beside the others, a copy of the project that `change` changes.
+
+        Raises BenchError when it cannot be copied.
+        """
         folder = self._folder / name
-        shutil.copytree(under_test.current().folder, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        project = under_test.current()
+        if project.overlaid:
+            _copy_other(project, folder)
+        else:
+            shutil.copytree(project.folder, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
         change(folder)
         # As installers do: a worker that starts would otherwise compile the site first. What is compiled came along.
-        subprocess.run(
-            [str(under_test.current().python), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False
-        )
-        (folder / "var").mkdir()
+        subprocess.run([str(project.python), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False)
+        (folder / "var").mkdir(exist_ok=True)
         self._identity.give(folder / "var")
         return folder
 
@@ -73,3 +86,24 @@ class Releases:
         beside = self.current.with_name("current.new")
         beside.symlink_to(folder)
         beside.replace(self.current)
+
+
+def _copy_other(project: UnderTest, folder: Path) -> None:
+    """Copy another project than the kit's, with the probes beside it: a release's own come before those of the kit.
+
+    Its databases stay where they are, and an environment is no code of it.
+    """
+    databases = {f"{file}{ending}" for file in project.facts.database_files.values() for ending in ("", "-wal", "-shm")}
+
+    def left_out(where: str, names: list[str]) -> set[str]:
+        found = {name for name in names if (Path(where) / name / "pyvenv.cfg").is_file()}
+        return found | {name for name in names if name in NOT_CODE or str(Path(where) / name) in databases}
+
+    try:
+        shutil.copytree(project.folder, folder, ignore=left_out, ignore_dangling_symlinks=True)
+        shutil.copytree(paths.PROJECT / PROBES, folder / PROBES, ignore=shutil.ignore_patterns("__pycache__"))
+    except shutil.Error as error:
+        source, _, why = error.args[0][0]
+        raise BenchError(f"{source}: cannot be copied into a release: {why}") from None
+    except OSError as error:
+        raise BenchError(f"{error.filename}: cannot be copied into a release: {error.strerror}") from None

@@ -12,6 +12,8 @@ globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _nam
 BENCHAPP_PROBES = environment.flag(environ.Env(), "BENCHAPP_PROBES", default=False)
 if BENCHAPP_PROBES:
     INSTALLED_APPS = [*_below.INSTALLED_APPS, "probes"]
-    MIDDLEWARE = [*_below.MIDDLEWARE, "benchapp.caching.rendering.render_id"]
+    _marks = environment.flag(environ.Env(), "BENCHAPP_MARKS", default=False)
+    _inner = ["probes.visits.marked"] if _marks else []
+    MIDDLEWARE = [*_below.MIDDLEWARE, "benchapp.caching.rendering.render_id", *_inner]
     OVERLAID_URLCONF = _below.ROOT_URLCONF
     ROOT_URLCONF = "probes.overlay.urls"

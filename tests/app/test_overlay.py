@@ -76,6 +76,8 @@ def test_the_instrument_s_own_settings_add_the_probes(laid_over):
     assert found["MIDDLEWARE"][-1] == "benchapp.caching.rendering.render_id"
     assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("probes.overlay.urls", "their_urls")
     assert laid_over("probes.overlay") == laid_over() | {"BENCHAPP_PROBES": False}
+    marking = laid_over("probes.overlay", BENCHAPP_PROBES="1", BENCHAPP_MARKS="1")
+    assert marking["MIDDLEWARE"][-1] == "probes.visits.marked"
 
 
 def test_behind_a_reverse_proxy_it_sees_the_clients_address(laid_over):

@@ -3,6 +3,7 @@ both databases, under a cache; its folder stays as it is."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,11 +14,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from bench import paths, programs
+from bench.catalog import compose
+from bench.faults.scene import FIRST, Versions
+from bench.faults.visitors import said
+from bench.host import identity
+from bench.project import under_test
+from bench.serve import deployment
 from tests.bench.project.conftest import tree
 from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable
+from tests.waiting import until
 
 DESCRIPTION = """
 [tool.benchapp]
@@ -87,6 +96,38 @@ def test_a_login_that_fails_is_one_line(project, monkeypatch):
         "bench verify: the form at /admin/login/ refuses the account of FIRST: correct its NAME:PASSWORD, or make the "
         "account in that database"
     )
+    assert tree(project) == before
+
+
+@pytest.fixture
+def served_in_releases(project, monkeypatch):
+    """The project, served by gunicorn from a release that a new one can replace."""
+    for module, name in ((under_test, "_selected"), (compose, "_refusals"), (identity, "_read_also")):
+        monkeypatch.setattr(module, name, [])
+    try:
+        under_test.select(project)
+        with deployment.deployed(compose.must_compose("gunicorn", changes=FEW), releases=True) as running:
+            yield running
+    finally:
+        programs.use(paths.VENV)
+        identity.worker.cache_clear()
+
+
+def test_a_new_version_is_served_without_a_change_of_its_folder(project, served_in_releases):
+    running, before = served_in_releases, tree(project)
+    versions = Versions(running.releases)
+
+    def words(path: str) -> tuple[str, ...]:
+        # A worker that ends may reset a connection.
+        with contextlib.suppress(httpx.HTTPError):
+            return (said(get(f"{running.url}{path}").text) or ())[:2]
+        return ()
+
+    pages = ("/__probe__/visit/x/", "/admin/login/")
+    assert [words(path) for path in pages] == [(FIRST, FIRST)] * 2
+    versions.switch(versions.new())
+    assert running.chain.ask_application()
+    until(lambda: [words(path) for path in pages] == [("release-2", "release-2")] * 2, "the new version", 20)
     assert tree(project) == before
 
 

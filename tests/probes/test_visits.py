@@ -8,11 +8,13 @@ import sys
 import time
 
 import pytest
+from django.http import HttpResponse, StreamingHttpResponse
+from django.test import RequestFactory
 
 from bench import paths
 from bench.faults.scene import FILES, FIRST
 from bench.faults.visitors import NOBODY, PAGE, said
-from probes import release
+from probes import release, visits
 
 ASK = f"""
 import django; django.setup()
@@ -43,6 +45,44 @@ def test_it_says_its_versions_its_account_and_its_time(answer):
     assert (code, template, account) == (release.VERSION, release.VERSION, NOBODY)
     assert abs(time.time() - float(rendered)) < 60
     assert static.startswith("/static/probes/release.")
+
+
+def through(response: HttpResponse, path: str = "/") -> HttpResponse:
+    """What the middleware makes of a project's answer."""
+    return visits.marked(lambda request: response)(RequestFactory().get(path))
+
+
+def test_a_page_of_a_project_ends_with_the_same_line():
+    page = HttpResponse("<p>Prices</p>", headers={"Content-Length": "13"})
+    body = through(page).content.decode()
+    assert body.startswith("<p>Prices</p>") and said(body)[:3] == (release.VERSION, release.VERSION, NOBODY)
+    assert page.headers["Content-Length"] == str(len(page.content))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        HttpResponse("{}", content_type="application/json"),
+        HttpResponse("no", status=404),
+        HttpResponse(b"\x1f\x8b", headers={"Content-Encoding": "gzip"}),
+        StreamingHttpResponse(["<p>"]),
+    ],
+    ids=["json", "404", "gzip", "stream"],
+)
+def test_what_is_no_page_stays_as_it_is(answer):
+    before = b"".join(answer)
+    answer = through(answer)
+    assert answer.streaming or answer.content == before
+
+
+def test_settings_that_are_no_part_of_the_release_are_said(monkeypatch):
+    monkeypatch.setenv("OVERLAID_SETTINGS", "config.settings")
+    assert visits._version() == release.VERSION
+    # As if imported from elsewhere.
+    monkeypatch.setenv("OVERLAID_SETTINGS", "os")
+    assert visits._version() == visits.OUTSIDE
+    monkeypatch.setattr(visits, "VERSION", visits.OUTSIDE)
+    assert said(through(HttpResponse("<p>")).content.decode())[:2] == (visits.OUTSIDE, visits.OUTSIDE)
 
 
 def test_every_file_of_a_release_has_the_word_for_its_version():

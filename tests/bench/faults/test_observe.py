@@ -88,6 +88,8 @@ def test_a_page_is_stale_beyond_its_time_to_live():
     found = seen(visit(70.0, page=1, rendered=11.0), moments=replace(MOMENTS, ttl_s=60.0))
     assert found.stale == 1
     assert "rendered 59.0 s before it was asked for, 0 s are allowed" in found.example
+    # A page of a project says itself for how long it is fresh.
+    assert noticed([old], [replace(PAGES[0], ttl_s=60.0)], MOMENTS).stale == 0
 
 
 def test_times_of_the_day_are_compared_with_the_monotonic_clock():

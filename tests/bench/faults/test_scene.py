@@ -2,18 +2,62 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from bench.faults.scene import CannotFault, Versions
-from bench.project import under_test
+from bench import paths
+from bench.faults import scene
+from bench.faults.scene import FILES, FIRST, OUTSIDE, CannotFault, Versions
+from probes import visits
 
 
-def test_another_project_has_no_new_version_whose_pages_could_be_told_from_the_old(monkeypatch):
-    monkeypatch.setattr(under_test, "current", lambda: SimpleNamespace(own=False))
-    versions = Versions(SimpleNamespace(current=Path("/")))
-    with pytest.raises(CannotFault, match="no page of another project says which version rendered it"):
-        versions.new()
-    assert versions.word == "release-1" and versions.served == Path("/")
+class FakeReleases:
+    """Releases that have the files of the probes alone."""
+
+    def __init__(self, folder):
+        self.current = self.folder = folder
+        self.collected = []
+
+    def add(self, name, change):
+        made = self.folder / name
+        for file in FILES:
+            (made / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(paths.PROJECT / file, made / file)
+        change(made)
+        return made
+
+    def collect_static(self, folder):
+        self.collected.append(folder)
+
+    def switch(self, folder):
+        pass
+
+
+def test_a_new_version_has_another_word_in_code_templates_and_static_files(tmp_path):
+    versions = Versions(releases := FakeReleases(tmp_path))
+    made = versions.new()
+    assert all("release-2" in (made / file).read_text() and FIRST not in (made / file).read_text() for file in FILES)
+    assert (versions.word, releases.collected) == (FIRST, [made])
+    versions.switch(made)
+    assert (versions.word, versions.served) == ("release-2", made)
+
+
+def test_a_broken_version_cannot_be_imported(tmp_path):
+    made = Versions(FakeReleases(tmp_path)).new(broken=True)
+    with pytest.raises(ImportError, match="broken on purpose"):
+        exec((made / "probes" / "__init__.py").read_text())
+
+
+def test_a_project_whose_code_is_elsewhere_has_no_new_version(monkeypatch):
+    project = SimpleNamespace(settings="shop.settings", folder=Path("/srv/shop"))
+    monkeypatch.setattr(scene.under_test, "current", lambda: SimpleNamespace(project=project))
+    with pytest.raises(CannotFault) as refused:
+        Versions(SimpleNamespace(current=Path("/")), OUTSIDE).new()
+    assert str(refused.value) == (
+        "the settings shop.settings are imported from outside of /srv/shop: a new version of that folder would not be "
+        "served"
+    )
+    assert visits.OUTSIDE == OUTSIDE

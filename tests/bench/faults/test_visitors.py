@@ -19,6 +19,11 @@ def test_pages_of_nobody_of_two_accounts_and_files_are_asked_for():
     assert all(page.cookie == dict(ACCOUNTS).get(page.account, "") for page in asked)
 
 
+def test_pages_of_the_project_are_asked_for_beside_them():
+    own = [visitors.Page("/prices/", ttl_s=30)]
+    assert own[0] in (asked := pages("t", ACCOUNTS, "/static/x.css", own)) and len(asked) % 2
+
+
 @pytest.mark.parametrize("accounts", [ACCOUNTS, ACCOUNTS[:1], []])
 def test_each_page_is_asked_for_on_new_and_on_kept_connections(accounts):
     asked = pages("t", accounts, "/static/x.css")

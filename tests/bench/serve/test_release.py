@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from msgspec import structs
@@ -47,6 +49,34 @@ def test_the_first_release_is_a_copy_that_current_leads_to(releases):
     assert sorted(path.name for path in made.current.iterdir()) == ["__pycache__", "app", "manage.py", "var"]
     assert list((made.current / "var").iterdir()) == []
     assert (made.static_root / "x.css").read_text() == "x"
+
+
+def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp_path, monkeypatch):
+    made, _ = releases
+    theirs, facts = tmp_path / "theirs", SimpleNamespace(database_files={"default": f"{tmp_path}/theirs/db.sqlite3"})
+    needed = ("manage.py", ".env", "docs/models.py", "deploy/urls.py", "results/tests/__init__.py", "var/x.txt")
+    for name in (*needed, ".git/config", "env3/pyvenv.cfg", "node_modules/x.js", "db.sqlite3", "db.sqlite3-wal"):
+        (theirs / name).parent.mkdir(parents=True, exist_ok=True)
+        (theirs / name).write_text("")
+    (theirs / "lost").symlink_to("/no/such/file")
+    project = SimpleNamespace(overlaid=True, folder=theirs, facts=facts, python=sys.executable)
+    monkeypatch.setattr(under_test, "current", lambda: project)
+    folder = made.add("2")
+    assert all(
+        (folder / name).is_file() for name in (*needed, "probes/release.py", "probes/templates/probes/mark.html")
+    )
+    assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == sorted(
+        {name.partition("/")[0] for name in needed} | {"probes"}
+    )
+    assert (folder / "probes").is_dir() and not (theirs / "probes").exists()
+
+
+def test_a_project_that_cannot_be_copied_is_one_line(releases, tmp_path, monkeypatch):
+    made, _ = releases
+    project = SimpleNamespace(overlaid=True, folder=tmp_path / "gone", facts=SimpleNamespace(database_files={}))
+    monkeypatch.setattr(under_test, "current", lambda: project)
+    with pytest.raises(BenchError, match=r"/gone: cannot be copied into a release: No such file or directory$"):
+        made.add("2")
 
 
 def test_a_new_release_is_served_only_when_it_is_switched_to(releases):
