@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
+import sys
 import time
 from pathlib import Path
+
+import msgspec
 
 from bench.catalog import catalog
 from bench.cli import options
 from bench.errors import BenchError
+from bench.figures.projection import project
 from bench.fleet import inventory, reach
 from bench.fleet.reach import Found
 from bench.fleet.world import build, plan
 from bench.interrupt import Interrupts, Stopped
+from bench.measure.progress import Printer
+from bench.report import comparison, projection
+from bench.report.write import read_measured
+from bench.results.scaling import scalings
 
 POLL_S = 0.2
 
@@ -35,6 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_size(tried)
     tried.set_defaults(act=_try)
+    projected = verbs.add_parser(
+        "project", help="what more web hosts would serve, from runs on different numbers of them"
+    )
+    projected.add_argument(
+        "runs", metavar="RUN", nargs="+", type=options.results_folder, help="folder of a run on hosts"
+    )
+    projected.add_argument("--json", action="store_true", help="print JSON")
+    projected.set_defaults(act=_project)
 
 
 def add_inventory(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -80,6 +97,23 @@ def _try(args: argparse.Namespace) -> int:
             # All is removed before another signal counts.
             interrupts.hold()
     return 0
+
+
+def _project(args: argparse.Namespace) -> int:
+    """Print every case of the runs; returns 1 when none of them can be projected."""
+    if importlib.util.find_spec("scipy") is None:
+        raise BenchError(f"package not installed: scipy; install it: {inventory.INSTALL}")
+    runs = [read_measured(folder) for folder in args.runs]
+    found = [(scaling, project(scaling.points, scaling.tiers)) for scaling in scalings(runs)]
+    for run in runs[1:]:
+        for warning in comparison.warnings(runs[0], run, configs=False):
+            print(f"warning: A = {runs[0].directory}, B = {run.directory}: {warning}", file=sys.stderr)
+    printer = Printer()
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode([projection.content(*case) for case in found])).decode())
+    else:
+        printer.say("\n\n".join("\n".join(projection.render(*case, printer.width)) for case in found))
+    return 1 if all(projection.refusal(*case) for case in found) else 0
 
 
 def _lines(found: Found) -> list[str]:
