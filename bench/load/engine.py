@@ -12,6 +12,7 @@ A request costs it two to three times the CPU time that it costs wrk; its ceilin
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from bench.figures import histogram
 from bench.load.base import HERE, Command, Figures, Job, Tool, last_object, latencies
@@ -27,9 +28,16 @@ class Engine(Tool):
 
     def command(self, program: str, job: Job) -> Command:
         """The program with its job in a file. Raises ValueError for a job of the other loop, by its rate."""
+        files = {"openloop.json": json.dumps(self.content(job), indent=1) + "\n"}
+        return Command(
+            (program, "-m", "bench.load.openloop", "openloop.json"), files, {"PYTHONPATH": str(HERE.parents[1])}
+        )
+
+    def content(self, job: Job) -> dict[str, Any]:
+        """The job as the program reads it (bench.load.openloop.job). Raises ValueError like `command`."""
         if (job.rate is not None) != self.is_open:
             raise ValueError(f"{self.name} {'needs a' if self.is_open else 'takes no'} rate")
-        content = {
+        return {
             "url": job.base_url,
             "paths": job.paths,
             "rate": job.rate,
@@ -43,10 +51,6 @@ class Engine(Tool):
             "headers": job.headers,
             "mark": job.mark,
         }
-        files = {"openloop.json": json.dumps(content, indent=1) + "\n"}
-        return Command(
-            (program, "-m", "bench.load.openloop", "openloop.json"), files, {"PYTHONPATH": str(HERE.parents[1])}
-        )
 
     @property
     def is_open(self) -> bool:

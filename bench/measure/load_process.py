@@ -59,21 +59,21 @@ def run(
     """
     _write_files(command, directory, name)
     out, err = directory / f"{name}.out", directory / f"{name}.err"
-    process = drain = None
+    process = reader = None
     errors: list[bytes] = []
     try:
         Path(command.argv[0]).stat()
         with out.open("wb") as stdout, _open_files(connections + SPARE_FILES), signals_deferred():
             process = _start(command, directory, stdout)
-            drain = threading.Thread(target=_drain, args=(process.stderr, errors, live), name="load tool's errors")
-            drain.start()
+            reader = threading.Thread(target=drain, args=(process.stderr, errors, live), name="load tool's errors")
+            reader.start()
         status = _wait(process, limit_s, interrupt_after_s, enough)
     except OSError as error:
         if is_disk_full(error):
             raise
         raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
     finally:
-        _end(process, drain)
+        _end(process, reader)
     err.write_bytes(b"".join(errors))
     texts = out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace")
     if interrupt_after_s is None and status != 0:
@@ -145,14 +145,14 @@ def _wait(
         return None
 
 
-def _end(process: subprocess.Popen[bytes] | None, drain: threading.Thread | None) -> None:
+def _end(process: subprocess.Popen[bytes] | None, reader: threading.Thread | None) -> None:
     """Kill the load tool and what it started, if it still runs."""
     if process and process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     if process:
         process.wait()
-    if drain:
-        drain.join()
+    if reader:
+        reader.join()
 
 
 def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, str]) -> str:
@@ -162,7 +162,7 @@ def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, st
     return f"{name} exited with status {status}; it said: {last[:200]}"
 
 
-def _drain(stream: IO[bytes], errors: list[bytes], live: Live | None) -> None:
+def drain(stream: IO[bytes], errors: list[bytes], live: Live | None) -> None:
     """Collect the tool's errors up to the limit of their file, and read on, so that the tool never blocks.
 
     Progress lines go to `live` instead.

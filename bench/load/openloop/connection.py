@@ -26,16 +26,16 @@ class Connection:
     """
 
     __slots__ = (
-        *("_host", "_tls", "_wanted", "again", "answer", "busy", "fresh", "left", "page", "ready", "since", "sock"),
+        *("_name", "_tls", "_wanted", "again", "answer", "busy", "fresh", "left", "page", "ready", "since", "sock"),
         "unsent",
     )
 
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, wanted: bool = False) -> None:
-        """Begin to connect; the bodies of answers are kept where they are `wanted`.
+    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, name: str, wanted: bool = False) -> None:
+        """Begin to connect; `name` is the host's for TLS, the bodies of answers are kept where they are `wanted`.
 
         Raises OSError when the system refuses at once.
         """
-        self._host, self._tls, self._wanted = address[0], tls, wanted
+        self._name, self._tls, self._wanted = name, tls, wanted
         self.ready = False
         self.busy = False
         self.fresh = True
@@ -72,7 +72,7 @@ class Connection:
             raise OSError(error, "cannot connect")
         if self._tls:
             if not isinstance(self.sock, ssl.SSLSocket):
-                self.sock = self._tls.wrap_socket(self.sock, do_handshake_on_connect=False, server_hostname=self._host)
+                self.sock = self._tls.wrap_socket(self.sock, do_handshake_on_connect=False, server_hostname=self._name)
             self.sock.do_handshake()
         self.ready = True
 

@@ -1,4 +1,4 @@
-"""The counts of one process of the load tool, and the sum over several."""
+"""The counts of one process of the load tool, and the sum over several, on one machine or on more."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.figures import histogram
-
 SUMS = ("answers", "due", "dropped", "bytes", "connect", "read", "timeout", "resized", "opened")
+LISTS = ("thirds", "slice_answers", "slice_us")
+COUNTERS = ("statuses", "latency", "delay")
+# Equal parts of the load in which latencies are added up.
+SLICES = 10
 
 
 @dataclass
@@ -16,6 +18,7 @@ class Counts:
     """Counts of one process.
 
     seconds                 from the start to the end, or to the last answer when that came later
+    late_s                  how long after its start the process was ready
     answers                 whole answers, whatever their status
     due, dropped            requests that an open loop had to send, and those it did not send
     bytes                   received
@@ -23,11 +26,14 @@ class Counts:
     resized                 answers whose length differs from the first one to the same path
     opened                  connections made
     thirds                  answers in the first, second and last third of the load
+    slice_answers           answers in each of SLICES equal parts of the load
+    slice_us                microseconds that those took together
     latency, delay          microseconds -> requests; `delay` is how late a request of an open loop left
     visits                  the log of the requests, where one is asked for (bench.load.openloop.visits)
     """
 
     seconds: float = 0.0
+    late_s: float = 0.0
     answers: int = 0
     due: int = 0
     dropped: int = 0
@@ -38,34 +44,39 @@ class Counts:
     resized: int = 0
     opened: int = 0
     thirds: list[int] = field(default_factory=lambda: [0, 0, 0])
+    slice_answers: list[int] = field(default_factory=lambda: [0] * SLICES)
+    slice_us: list[int] = field(default_factory=lambda: [0] * SLICES)
     statuses: Counter[int] = field(default_factory=Counter)
     latency: Counter[int] = field(default_factory=Counter)
     delay: Counter[int] = field(default_factory=Counter)
     visits: list[list[Any]] = field(default_factory=list)
 
+    def note(self, latency_us: int, at: float) -> None:
+        """Count the latency of an answer that came at this share of the load, which is 1 and more after its end."""
+        self.latency[latency_us] += 1
+        if at < 1:
+            self.thirds[int(at * 3)] += 1
+            part = int(at * SLICES)
+            self.slice_answers[part] += 1
+            self.slice_us[part] += latency_us
+
     def packed(self) -> dict[str, Any]:
-        """As JSON can hold it, the latencies as HDR histograms."""
-        return vars(self) | {
-            "max_us": max(self.latency, default=0),
-            "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
-            "latency": histogram.encode(histogram.of(self.latency.items())),
-            "delay": histogram.encode(histogram.of(self.delay.items())),
-        }
+        """As JSON can hold it."""
+        return vars(self) | {name: {str(key): n for key, n in getattr(self, name).items()} for name in COUNTERS}
 
 
 def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The sum of the packed counts of several processes."""
-    statuses: Counter[str] = Counter()
-    for part in parts:
-        statuses.update(part["statuses"])
-    total = {name: sum(part[name] for part in parts) for name in SUMS}
-    for name in ("latency", "delay"):
-        merged = histogram.merged([part[name] for part in parts])
-        total[name] = histogram.encode(merged or histogram.new())
+    total: dict[str, Any] = {name: sum(part[name] for part in parts) for name in SUMS}
+    for name in LISTS:
+        total[name] = [sum(counts) for counts in zip(*(part[name] for part in parts), strict=True)]
+    for name in COUNTERS:
+        counter: Counter[str] = Counter()
+        for part in parts:
+            counter.update(part[name])
+        total[name] = dict(sorted(counter.items(), key=lambda item: int(item[0])))
     return total | {
         "seconds": max(part["seconds"] for part in parts),
-        "max_us": max(part["max_us"] for part in parts),
+        "late_s": max(part["late_s"] for part in parts),
         "visits": [visit for part in parts for visit in part["visits"]],
-        "thirds": [sum(counts) for counts in zip(*(part["thirds"] for part in parts), strict=True)],
-        "statuses": dict(sorted(statuses.items())),
     }

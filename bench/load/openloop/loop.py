@@ -31,6 +31,7 @@ class Loop(ABC):
         self.counts = Counts()
         self._job = job
         self._number = number
+        self._name = job.name
         self._begins = begins
         self._ends = begins + job.seconds
         self._limit = job.share(number)
@@ -63,7 +64,7 @@ class Loop(ABC):
     def _open(self, page: int, since: float, again: int = 0) -> None:
         """Send a request on a new connection, once it is open; `again` is how often it was sent before."""
         try:
-            connection = Connection(self._job.address, self._job.tls, bool(self._job.mark))
+            connection = Connection(self._job.address, self._job.tls, self._name, bool(self._job.mark))
         except OSError:
             self._refused(page, since, again)
             return
@@ -143,10 +144,8 @@ class Loop(ABC):
     def _answered(self, connection: Connection, now: float) -> None:
         answer, counts, job = connection.answer, self.counts, self._job
         counts.answers += 1
-        counts.latency[max(1, int((now - connection.since) * 1e6))] += 1
         counts.statuses[answer.status] += 1
-        if (third := int((now - self._begins) * 3 / job.seconds)) < 3:
-            counts.thirds[third] += 1
+        counts.note(max(1, int((now - connection.since) * 1e6)), (now - self._begins) / job.seconds)
         if self._sizes.setdefault(connection.page, answer.size) != answer.size:
             counts.resized += 1
         connection.fresh = connection.busy = False
