@@ -29,6 +29,8 @@ BUILT_IN = ("all", "ungrouped")
 INSTALL = "python -m pip install -r requirements-hosts.txt"
 SSH_PORT = 22
 CONNECT_TIMEOUT_S = 5
+# A host that does not say three times in a row that it is alive is gone.
+ALIVE_S = 5
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Host:
         """The command that runs a script of the shell there. It asks for nothing and does not wait long to connect."""
         if self.local:
             return ["sh", "-c", script]
-        options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}", "-p", str(self.port)]
+        options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
+        options += ["-o", f"ServerAliveInterval={ALIVE_S}", "-p", str(self.port)]
         options += ["-l", self.user] if self.user else []
         options += ["-i", self.key] if self.key else []
         return ["ssh", *options, *self.arguments, self.target, script]

@@ -86,7 +86,7 @@ def test_variables_choose_how_a_host_is_reached(ansible, written):
 def test_the_command_of_a_host_asks_for_nothing():
     host = Host("w", "10.0.0.1", ("web",), "w.example.org", 2222, "deploy", "/k", ("-C",))
     assert host.argv("true") == [
-        *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-p", "2222"),
+        *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-p", "2222"),
         *("-l", "deploy", "-i", "/k", "-C", "w.example.org", "true"),
     ]
 

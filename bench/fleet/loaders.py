@@ -1,0 +1,124 @@
+"""Load from several hosts: one start, a share of one schedule each, and the figures of all as of one load tool.
+
+In an open loop request i of the schedule is made by process i modulo all processes, which are dealt out to the hosts in
+turn; in a closed loop the connections are dealt out. Latencies are differences of one clock, that of the host that made
+the request; only the start needs the clocks of all.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from bench.errors import BenchError
+from bench.fleet.inventory import Host
+from bench.fleet.loaders_connection import Loader
+from bench.fleet.reach import Clock
+from bench.load import Figures, Job
+from bench.load.engine import Engine
+from bench.load.openloop.counts import together
+from bench.load.openloop.encode import encoded
+from bench.measure.load_process import Live
+
+# From the moment at which all are ready to the start: for the last to hear of it and to start its processes.
+LEAD_S = 0.5
+FORK_S = 0.05
+# For the last answers to be added up and sent here.
+GRACE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one host made of a load.
+
+    cores   processes that made it
+    counts  what they counted (bench.load.openloop.counts)
+    cpu_s   processor seconds that it took there
+    """
+
+    host: Host
+    clock: Clock
+    cores: int
+    counts: dict[str, Any]
+    cpu_s: float
+
+    def figures(self, tool: Engine) -> Figures:
+        """What this host alone measured."""
+        return figures(tool, [self])
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the load goes.
+
+    connect  HOST:PORT where connections go, instead of the name in the URL
+    trust    certificates (PEM) beside those of the load hosts to verify https by
+    headers  more lines of each request, each with its end
+    """
+
+    connect: str
+    trust: str = ""
+    headers: str = ""
+
+
+def make(hosts: Sequence[Host], tool: Engine, job: Job, target: Target, live: Live | None = None) -> list[Share]:
+    """Make the load of a job from these hosts; raises TrialError with the name of a host that fails."""
+    seen = _Together(live)
+    with ThreadPoolExecutor(len(hosts)) as pool, ExitStack() as ends:
+        loaders = [ends.enter_context(Loader(host, seen.of(host))) for host in hosts]
+        list(pool.map(Loader.greet, loaders))
+        # As many on each host, so that their shares are alike.
+        each = cores_used(job, min(loader.cores for loader in loaders), len(hosts))
+        content = _content(tool, job, target) | {"processes": each * len(hosts)}
+        owns = [list(range(number, each * len(hosts), len(hosts))) for number in range(len(hosts))]
+        jobs = [content | {"own": own} for own in owns]
+        list(pool.map(Loader.prepare, loaders, jobs))
+        begins = time.time() + LEAD_S + FORK_S * each
+        for loader in loaders:
+            loader.begin(begins)
+        limit_s = begins - time.time() + job.seconds + job.timeout_s + GRACE_S
+        found = list(pool.map(lambda loader: loader.counts(limit_s), loaders))
+    return [
+        Share(loader.host, loader.clock, each, said["counts"], said["cpu_s"])
+        for loader, said in zip(loaders, found, strict=True)
+    ]
+
+
+def figures(tool: Engine, shares: Sequence[Share]) -> Figures:
+    """The figures of all shares together, as one load tool would have printed them."""
+    return tool.parse(json.dumps(encoded(together([share.counts for share in shares]))), "")
+
+
+def cores_used(job: Job, cores: int, hosts: int) -> int:
+    """How many processes each host starts; raises BenchError when there are fewer connections than hosts."""
+    if job.connections < hosts:
+        few = f"{job.connections} connection{'s'[: job.connections != 1]} for {hosts} load hosts"
+        raise BenchError(f"{few}; use at least one for each, or fewer load hosts")
+    return min(cores, job.connections // hosts)
+
+
+def _content(tool: Engine, job: Job, target: Target) -> dict[str, Any]:
+    lines = job.headers or ("",) * len(job.paths)
+    of_target = {"connect": target.connect, "trust": target.trust}
+    return tool.content(job) | of_target | {"headers": [f"{line}{target.headers}" for line in lines]}
+
+
+class _Together:
+    """Adds up the progress of several hosts for one display."""
+
+    def __init__(self, live: Live | None):
+        self._live = live
+        self._requests: dict[str, int] = {}
+
+    def of(self, host: Host) -> Callable[[float, int], None]:
+        def report(seconds: float, requests: int) -> None:
+            self._requests[host.name] = requests
+            if self._live:
+                self._live(seconds, sum(self._requests.values()))
+
+        return report

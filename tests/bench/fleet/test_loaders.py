@@ -1,0 +1,208 @@
+"""Load from several hosts: the figures are those of one load tool, and nothing is left on a host."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bench.errors import BenchError
+from bench.fleet import loaders
+from bench.fleet.inventory import Host
+from bench.fleet.loaders import Share, Target
+from bench.fleet.reach import Clock
+from bench.host import ports
+from bench.host.supervise import Address
+from bench.load import Job
+from bench.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.load.openloop.counts import Counts
+from bench.measure.load_process import TrialError
+from tests.bench.load.load_target import target
+from tests.waiting import until
+
+pytestmark = pytest.mark.servers
+ONE, TWO, THREE = (Host(f"load{n}", f"10.0.0.{n}", ("load",), f"10.0.0.{n}", local=True) for n in (1, 2, 3))
+
+
+@pytest.fixture(scope="module")
+def site():
+    with target(0.01) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def at_most_two_processes(monkeypatch):
+    """A core each is enough here, however many the machine has."""
+    monkeypatch.setattr(loaders, "cores_used", lambda job, cores, hosts: 1)
+
+
+def made(hosts, url, paths=("/",), tool=None, **how):
+    tool = tool or (OpenLoopTool() if how.get("rate") else ClosedLoopTool())
+    job = Job(url, paths, **{"connections": 100, "seconds": 1, **how})
+    return tool, loaders.make(hosts, tool, job, Target(url.removeprefix("http://")))
+
+
+def share(host, latencies_us, **counts):
+    one = Counts(seconds=1.0, answers=len(latencies_us), latency=Counter(latencies_us), **counts)
+    return Share(host, Clock(0, 0), 1, one.packed(), 0.1)
+
+
+def test_the_histogram_of_all_is_that_of_one_load_tool_with_the_same_samples():
+    samples = [17 * number % 90_001 + 300 for number in range(5000)]
+    parts = [share(host, samples[number::3]) for number, host in enumerate((ONE, TWO, THREE))]
+    tool = ClosedLoopTool()
+    together, alone = loaders.figures(tool, parts), loaders.figures(tool, [share(ONE, samples)])
+    assert together == alone
+    assert (alone.requests_total, alone.latency_max_ms) == (5000, max(samples) / 1000)
+
+
+def test_three_hosts_make_the_schedule_of_one(site):
+    found = []
+    for hosts in ((ONE,), (ONE, TWO, THREE)):
+        site.requests.clear()
+        tool, shares = made(hosts, site.url, ("/1", "/2", "/3"), rate=150, seconds=2)
+        assert {path: site.requests[path] for path in ("/1", "/2", "/3")} == dict.fromkeys(("/1", "/2", "/3"), 100)
+        assert [item.counts["due"] for item in shares] == [300 // len(hosts)] * len(hosts)
+        found.append(loaders.figures(tool, shares))
+    assert [item.failure() for item in found] == [None, None]
+    one, three = found
+    assert one.requests_total == three.requests_total == 300
+    # The median of 300 answers that each take 10 ms and the machine's noise.
+    assert three.latency_p50_ms == pytest.approx(one.latency_p50_ms, rel=0.25)
+
+
+def test_connections_of_a_closed_loop_are_dealt_out(site):
+    before = site.connections
+    tool, shares = made((ONE, TWO), site.url, connections=3)
+    assert site.connections - before == 3
+    assert sorted(item.counts["opened"] for item in shares) == [1, 2]
+    assert loaders.figures(tool, shares).requests_total == sum(item.counts["answers"] for item in shares)
+
+
+def test_fewer_connections_than_hosts_are_refused(monkeypatch):
+    monkeypatch.undo()
+    with pytest.raises(BenchError) as raised:
+        loaders.cores_used(Job("http://h", ("/",), 1, 1), 4, 2)
+    assert str(raised.value) == "1 connection for 2 load hosts; use at least one for each, or fewer load hosts"
+    assert loaders.cores_used(Job("http://h", ("/",), 6, 1), 4, 2) == 3
+
+
+def test_the_freeze_test_over_two_hosts():
+    """As of one load tool: a second in which the server stands still is in the percentiles."""
+    port = ports.free_port()
+    with subprocess.Popen([sys.executable, "-m", "tests.bench.load.load_target", str(port)]) as server:
+        until(lambda: Address("127.0.0.1", port).accepts(), "the site listens")
+        # Within the 3 s of the load, which begins about a second after it was asked for.
+        freezes = [
+            threading.Timer(2.0, os.kill, (server.pid, signal.SIGSTOP)),
+            threading.Timer(3.0, os.kill, (server.pid, signal.SIGCONT)),
+        ]
+        try:
+            for timer in freezes:
+                timer.start()
+            tool, shares = made((ONE, TWO), f"http://127.0.0.1:{port}", rate=200, seconds=3, connections=1000)
+        finally:
+            for timer in freezes:
+                timer.join()
+            server.kill()
+    figures = loaders.figures(tool, shares)
+    assert (figures.failure(), figures.requests_total, figures.requests_dropped) == (None, 600, 0)
+    # A third of the requests were due while it stood still.
+    assert figures.latency_p99_ms > 850 and figures.latency_p90_ms > 500
+    assert all(item.figures(tool).latency_p99_ms > 800 for item in shares)
+
+
+@pytest.fixture
+def standing_in(tmp_path, monkeypatch):
+    """Put a program before those of the machine."""
+
+    def put(name: str, script: str) -> None:
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", str(path.parent), prepend=":")
+
+    return put
+
+
+# Runs what it is given as ssh does, with a clock that is ahead.
+AHEAD = """import sys, time; a, b = time.time_ns, time.time
+time.time_ns, time.time = lambda: a() + 200_000_000, lambda: b() + 0.2
+exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"""
+
+
+def test_a_clock_that_is_ahead_is_seen_and_changes_no_start(site, standing_in):
+    standing_in("ssh", f"exec {sys.executable} -I -u -c '{AHEAD}'")
+    ahead = Host("load2", "10.0.0.2", ("load",), "load2")
+    site.order.clear()
+    _, (one, two) = made((ONE, ahead), site.url, ("/1", "/2"), rate=100)
+    assert two.clock.ahead_ms == pytest.approx(200, abs=20) and abs(one.clock.ahead_ms) < 20
+    # Their requests alternate from the first on.
+    assert site.order[:20].count("/1") == pytest.approx(10, abs=3)
+
+
+def refused(*hosts: Host, **how) -> str:
+    with pytest.raises(TrialError) as raised:
+        made(hosts, "http://127.0.0.1:9", rate=10, **how)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_host_that_refuses_ssh_is_named():
+    refusing = Host("load2", "127.0.0.1", ("load",), "127.0.0.1", port=1)
+    assert refused(ONE, refusing) == ("load2: cannot be reached: connect to host 127.0.0.1 port 1: Connection refused")
+
+
+def test_a_host_that_goes_during_the_load_is_named(site, standing_in):
+    script = """for last; do :; done
+exec 3<&0
+sh -c "$last" <&3 &
+sleep 1.8
+kill -9 $!
+echo "Timeout, server load2 not responding." >&2"""
+    standing_in("ssh", script)
+    gone = Host("load2", "10.0.0.2", ("load",), "load2")
+    with pytest.raises(TrialError) as raised:
+        made((gone, ONE), site.url, rate=10, seconds=5)
+    assert str(raised.value) == "load2: the load ended early: Timeout, server load2 not responding."
+
+
+def test_a_host_with_an_old_python_is_named(standing_in):
+    standing_in("ssh", """echo '{"python": [3, 7], "cores": 2}'; cat > /dev/null""")
+    old = Host("load2", "10.0.0.2", ("load",), "load2")
+    assert refused(old) == "load2: its Python is 3.7; load needs Python 3.10 or a later one"
+
+
+CONTROLLER = """
+import sys
+from bench.fleet import loaders
+from tests.bench.fleet.test_loaders import ONE, TWO, made
+made((ONE, TWO), sys.argv[1], ("/secret-path",), rate=20, seconds=60)
+"""
+
+
+def test_a_killed_controller_leaves_nothing(site, tmp_path):
+    """Neither processes nor files; and no list of processes shows what they ask for."""
+    argv = [sys.executable, "-c", CONTROLLER, site.url]
+    env = {**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    with subprocess.Popen(argv, env=env) as controller:
+        until(lambda: site.requests["/secret-path"] > 5, "the load is under way")
+        left = psutil.Process(controller.pid).children(recursive=True)
+        # On each host one process that listens to the controller, and one that makes load at least.
+        assert len(left) >= 4
+        assert not any("secret" in word for process in left for word in process.cmdline())
+        controller.kill()
+    assert psutil.wait_procs(left, 10)[1] == []
+    assert list(Path(tmp_path).iterdir()) == []
+    count = site.requests["/secret-path"]
+    time.sleep(0.3)
+    assert site.requests["/secret-path"] == count
