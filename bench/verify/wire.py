@@ -86,7 +86,8 @@ class Answer:
         return ", ".join(values) if values else None
 
     def all(self, name: str) -> list[str]:
-        return [value for key, value in self.headers if key.lower() == name.lower()]
+        name = name.lower()
+        return [value for key, value in self.headers if key.lower() == name]
 
     @property
     def content_type(self) -> str:

@@ -48,9 +48,7 @@ class Visitor:
     def read(self, path: str) -> Answer:
         """Request a page and note the tokens and cookies that came with it."""
         answer = self.browser.get(path)
-        for form in page_parser.parse(answer.text, path).forms:
-            if token := form.values.get("csrfmiddlewaretoken"):
-                self.tokens.add(token)
+        self.tokens |= page_parser.tokens(answer.text)
         given = {line.split(";")[0] for line in answer.all("Set-Cookie")}
         # A short one, such as of a language, may well be that of another visitor.
         self.cookies |= {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
