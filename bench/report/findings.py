@@ -132,7 +132,8 @@ def _fastest(panel: Panel, standings: Standings[CaseRow]) -> str:
     measured = f"median {figure} ({with_interval(rate)})" if rate.count > 1 else f"{figure} in one round"
     if not standings.proven:
         return f"{deployment(best)} has the highest figure, {measured}, which proves no difference."
-    claim = f"leads: {measured}" if standings.tied else f"was fastest: {measured}"
+    names = some([f"{deployment(row)} ({number(rate_of(row))})" for row in standings.tied])
+    claim = f"ties with {names}; it has the highest figure, {measured}" if names else f"was fastest: {measured}"
     return f"{deployment(best)} {claim}{_against_baseline(panel, standings)}."
 
 
@@ -152,10 +153,10 @@ def _against_baseline(panel: Panel, standings: Standings[CaseRow]) -> str:
 def _tie(standings: Standings[CaseRow]) -> str:
     if len(winners(standings)) == 1:
         return ""
-    names = some([f"{deployment(row)} ({number(rate_of(row))})" for row in standings.tied])
     high = max(standings.ratios[row].high for row in winners(standings))
-    bound = f", with at most {number(high)} times the requests/s of the others" if high < UNBOUNDED else ""
-    return f"It ties with {names}: one of these is the fastest{bound}."
+    if high >= UNBOUNDED:
+        return ""
+    return f"One of those that tie is the fastest, with at most {number(high)} times the requests/s of the others."
 
 
 def _next(panel: Panel, standings: Standings[CaseRow]) -> str:
@@ -236,8 +237,9 @@ def _stacks(panel: Panel) -> str:
     ties = winners(standings)[1:]
     if ties:
         names = some([f"{quoted(row.stack)} ({number(rate_of(row))})" for row in ties])
-        return f"{without}, {quoted(first.stack)} leads with {rate} and ties with {names}; the slowest is {slowest}."
-    return f"{without}, {quoted(first.stack)} leads with {rate}, {behind} {quoted(last.stack)}."
+        most = f"{quoted(first.stack)} ties with {names} and has the highest median, {rate}"
+        return f"{without}, {most}; the slowest is {slowest}."
+    return f"{without}, {quoted(first.stack)} is the fastest with {rate}, {behind} {quoted(last.stack)}."
 
 
 def _uneven(panel: Panel) -> str:
