@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.utils import load_backend
 
-from tests import order, postgresql
+from tests import once, order, postgresql
 
 # Where the tests run in the background, SIGINT is ignored, and so it would be in every program they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -98,21 +98,24 @@ def new_site(site_template: Callable[[str], str], tmp_path: Path, django_db_bloc
 def site_template(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
 ) -> Callable[[str], str]:
-    """Gives the URL of a migrated database of a vendor, made once, to be copied."""
+    """Gives the URL of a migrated database of a vendor, to be copied."""
     made: dict[str, str] = {}
 
     def template(vendor: str) -> str:
         if vendor not in made:
             if vendor == "sqlite":
-                url = f"sqlite:///{tmp_path_factory.mktemp('site') / 'template.sqlite3'}"
+                path = once.made(tmp_path_factory, "template.sqlite3", lambda path: migrate(f"sqlite:///{path}"))
+                made[vendor] = f"sqlite:///{path}"
             else:
                 server = request.getfixturevalue("postgresql_url")
                 postgresql.run_in(server, "CREATE DATABASE site_template")
-                url = f"{server.rpartition('/')[0]}/site_template"
-            with django_db_blocker.unblock(), default_database(url):
-                call_command("migrate", verbosity=0)
-            made[vendor] = url
+                made[vendor] = f"{server.rpartition('/')[0]}/site_template"
+                migrate(made[vendor])
         return made[vendor]
+
+    def migrate(url: str) -> None:
+        with django_db_blocker.unblock(), default_database(url):
+            call_command("migrate", verbosity=0)
 
     return template
 

@@ -13,6 +13,7 @@ from bench.host.identity import worker
 from bench.project import commands
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
+from tests import once
 from tests.deploy.running import command
 
 ROWS = 3000
@@ -25,16 +26,20 @@ def verifier() -> Verifier:
 
 
 @pytest.fixture(scope="session")
-def site_url() -> Iterator[str]:
+def site_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """DATABASE_URL of an SQLite database with some rows, that the servers' user can write to."""
     # Not below pytest's own directory, which is closed to others.
     folder = Path(tempfile.mkdtemp(prefix="benchapp-site-", dir="/tmp"))
+    shutil.copyfile(once.made(tmp_path_factory, "site.sqlite3", _with_rows), folder / "site.sqlite3")
     url = f"sqlite:///{folder / 'site.sqlite3'}"
-    for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", str(ROWS)]):
-        done = command("manage.py", *words, database=url)
-        assert done.returncode == 0, done.stderr
     worker(folder).give_tree(folder)
     # Each deployment runs some more commands on it.
     commands.warm_up()
     yield url
     shutil.rmtree(folder)
+
+
+def _with_rows(database: Path) -> None:
+    for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", str(ROWS)]):
+        done = command("manage.py", *words, database=f"sqlite:///{database}")
+        assert done.returncode == 0, done.stderr

@@ -43,6 +43,8 @@ def runnable(stack: str, layer: str = "none") -> None:
 
 # Half the processes of the benchmarks' values: each takes half a second of a core to start.
 FEW = {"processes": 2}
+# Where logins are many and their hash is of no account; commands are tested with the site's own settings.
+QUICK_LOGINS = {"DJANGO_SETTINGS_MODULE": "tests.deploy.quick_logins"}
 # Where a test asks nothing of processes beside each other.
 ONE = {"processes": 1}
 

@@ -16,7 +16,7 @@ from bench.results.records import Outcome
 from bench.serve import config_check, deployment
 from bench.serve.deployment import Running
 from bench.verify.verifier import Verifier
-from tests.deploy.running import FEW, alive, client_of, command, get, idle_connection, runnable
+from tests.deploy.running import FEW, QUICK_LOGINS, alive, client_of, command, get, idle_connection, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -59,7 +59,7 @@ def test_the_servers_accept_their_files(stack, layer):
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_stack_gives_the_right_answers(stack, site_url, verifier):
     runnable(stack)
-    with deployment.deployed(compose.must_compose(stack, changes=FEW), database=site_url) as running:
+    with deployment.deployed(compose.must_compose(stack, changes=FEW, env=QUICK_LOGINS), database=site_url) as running:
         assert wrong_answers(verifier, running) == []
 
 
@@ -88,7 +88,7 @@ def test_the_answers_are_right_on_postgresql_too(postgresql_url):
 @pytest.mark.parametrize(("stack", "layer"), [pair for pair in LAYERED if pair != FULL])
 def test_a_layer_gives_the_right_answers(stack, layer, site_url, verifier):
     runnable(stack, layer)
-    with deployment.deployed(compose.must_compose(stack, layer, FEW), database=site_url) as running:
+    with deployment.deployed(compose.must_compose(stack, layer, FEW, QUICK_LOGINS), database=site_url) as running:
         assert wrong_answers(verifier, running) == []
         if layer in COMMENTED:
             shows_a_comment_soon(running.url, site_url)
