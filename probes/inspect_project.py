@@ -32,6 +32,12 @@ class Problem(Exception):
         }
 
 
+def in_words(error):
+    """An error in one line, with the line of the project in which it was raised."""
+    at = where(error)
+    return f"{type(error).__name__}: {error}".splitlines()[0] + (f" ({at})" if at else "")
+
+
 def where(error):
     """The line of the project in which an error was raised, relative to the project; None when none is."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -198,11 +204,15 @@ def max_connections():
 def as_served(settings):
     """Pages are asked for as the kit serves them: DEBUG off, and static files under their own names, for they may not
     have been collected where the settings say."""
+    from django.test.signals import setting_changed
+
     settings.ALLOWED_HOSTS = list(settings.ALLOWED_HOSTS) or ["localhost"]
     settings.DEBUG = False
     if "staticfiles" in getattr(settings, "STORAGES", {}):
         plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
         settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
+        # A project may have used the storage of its settings already, and Django keeps that one.
+        setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
 
 
 def page(path, settings):
@@ -232,6 +242,7 @@ def page(path, settings):
         "session_read": bool(getattr(session, "accessed", False)),
         "session_written": bool(getattr(session, "modified", False)),
         "queries": len(queries.captured_queries),
+        "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
     }
 
 

@@ -119,12 +119,13 @@ def _database(facts: Facts, workers: int) -> Iterator[Advice]:
 def _pages(project: Project, facts: Facts) -> Iterator[Advice]:
     health = next((page for page in facts.pages if page.path == project.description.health), None)
     if health and health.status != 200:
-        to = f" to {health.location}" if health.location else ""
+        ends = f" to {health.location}, not 200" if health.location else "" if health.error else ", not 200"
+        correct = "correct it, or " if health.error else ""
         yield Advice(
             "blocks",
             "health",
-            f"GET {health.path} is answered with status {health.status}{to}, not 200",
-            f'name a path that answers 200: health = "/..." in [tool.benchapp] of {FILE}',
+            f"GET {health.path} {health.status_words}{ends}",
+            f'{correct}name a path that answers 200: health = "/..." in [tool.benchapp] of {FILE}',
             "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
         )
     elif health and health.queries:

@@ -16,9 +16,10 @@ def require(project: UnderTest, its_rows: bool) -> None:
     page = next((page for page in pages if page.path == project.health), None)
     if page is None or page.status == 200 or not (page.location or its_rows):
         return
-    what = f"redirects to {page.location}" if page.location else f"is answered with status {page.status}"
+    what = f"redirects to {page.location}" if page.location else page.status_words
     remedy = f'name a page that answers 200: health = "/..." in [tool.benchapp] of {FILE}'
     if page.status >= 500 and project.facts.migrations_left:
-        what += f": {project.facts.migrations_left} migrations are not applied to its database"
+        left = f"{project.facts.migrations_left} migrations are not applied to its database"
+        what = f"is answered with status {page.status}: {left}"
         remedy = "run ./manage.py migrate"
     raise BenchError(f"{project.folder}: GET {page.path} {what}; {remedy}")

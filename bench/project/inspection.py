@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -30,6 +31,7 @@ class Page(msgspec.Struct, frozen=True):
     session_read     whether rendering looked into the session, which makes Django send Vary: Cookie
     session_written  whether it changed the session
     queries          of the database
+    error            the exception that it raised, in a line, or None
     headers          all that it has, by name
     """
 
@@ -43,6 +45,12 @@ class Page(msgspec.Struct, frozen=True):
     session_written: bool
     queries: int
     headers: dict[str, str] = {}
+    error: str | None = None
+
+    @property
+    def status_words(self) -> str:
+        """`is answered with status 500: KeyError: 'x' (shop/views.py:7)`."""
+        return f"is answered with status {self.status}" + (f": {self.error}" if self.error else "")
 
 
 class DeploymentCheck(msgspec.Struct, frozen=True):
@@ -134,7 +142,8 @@ def inspect(project: Project) -> Facts:
             raise BenchError(f"{project.folder}: it does not start within {TIMEOUT_S} s; start it by hand") from None
         if not answer.is_file():
             last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-            raise BenchError(f"{project.folder}: {project.python} cannot look at it: {last}")
+            remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"
+            raise BenchError(f"{project.folder}: {project.python} cannot look at it: {last}; {remedy}")
         found: Facts | _Failed = _decode(answer.read_bytes())
     if isinstance(found, _Failed):
         raise BenchError(_words(project, found.problem))
@@ -164,11 +173,21 @@ def _lacks_a_variable(error: str) -> bool:
     return error.startswith("ImproperlyConfigured") and ("environment" in error or "must not be empty" in error)
 
 
+def _lacks_a_package(project: Project, error: str) -> bool:
+    """Whether a module is missing that is no part of the project, so that another environment may have it."""
+    found = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
+    own = {path.stem for path in project.folder.iterdir()} | {project.settings.partition(".")[0]}
+    return bool(found and found[1] not in own)
+
+
 def _words(project: Project, problem: _Problem) -> str:
     what = f"settings {project.settings}" if problem.stage == "settings" else problem.stage
     at = f" ({problem.where})" if problem.where else ""
-    if problem.error == "ModuleNotFoundError: No module named 'django'":
-        remedy = f'name its interpreter: python = "..." in [tool.benchapp] of {FILE}; {project.python} was tried'
+    if _lacks_a_package(project, problem.error):
+        remedy = (
+            f'install it there, or name the interpreter that has it: python = "..." in [tool.benchapp] of {FILE}; '
+            f"{project.python} was tried"
+        )
     elif _lacks_a_variable(problem.error):
         remedy = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
     else:

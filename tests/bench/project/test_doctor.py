@@ -89,6 +89,13 @@ def test_persistent_connections_under_wsgi_are_right():
     assert names(msgspec.structs.replace(GOOD, conn_max_age={"default": 600})) == []
 
 
+def test_an_error_of_the_health_page_is_said():
+    broken = msgspec.structs.replace(HOME, status=500, error="KeyError: 'x' (shop/views.py:7)")
+    (advice,) = examine(project(), msgspec.structs.replace(GOOD, pages=(broken,)), 4, 1)
+    assert advice.what == "GET / is answered with status 500: KeyError: 'x' (shop/views.py:7)"
+    assert advice.remedy.startswith("correct it, or name a path that answers 200: ")
+
+
 def test_a_public_page_that_is_none_blocks():
     missing = msgspec.structs.replace(HOME, path="/blog/", status=404)
     assert names(msgspec.structs.replace(GOOD, pages=(HOME, missing)), public=("/blog/",)) == [("blocks", "public")]

@@ -1,5 +1,6 @@
 """A project as its own interpreter sees it; nothing of it changes."""
 
+import re
 import sqlite3
 import sys
 
@@ -53,6 +54,8 @@ def test_a_page_that_writes_leaves_no_row(new_project):
         ),
         ("import os\nos.environ['SHOP_KEY']", "settings shop.settings cannot be imported: KeyError: 'SHOP_KEY' (shop/"),
         ("import nonsense", "ModuleNotFoundError: No module named 'nonsense' (shop/settings.py:"),
+        ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
+        ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
         ("WSGI_APPLICATION = 'shop.wsgi.app'", "application shop.wsgi.app cannot be imported: AttributeError"),
         ("ROOT_URLCONF = 'shop.nowhere'", "urls cannot be imported: ModuleNotFoundError"),
     ],
@@ -65,15 +68,24 @@ def test_what_cannot_be_imported_is_one_line(new_project, settings, said):
     assert "\n" not in str(caught.value)
 
 
+MORE = "DEBUG, ALLOWED_HOSTS, STATIC_ROOT = True, [], '/nowhere'"
+
+
 def test_pages_are_asked_for_as_they_are_served(new_project):
     storage = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
-    folder = new_project(f"STORAGES = {{'staticfiles': {{'BACKEND': '{storage}'}}}}\nDEBUG, ALLOWED_HOSTS = True, []")
-    (folder / "pyproject.toml").write_text('[tool.benchapp]\npublic = ["/admin/login/", "/no/such/"]\n')
+    folder = new_project(f"STORAGES = {{'staticfiles': {{'BACKEND': '{storage}'}}}}\n{MORE}")
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\npublic = ["/admin/login/", "/no/such/", "/bad/"]\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
-        urls.write("from django.contrib import admin\nurlpatterns = [path('admin/', admin.site.urls)]\n")
+        # As apps do that name a static file while they are imported.
+        urls.write("from django.contrib.staticfiles.storage import staticfiles_storage\nstaticfiles_storage.base_url\n")
+        urls.write("from django.contrib import admin\n")
+        urls.write("urlpatterns = [path('admin/', admin.site.urls), path('bad/', lambda request: {}['x'])]\n")
     facts = inspection.inspect(description.read(folder))
     # Neither Django's page of congratulations nor an error over names of files that nobody has collected.
-    assert [page.status for page in facts.pages] == [404, 200, 404]
+    assert [page.status for page in facts.pages] == [404, 200, 404, 500]
+    assert re.fullmatch(
+        r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[-1].status_words
+    )
     assert (facts.debug, facts.allowed_hosts, facts.static_storage) == (True, (), storage)
 
 
@@ -82,5 +94,5 @@ def test_an_interpreter_without_django_is_named(new_project, tmp_path):
     python.write_text(f'#!/bin/sh\nexec {sys.base_prefix}/bin/python3 -S "$@"\n')
     python.chmod(0o755)
     folder = new_project(said=f'[tool.benchapp]\npython = "{python}"\n')
-    with pytest.raises(BenchError, match="No module named 'django'; name its interpreter: python = "):
+    with pytest.raises(BenchError, match="'django'; install it there, or name the interpreter that has it: python = "):
         inspection.inspect(description.read(folder))
