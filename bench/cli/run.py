@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import load
-from bench.cli import options
+from bench.cli import options, run_inventory
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.figures import ratios
@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"ignore smaller differences (default: {ratios.MARGIN})",
     )
     options.add_guard(parser)
+    run_inventory.add_arguments(parser)
 
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
@@ -154,13 +155,20 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     instrument = instrument or Instrument(thorough=args.verify == "full")
+    if args.resume:
+        _check_resumable(args)
+    elif args.again:
+        raise BenchError(f"--again {args.again}: name the run with --resume DIR")
+    if args.dry_run and args.resume:
+        raise BenchError("--dry-run shows the plan of a new run; leave out --resume and --again")
+    if args.inventory:
+        return run_inventory.main(args, _request(args))
+    if args.trust:
+        raise BenchError("--trust is for the front of an inventory; leave it out, or add --inventory FILE")
     if args.dry_run:
         return _print_plan(args, instrument)
     if args.resume:
-        _check_resumable(args)
         session = begin.resume(args.resume, args.database, instrument, again=args.again == "voided")
-    elif args.again:
-        raise BenchError(f"--again {args.again}: name the run with --resume DIR")
     else:
         session = begin.begin(_request(args), instrument)
     folder, info = session.journal.folder, session.journal.info
@@ -186,8 +194,6 @@ def _answer(directory: Path) -> None:
 
 def _print_plan(args: argparse.Namespace, instrument: Instrument) -> int:
     """Print what a new run would do, without starting or writing anything."""
-    if args.resume or args.again:
-        raise BenchError("--dry-run shows the plan of a new run; leave out --resume and --again")
     new = begin.planned(_request(args), instrument)
     for case in new.info.cases:
         say(f"case: {case_words(case)}")

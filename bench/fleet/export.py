@@ -12,8 +12,9 @@ from typing import Any
 
 from bench import paths
 from bench.catalog.compose import Composition
-from bench.catalog.sizes import Size
+from bench.catalog.sizes import UNLIMITED, Size
 from bench.errors import BenchError
+from bench.fleet.deployed import RENDERED, Deployed
 from bench.fleet.inventory import Host, Inventory
 from bench.fleet.split import Share, Split, unit_names
 from bench.project import under_test
@@ -30,7 +31,7 @@ OF_APPLICATION = ("benchapp-deploy", "benchapp-manage", "benchapp-rollback", "si
 OF_FRONT = ("benchapp-certificate", "logrotate.conf")
 NOTE = "INSTALL.md"
 # Names below the rendered directory.
-HOSTS, VARIABLES, DRAINED, RENDERED = "hosts", "host_vars", "drained", "rendered"
+HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
 
 
 def write(composition: Composition, inventory: Inventory, target: Path, size: Size | None = None) -> list[Path]:
@@ -84,7 +85,7 @@ class _Writing:
         written += write_context(context, target, left_out)
         written = _arranged([*written, *self._own(context, target)], target, root)
         digest = target / RENDERED
-        digest.write_text(_digest(written, root), "utf-8")
+        digest.write_text(_digest(written, root) + self._deployed(composition, places, context).line, "utf-8")
         variables = self.folder / VARIABLES / f"{share.host.name}.json"
         variables.parent.mkdir(exist_ok=True)
         variables.write_text(json.dumps(self._variables(share, context, found), indent=2) + "\n", "utf-8")
@@ -110,6 +111,19 @@ class _Writing:
             "web_addresses": [host.address for host in self.split.web],
             "database_hosts": [share.host] if share.host == self.split.database else [],
         }
+
+    def _deployed(self, composition: Composition, places: Places, context: dict[str, Any]) -> Deployed:
+        """What is deployed, the same on all hosts."""
+        return Deployed(
+            stack=composition.stack.name,
+            layer=composition.layer_name,
+            size=self.size.name if self.size else UNLIMITED,
+            url=f"{'https' if context['ends_tls'] else 'http'}://{context['server_name']}",
+            port=places.port,
+            behind=bool(context["https"] and not context["ends_tls"]),
+            access_log=str(composition.values.names["access_log"]),
+            static_root=places.static_root,
+        )
 
     def _own(self, context: dict[str, Any], target: Path) -> list[Path]:
         """The files that only one of several hosts has: its firewall and the database's access."""

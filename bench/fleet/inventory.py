@@ -91,6 +91,11 @@ class Inventory:
         return tuple(host for host in self.hosts if group in host.groups)
 
 
+def front_of(inventory: Inventory) -> Host:
+    """The host that clients speak to."""
+    return next(iter(inventory.of(FRONT)), inventory.of(WEB)[0])
+
+
 def read(path: Path) -> Inventory:
     """The inventory in `path`, in any form that Ansible reads; raises BenchError with one line for what is wrong."""
     program = programs.find(["ansible-inventory"])

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import BenchError
+from bench.figures.words import plural
 from bench.fleet.inventory import Host
 from bench.fleet.loaders_connection import Loader
 from bench.fleet.reach import Clock
@@ -66,8 +67,18 @@ class Target:
     headers: str = ""
 
 
-def make(hosts: Sequence[Host], tool: Engine, job: Job, target: Target, live: Live | None = None) -> list[Share]:
-    """Make the load of a job from these hosts; raises TrialError with the name of a host that fails."""
+def make(
+    hosts: Sequence[Host],
+    tool: Engine,
+    job: Job,
+    target: Target,
+    live: Live | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> list[Share]:
+    """Make the load of a job from these hosts; raises TrialError with the name of a host that fails.
+
+    `ready` is called when all hosts could begin, right before they do.
+    """
     seen = _Together(live)
     with ThreadPoolExecutor(len(hosts)) as pool, ExitStack() as ends:
         loaders = [ends.enter_context(Loader(host, seen.of(host))) for host in hosts]
@@ -78,6 +89,7 @@ def make(hosts: Sequence[Host], tool: Engine, job: Job, target: Target, live: Li
         owns = [list(range(number, each * len(hosts), len(hosts))) for number in range(len(hosts))]
         jobs = [content | {"own": own} for own in owns]
         list(pool.map(Loader.prepare, loaders, jobs))
+        ready()
         begins = time.time() + LEAD_S + FORK_S * each
         for loader in loaders:
             loader.begin(begins)
@@ -96,10 +108,15 @@ def figures(tool: Engine, shares: Sequence[Share]) -> Figures:
 
 def cores_used(job: Job, cores: int, hosts: int) -> int:
     """How many processes each host starts; raises BenchError when there are fewer connections than hosts."""
-    if job.connections < hosts:
-        few = f"{job.connections} connection{'s'[: job.connections != 1]} for {hosts} load hosts"
-        raise BenchError(f"{few}; use at least one for each, or fewer load hosts")
+    require_connections(job.connections, hosts)
     return min(cores, job.connections // hosts)
+
+
+def require_connections(connections: int, hosts: int) -> None:
+    """Raise BenchError when there are fewer connections than load hosts."""
+    if connections < hosts:
+        few = f"{plural(connections, 'connection')} for {hosts} load hosts"
+        raise BenchError(f"{few}; use at least one for each, or fewer load hosts")
 
 
 def _content(tool: Engine, job: Job, target: Target) -> dict[str, Any]:

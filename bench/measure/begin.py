@@ -112,7 +112,7 @@ def planned(request: Request, instrument: Instrument) -> Planned:
     cases, skips = planning.cases(plan, composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
     notes = _notes(chosen, pinned, bool(plan.capacity))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    return Planned(info, cases, chosen, pinned, _ledger(cases, info))
+    return Planned(info, cases, chosen, pinned, ledger_of(cases, info))
 
 
 def begin(request: Request, instrument: Instrument) -> Session:
@@ -138,13 +138,15 @@ def resume(directory: Path, asked: str | None, instrument: Instrument, again: bo
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
+    if plan.inventory:
+        raise BenchError(f"--resume {directory}: it measured hosts of an inventory; add --inventory FILE")
     under_test.select_recorded(plan.project)
     asked = _same_database(directory, asked, plan)
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, run.environment.load_tool.name, pinned)
     cases = planning.recomposed(run.info.cases, composer(plan, instrument))
-    ledger = _ledger(cases, run.info, run.trials, run.checks, again)
+    ledger = ledger_of(cases, run.info, run.trials, run.checks, again)
     if run.info.finished_at and not ledger.left:
         what = "no trial is voided" if again else "the run is complete"
         raise BenchError(f"--resume {directory}: {what}; next: python -m bench report {directory}")
@@ -209,13 +211,14 @@ def make_plan(request: Request) -> Plan:
     )
 
 
-def _ledger(
+def ledger_of(
     cases: Sequence[ComposedCase],
     info: RunInfo,
     trials: Iterable[Trial] = (),
     checks: Iterable[Outcome] = (),
     again: bool = False,
 ) -> Ledger:
+    """The trials that are left of a run with these cases, after those that were made."""
     plan = info.plan
     # The levels of a capacity run are found as it goes.
     levels = (0,) if plan.capacity else plan.levels

@@ -91,13 +91,13 @@ def unsteadiness(thirds: Iterable[tuple[float, float, float]]) -> float:
     return min(MAX_UNSTEADINESS, statistics.median(bends) / 0.6745 / math.sqrt(6))
 
 
-def bounds(given: list[str]) -> dict[str, float]:
-    """The bounds in force when `given`, words such as little=0.2 and drift=off, move some. Raises BenchError."""
-    chosen = dict(BOUNDS)
+def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
+    """The `usual` bounds when `given`, words such as little=0.2 and drift=off, move some. Raises BenchError."""
+    chosen = dict(usual)
     for word in given:
         name, equals, text = word.partition("=")
-        if not equals or name not in BOUNDS:
-            raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(BOUNDS)}")
+        if not equals or name not in usual:
+            raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(usual)}")
         if text == "off":
             chosen.pop(name, None)
             continue

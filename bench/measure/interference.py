@@ -7,7 +7,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,13 +30,14 @@ MIN_NAMED = 0.02
 class Bodies(threading.Thread):
     """Fetches a page of the workload at intervals and compares it with the page before the load.
 
+    get      fetches the page at a path; raises VisitError
     checked  pages fetched
     wrong    the first thing that was wrong, or empty
     """
 
-    def __init__(self, base_url: str, expected: Mapping[str, bytes], interval_s: float = INTERVAL_S):
+    def __init__(self, get: Callable[[str], bytes], expected: Mapping[str, bytes], interval_s: float = INTERVAL_S):
         super().__init__(name="bodies", daemon=True)
-        self._base_url = base_url
+        self._get = get
         self._expected = dict(expected)
         self._interval_s = interval_s
         self._end = threading.Event()
@@ -57,7 +58,7 @@ class Bodies(threading.Thread):
 
     def _look(self, path: str) -> None:
         try:
-            found = http.get(self._base_url, path)
+            found = self._get(path)
         except http.VisitError as error:
             self.wrong = self.wrong or str(error)
             return

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from bench import load as load_tools
@@ -96,7 +97,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
     job = load.job(running.url, paths, item.level, wanted.keep_alive)
     if load.replay:
         job = replace(job, times=arrivals(wanted, load.replay, job.seconds))
-    identity = replace(_identity(item, load), keep_alive=job.keep_alive)
+    identity = replace(identity_of(item, load), keep_alive=job.keep_alive)
     observer = Observer(running)
     try:
         before = _visit("before the load", running, paths)
@@ -109,15 +110,15 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
             raise TrialError(f"{load.tool.name}: {problem}", newest_log(running.logs), seen.figures)
         after = _visit("after the load", running, paths)
     except TrialError as error:
-        errors = [_failed_errors(error.figures)] if error.figures else []
+        errors = [failed_errors(error.figures)] if error.figures else []
         log = folder.relative(error.log)
         return Trial.of(identity, *errors, observer.condition, status="failed", reason=str(error), log=log)
     evidence = _judged(replace(seen, unsteadiness=load.unsteadiness), checked, load, before, after)
     reason = guards.voids(evidence.guards or {})
     return Trial.of(
         identity,
-        _figures(seen.figures, job.seconds),
-        _errors(seen.figures),
+        figures_of(seen.figures, job.seconds),
+        errors_of(seen.figures),
         observer.costs,
         observer.condition,
         evidence,
@@ -128,7 +129,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
 
 def failed(item: Measurement, load: Load, reason: str, log: str | None = None) -> Trial:
     """The record of a trial that failed before its load."""
-    return Trial.of(_identity(item, load), status="failed", reason=reason, log=log)
+    return Trial.of(identity_of(item, load), status="failed", reason=reason, log=log)
 
 
 def now() -> str:
@@ -157,7 +158,7 @@ def _is_file(path: str) -> bool:
 # ------------------------------------------------------------------------------------- parts of the record
 
 
-def _identity(item: Measurement, load: Load) -> TrialIdentity:
+def identity_of(item: Measurement, load: Load) -> TrialIdentity:
     case = item.case
     return TrialIdentity(
         trial_id=item.trial_id,
@@ -175,20 +176,20 @@ def _identity(item: Measurement, load: Load) -> TrialIdentity:
     )
 
 
-def _figures(found: load_tools.Figures, seconds: int) -> TrialFigures:
+def figures_of(found: load_tools.Figures, seconds: int) -> TrialFigures:
     """The load tool's figures as a trial records them: answers a second in place of counts for the thirds."""
     values = {item.name: getattr(found, item.name) for item in fields(TrialFigures)}
     thirds = found.thirds and tuple(round(3 * count / seconds, 3) for count in found.thirds)
     return TrialFigures(**{**values, "duration_s": round(found.duration_s, 3), "thirds": thirds})
 
 
-def _errors(found: load_tools.Figures) -> Errors:
+def errors_of(found: load_tools.Figures) -> Errors:
     return Errors(**{item.name: getattr(found, item.name) for item in fields(Errors) if hasattr(found, item.name)})
 
 
-def _failed_errors(found: load_tools.Figures) -> Errors:
+def failed_errors(found: load_tools.Figures) -> Errors:
     """The errors of a load that failed for them, and how far it got."""
-    return replace(_errors(found), answers_before_failure=found.requests_total - (found.responses_not_2xx or 0))
+    return replace(errors_of(found), answers_before_failure=found.requests_total - (found.responses_not_2xx or 0))
 
 
 def _judged(
@@ -231,7 +232,7 @@ def _timed(
 ) -> tuple[Observed, int]:
     """Make the load; what was observed, and how many pages were checked meanwhile."""
     stays_open = _stays_open(running, job.paths[0])
-    bodies = Bodies(running.url, expected, max(1.0, job.seconds / PAGES_CHECKED))
+    bodies = Bodies(partial(http.get, running.url), expected, max(1.0, job.seconds / PAGES_CHECKED))
     # Servers take a relative name of a log as relative to the logs or to their working directory.
     access_log = AccessLog(*(folder / "access.log" for folder in (running.logs, running.logs.parent / "run")))
     texts, tool_s, others = _watched(job, load, observer, bodies, directory)

@@ -73,6 +73,7 @@ def resume_command(directory: Path, info: RunInfo, *, again: bool = False) -> st
     """The command that resumes a run; with `again` it makes the voided trials again, too."""
     words = ["python -m bench run --resume", str(directory)]
     words += ["--again voided"] if again else []
+    words += ["--inventory FILE"] if info.plan.inventory else []
     words += ["--database URL"] if info.plan.database_given else []
     return " ".join(words)
 

@@ -131,6 +131,7 @@ class Plan:
         Literal["decided"] | None,
         means("decided: cases that cannot be the best are dropped, rounds are those at most; null: every round is made."),
     ] = None
+    inventory: Annotated[bool, means("True when hosts of an inventory were measured as they were deployed.")] = False
     budget_s: Annotated[
         float | None, means("Seconds within which a run until decided begins another round; null: no limit.")
     ] = None

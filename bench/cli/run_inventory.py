@@ -1,0 +1,88 @@
+"""`run --inventory FILE`: measure what the playbook has deployed on the hosts, with load from the group `load`."""
+
+from __future__ import annotations
+
+import argparse
+import ssl
+from pathlib import Path
+
+from bench.cli.stops import until_stopped
+from bench.errors import BenchError
+from bench.fleet import deployed, inventory, session
+from bench.fleet.front import Front
+from bench.fleet.inventory import front_of
+from bench.fleet.trials import Site
+from bench.interrupt import Interrupts
+from bench.measure.begin import Request
+from bench.measure.progress import Printer, RunProgress, case_words, say
+from bench.results.folder import resume_command
+
+# Options that have no say in what is deployed elsewhere, with the value that they have without being given.
+REFUSED: dict[str, object] = {
+    **dict.fromkeys(("size", "database", "project", "tool", "pin", "until", "budget")),
+    **{name: [] for name in ("env", "set", "python")},
+    "keep_going": False,
+    "verify": "quick",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--inventory` and `--trust`."""
+    parser.add_argument(
+        "--inventory",
+        type=Path,
+        metavar="FILE",
+        help="measure what the playbook has deployed on the hosts of an Ansible inventory, with load from its group "
+        "load; nothing is deployed there",
+    )
+    parser.add_argument(
+        "--trust", type=Path, metavar="FILE", help="with --inventory: trust this certificate (PEM) of the front, too"
+    )
+
+
+def main(args: argparse.Namespace, request: Request) -> int:
+    """Measure; returns 0, 1 when a trial failed or nothing was measured, 130 or 143 when stopped by a signal."""
+    for name, usual in REFUSED.items():
+        if getattr(args, name) not in (usual, None):
+            option = name.replace("_", "-")
+            raise BenchError(f"--inventory measures what is deployed on the hosts; leave out --{option}")
+    hosts = inventory.read(args.inventory)
+    found = deployed.read(hosts)
+    site = Site(hosts, Front(found, front_of(hosts).address, _trusted(args.trust)))
+    session.must_be(found, request.stacks, request.layers)
+    if args.dry_run:
+        return _print_plan(request, site)
+    if args.resume:
+        run = session.resume(args.resume, site, again=args.again == "voided")
+    else:
+        run = session.begin(request, site)
+    folder, info = run.journal.folder, run.journal.info
+    then = f"resume with: {resume_command(folder.directory, info)}"
+
+    def go(_: Interrupts) -> int:
+        return run.go()
+
+    with folder.locked():
+        return until_stopped("run", folder.directory, go, then)
+
+
+def _trusted(path: Path | None) -> str:
+    """The certificates in a file; raises BenchError when there are none."""
+    if path is None:
+        return ""
+    try:
+        text = path.read_text("utf-8")
+        ssl.create_default_context().load_verify_locations(cadata=text)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.filename else "no certificates in PEM"
+        raise BenchError(f"--trust {path}: {why}; give a file such as fullchain.pem") from None
+    return text
+
+
+def _print_plan(request: Request, site: Site) -> int:
+    """Print what a run would do, without writing anything or making load."""
+    info, ledger = session.planned(request, site)
+    for case in info.cases:
+        say(f"case: {case_words(case)}")
+    RunProgress(Printer(), info, ledger.trials_left).announce(session.load_of(info.plan).tool.name, ledger)
+    return 0

@@ -1,0 +1,102 @@
+"""What the playbook has deployed on the hosts of an inventory, as a file on each of them says it."""
+
+from __future__ import annotations
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from shlex import quote
+
+import msgspec
+
+from bench.catalog import catalog
+from bench.catalog.sizes import UNLIMITED
+from bench.errors import BenchError
+from bench.fleet.inventory import WEB, Host, Inventory, front_of
+
+# What was rendered for a host, and the copy of that which says that its servers have read it.
+RENDERED, LOADED = "rendered", "loaded"
+TIMEOUT_S = 20.0
+PRODUCTION = "production"
+PLAYBOOK = "run the playbook (docs/hosts.md)"
+_END = "-- end of the file"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What the hosts run together.
+
+    url         of the site, without a path: its scheme and its name
+    port        of the front
+    behind      whether the front takes plain HTTP from those who have ended TLS
+    access_log  of the front
+    static_root where the front has the static files
+    """
+
+    stack: str
+    layer: str
+    size: str
+    url: str
+    port: int
+    behind: bool
+    access_log: str
+    static_root: str
+
+    @property
+    def line(self) -> str:
+        """The line of the file."""
+        return msgspec.json.encode(self).decode() + "\n"
+
+    @property
+    def words(self) -> str:
+        """The stack with its layer, in words."""
+        return f"{self.stack} with layer {self.layer}" + ("" if self.size == UNLIMITED else f", size {self.size}")
+
+
+def read(inventory: Inventory) -> Deployed:
+    """What the front and the web hosts have; raises BenchError when that is not one whole thing."""
+    asked = [host for host in inventory.hosts if WEB in host.groups or host == front_of(inventory)]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        found = list(pool.map(_of_host, asked))
+    first, deployed = asked[0], found[0]
+    for host, other in zip(asked, found, strict=True):
+        if other != deployed:
+            both = f"{host.name} has {other.words}, {first.name} has {deployed.words}"
+            raise BenchError(f"{both}; {PLAYBOOK} again, so that all hosts have the same")
+    return deployed
+
+
+def file_of(host: Host, *paths: str) -> list[str]:
+    """The texts of files on a host, empty where there is none; raises BenchError when it cannot be reached."""
+    # As root where it can be; each text ends with a line of its own.
+    script = '[ "$(id -u)" = 0 ] || ! sudo -n true 2> /dev/null || sudo="sudo -n"\n'
+    script += "".join(f"$sudo cat {quote(path)} 2> /dev/null; echo; echo {_END}\n" for path in paths)
+    try:
+        done = subprocess.run(
+            host.argv(script), capture_output=True, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{host.name}: cannot be reached: no answer within {TIMEOUT_S:.0f} s") from None
+    texts = done.stdout.split(f"\n{_END}\n")
+    if len(texts) != len(paths) + 1:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
+        raise BenchError(f"{host.name}: cannot be reached: {said[-1].removeprefix('ssh: ')}")
+    return texts[:-1]
+
+
+def conf() -> str:
+    """The directory of a host's configuration."""
+    return str(catalog.read().values[PRODUCTION].places["conf"])
+
+
+def _of_host(host: Host) -> Deployed:
+    rendered, loaded = file_of(host, f"{conf()}/{RENDERED}", f"{conf()}/{LOADED}")
+    if not rendered.strip():
+        raise BenchError(f"{host.name}: nothing is deployed there: {PLAYBOOK}")
+    if rendered != loaded:
+        raise BenchError(f"{host.name}: its servers have not read its newest files: {PLAYBOOK} again")
+    try:
+        _, line = rendered.strip().splitlines()
+        return msgspec.json.decode(line, type=Deployed)
+    except (ValueError, msgspec.DecodeError):
+        raise BenchError(f"{host.name}: an older version rendered its files: render anew and {PLAYBOOK}") from None
