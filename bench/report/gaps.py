@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bench.figures.words import joined, plural
-from bench.report.model import CaseRow, Report
+from bench.report.model import SKIPPED, CaseRow, Report
 from bench.results.trials import Trial, voided_by
 
 FAILED, VOIDED = "failed", "voided"
@@ -84,7 +84,7 @@ def skipped(report: Report) -> list[tuple[str, list[str]]]:
 
 def sentence(report: Report) -> str:
     """How much was left out, and why most of it."""
-    found, skips = gaps(report), report.run.info.skips
+    found, skips = gaps(report), report.counts()[SKIPPED]
     parts = []
     for outcome in (FAILED, VOIDED):
         groups = [gap for gap in found if gap.outcome == outcome]
@@ -93,5 +93,5 @@ def sentence(report: Report) -> str:
             by = f" ({joined([f'{gap.count:,} by {gap.reason}' for gap in groups[:3]])})" if outcome == VOIDED else ""
             parts.append(f"{count} {outcome}{by}")
     if skips:
-        parts.append(f"{plural(len(skips), 'case')} skipped, as {'it' if len(skips) == 1 else 'they'} cannot run here")
+        parts.append(f"{plural(skips, 'case')} skipped, as {'it' if skips == 1 else 'they'} cannot run here")
     return f"{'; '.join(parts)}." if parts else "Nothing was skipped, failed or voided."

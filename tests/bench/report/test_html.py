@@ -135,6 +135,7 @@ def test_the_first_screen_has_the_answer_and_the_conditions(plain):
     assert "21 November 2026, 08:07 UTC, 12 min 30 s" in page.texts("p", "eyebrow")[0]
     counts = "4 stacks \N{MULTIPLICATION SIGN} 4 layers on 2 workloads: 27 cases measured, 1 failed, 4 skipped"
     assert facts["Measured"] == counts
+    assert "4 trials failed; 4 cases skipped, as they cannot run here." in page.texts("p", "said")
     assert page.texts("p", "question") == [
         "Which deployment answers the most requests/s on session and home, with 50 connections?"
     ]
