@@ -24,6 +24,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # A test that uses one of these starts PostgreSQL, so it has the mark `servers`.
 POSTGRESQL_FIXTURES = {"postgresql_url", "postgresql_site"}
 
+# Their fixtures are for tests of several folders.
+pytest_plugins = ["tests.projects"]
+
 NewSite = Callable[[str], AbstractContextManager[str]]
 
 SERIAL = itertools.count(1)

@@ -8,7 +8,6 @@ import pytest
 
 from bench import paths, programs
 from bench.project import under_test
-from tests.bench.project.conftest import new_project, selection  # noqa: F401  # fixtures
 from tests.deploy.production_host import (
     NAME,
     Host,
@@ -31,7 +30,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
         ("nginx-cherrypy", "none"),
     ],
 )
-def test_it_is_served_from_the_rendered_files(new_project, tmp_path, tmp_path_factory, stack, layer):  # noqa: F811
+def test_it_is_served_from_the_rendered_files(new_project, tmp_path, tmp_path_factory, stack, layer):
     under_test.select(new_project())
     # The host has one virtual environment; here it is the kit's, which has none of the packages laid over the project.
     programs.use(paths.VENV)

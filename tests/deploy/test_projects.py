@@ -24,8 +24,8 @@ from bench.faults.visitors import said
 from bench.host import identity
 from bench.project import under_test
 from bench.serve import deployment
-from tests.bench.project.conftest import tree
 from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable
+from tests.projects import tree
 from tests.waiting import until
 
 DESCRIPTION = """

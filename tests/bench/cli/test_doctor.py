@@ -2,10 +2,8 @@
 
 import json
 
-from tests.bench.project.conftest import new_project  # noqa: F401  # a fixture
 
-
-def test_it_says_what_blocks_and_what_hurts(bench, new_project):  # noqa: F811
+def test_it_says_what_blocks_and_what_hurts(bench, new_project):
     folder = new_project("DEBUG = True\nWSGI_APPLICATION = None")
     done = bench("doctor", "--project", folder)
     assert done.returncode == 1, done.stderr
@@ -16,7 +14,7 @@ def test_it_says_what_blocks_and_what_hurts(bench, new_project):  # noqa: F811
     assert max(len(line) for line in done.stdout.splitlines()[1:] if "https://" not in line) <= 80
 
 
-def test_what_only_hurts_is_no_failure_and_json_says_the_same(bench, new_project):  # noqa: F811
+def test_what_only_hurts_is_no_failure_and_json_says_the_same(bench, new_project):
     folder = new_project("INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []")
     done = bench("doctor", "--project", folder, "--json")
     found = json.loads(done.stdout)

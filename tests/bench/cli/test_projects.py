@@ -10,7 +10,7 @@ import pytest
 
 from bench import paths
 from bench.cli import main as command_line
-from tests.bench.project.conftest import new_project, selection, tree  # noqa: F401  # fixtures
+from tests.projects import tree
 
 pytestmark = pytest.mark.usefixtures("selection")
 
@@ -61,7 +61,7 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> st
         ("log", "nonsense\n", "no line in the combined format: write the log with it, or name another log"),
     ],
 )
-def test_a_recording_without_requests(capsys, new_project, tmp_path, source, content, says):  # noqa: F811
+def test_a_recording_without_requests(capsys, new_project, tmp_path, source, content, says):
     folder = new_project(said=f'{BROWSE}{source} = "visits"\n')
     (folder / "visits").write_text(content)
     assert refused(capsys, folder, *RUN, "--to", str(tmp_path / "run")) == f"{folder / 'visits'}: {says}"
@@ -69,7 +69,7 @@ def test_a_recording_without_requests(capsys, new_project, tmp_path, source, con
 
 
 @pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
-def test_a_variable_that_is_not_there(capsys, new_project, words):  # noqa: F811
+def test_a_variable_that_is_not_there(capsys, new_project, words):
     folder = new_project("import os\nos.environ['SHOP_KEY']")
     line = refused(capsys, folder, *words)
     assert line.startswith(
@@ -81,13 +81,13 @@ def test_a_variable_that_is_not_there(capsys, new_project, words):  # noqa: F811
 
 
 @pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
-def test_a_database_that_is_down(capsys, new_project, words):  # noqa: F811
+def test_a_database_that_is_down(capsys, new_project, words):
     line = refused(capsys, folder := new_project(DOWN), *words)
     assert line.startswith(f"{folder}: its database cannot be used: OperationalError: ") and "refused" in line
     assert line.endswith("; start it, or name another with --database")
 
 
-def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):  # noqa: F811
+def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
     python = tmp_path / "python3.99"
     python.write_text(OTHER_PYTHON.format(python=sys.executable))
     python.chmod(0o755)
@@ -99,7 +99,7 @@ def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):  # no
     assert not list((paths.VAR / "servers").glob("*")), "half an environment is left"
 
 
-def test_a_health_page_that_redirects(capsys, new_project):  # noqa: F811
+def test_a_health_page_that_redirects(capsys, new_project):
     folder = new_project(said='[tool.benchapp]\nhealth = "/old/"\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("from django.views.generic import RedirectView\n")

@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import BenchError
 from bench.project import description, inspection
-from tests.bench.project.conftest import tree
+from tests.projects import tree
 
 PUBLIC = '[tool.benchapp]\npublic = ["/form/", "/visits/", "/who/", "/nowhere/"]\n'
 

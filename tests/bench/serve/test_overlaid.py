@@ -12,20 +12,10 @@ from bench import paths
 from bench.catalog import catalog, compose
 from bench.project import under_test
 from bench.serve import export, render
-from tests.bench.project.conftest import new_project, selection  # noqa: F401  # fixtures
+from tests.projects import SAID
 
 pytestmark = pytest.mark.usefixtures("selection")
 
-SAID = """
-[project]
-name = "shop"
-dependencies = ["Django"]
-
-[tool.benchapp]
-env_file = ".env"
-health = "/health/"
-public = ["/"]
-"""
 # Modules of the kit that a host of another project may import.
 OURS = re.compile(r"benchapp\.caching(\..*)?|overlay(\..*)?")
 
@@ -39,7 +29,7 @@ def rendered(folder: Path, stack: str, layer: str, target: Path) -> dict[str, st
     return {str(path.relative_to(target)): path.read_text("utf-8") for path in written}
 
 
-def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):  # noqa: F811
+def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
     folder = new_project("import os\nSECRET_KEY = os.environ['SHOP_KEY']", SAID)
     (folder / ".env").write_text("SHOP_KEY=k3pt-secret\nSHOP_MAIL='also secret'\n")
     files = rendered(folder, "nginx-uwsgi", "nginx-microcache", tmp_path / "out")
@@ -86,7 +76,7 @@ def locked(name: str) -> str:
     return re.search(rf"(?m)^{name}==(\S+)", lock)[1]
 
 
-def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_path):  # noqa: F811
+def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_path):
     files = rendered(new_project(), "nginx-gunicorn", "site-middleware", tmp_path / "out")
     lines = [line for line in files["site.env"].splitlines() if not line.startswith("#")]
     env = dict(line.split("=", 1) for line in lines)
@@ -114,7 +104,7 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
         assert len(there & modules) == len(ours), f"{name}: {ours}"
 
 
-def test_what_a_project_has_not_is_left_out(new_project, tmp_path):  # noqa: F811
+def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
     folder = new_project("INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []\nDATABASES = {}")
     files = rendered(folder, "nginx-gunicorn", "none", tmp_path / "out")
     assert not [name for name in files if name.startswith("timers/")]
@@ -126,7 +116,7 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):  # noqa: F81
     assert "has **not** yet" in files["INSTALL.md"]
 
 
-def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_path, monkeypatch):  # noqa: F811
+def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_path, monkeypatch):
     monkeypatch.setattr("bench.project.layered.Layered.own_packages", frozenset({"gunicorn"}))
     files = rendered(new_project(), "gunicorn", "none", tmp_path / "out")
     assert [line.partition("==")[0] for line in files["requirements-servers.txt"].splitlines()[1:]] == [
@@ -136,7 +126,7 @@ def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_
     assert "`gunicorn` the project has in its\n   own environment" in files["INSTALL.md"]
 
 
-def test_containers_of_a_project_without_a_list_of_packages_are_refused_in_one_line(new_project, tmp_path, bench):  # noqa: F811
+def test_containers_of_a_project_without_a_list_of_packages_are_refused_in_one_line(new_project, tmp_path, bench):
     folder = new_project()
     words = (
         "gunicorn",

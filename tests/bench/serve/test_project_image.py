@@ -18,26 +18,16 @@ from bench.catalog import catalog, compose
 from bench.errors import BenchError
 from bench.project import under_test
 from bench.serve import containers, export
-from tests.bench.project.conftest import new_project, selection  # noqa: F401  # fixtures
 from tests.bench.serve.test_containers import KUBERNETES, of_compose, of_pod, on_a_host, read
+from tests.projects import SAID
 
 pytestmark = pytest.mark.usefixtures("selection")
 
-SAID = """
-[project]
-name = "shop"
-dependencies = ["Django"]
-
-[tool.benchapp]
-env_file = ".env"
-health = "/health/"
-public = ["/"]
-"""
 SETTINGS = "import os\nSECRET_KEY = os.environ['SHOP_KEY']"
 
 
 @pytest.fixture
-def shop(new_project) -> Path:  # noqa: F811
+def shop(new_project) -> Path:
     """A project with a variable for its settings."""
     folder = new_project(SETTINGS, SAID)
     (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
@@ -119,7 +109,7 @@ def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
     assert (tmp_path / "static" / "admin" / "css" / "base.css").is_file()
 
 
-def test_a_project_without_sessions_has_no_job_for_them(new_project, tmp_path):  # noqa: F811
+def test_a_project_without_sessions_has_no_job_for_them(new_project, tmp_path):
     apps = "INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []\nDATABASES = {}"
     under_test.select(new_project(apps, SAID.replace('env_file = ".env"', "")))
     folder = rendered("nginx-gunicorn", "none", "kubernetes", tmp_path / "out")
@@ -137,7 +127,7 @@ SECOND = "DATABASES['old'] = {'ENGINE': 'django.db.backends.sqlite3', 'NAME': BA
         (SECOND, SAID.replace('env_file = ".env"', ""), "its database old is an SQLite file, and containers have no"),
     ],
 )
-def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, said, reason):  # noqa: F811
+def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, said, reason):
     folder = new_project(settings, said)
     under_test.select(folder)
     with pytest.raises(BenchError) as refused:

@@ -1,0 +1,93 @@
+"""Projects as `django-admin startproject` makes them, for tests of the kit with a project that is not its own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import paths, programs
+from bench.catalog import compose
+from bench.host import identity
+from bench.project import under_test
+from tests import once
+
+NewProject = Callable[..., Path]
+
+# What a project says that reads its key from a file of variables.
+SAID = """
+[project]
+name = "shop"
+dependencies = ["Django"]
+
+[tool.benchapp]
+env_file = ".env"
+health = "/health/"
+public = ["/"]
+"""
+URLS = """
+from django.http import HttpResponse
+from django.middleware.csrf import get_token
+from django.urls import path
+
+
+def form(request):
+    return HttpResponse(get_token(request))
+
+
+def visits(request):
+    request.session["visits"] = request.session.get("visits", 0) + 1
+    return HttpResponse("hello")
+
+
+urlpatterns = [
+    path("", lambda request: HttpResponse("home")),
+    path("form/", form),
+    path("visits/", visits),
+    path("who/", lambda request: HttpResponse(str(request.user.is_authenticated))),
+]
+"""
+
+
+@pytest.fixture
+def new_project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> NewProject:
+    """A project as `django-admin startproject` makes it, with lines added to its settings."""
+
+    def make(settings: str = "", said: str = "") -> Path:
+        folder = tmp_path / "shop"
+        shutil.copytree(once.made(tmp_path_factory, "shop", start_project), folder)
+        with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
+            file.write(f"\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\n{settings}\n")
+        (folder / "shop" / "urls.py").write_text(URLS)
+        if said:
+            (folder / "pyproject.toml").write_text(said)
+        return folder
+
+    return make
+
+
+def start_project(folder: Path) -> None:
+    folder.mkdir()
+    subprocess.run([sys.executable, "-m", "django", "startproject", "shop", folder], check=True)
+
+
+@pytest.fixture
+def selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Selecting a project ends with the test."""
+    under_test.current()
+    monkeypatch.setattr(under_test, "_selected", [])
+    monkeypatch.setattr(compose, "_refusals", [])
+    monkeypatch.setattr(identity, "_read_also", [])
+    monkeypatch.setattr(paths, "VAR", tmp_path / "var")
+    yield
+    programs.use(paths.VENV)
+    identity.worker.cache_clear()
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file of a project with its content."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
