@@ -75,6 +75,7 @@ FORMS = {
     "tls_curves": (r"[A-Za-z0-9]+(:[A-Za-z0-9]+)*", "names of curves as OpenSSL writes them, with colons between"),
     "bind6": (r"off|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", "off, or an IPv6 address without brackets"),
     "maintenance_file": (FILE_NAME, "off, or a file name without spaces and quotes"),
+    "acme_webroot": (rf"/{FILE_NAME}", "an absolute path of a directory without spaces and quotes"),
     "access_log": (FILE_NAME, "off, or a file name without spaces and quotes"),
 }
 MAX_PORT = 65535

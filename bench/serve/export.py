@@ -249,7 +249,8 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
         "application_units": [unit for unit in found if unit.environment_files],
         "asked": [asked(composition, places)],
-        "ends_tls": values.names["listener"] == "tls" and render.has_tls(front, composition),
+        "ends_tls": _ends_tls(composition),
+        "webroots": _webroots(composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
         "proxied": render.text(front.proxied, places.names, front.name),
         "env": _site_env(composition, places),
@@ -259,10 +260,20 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
 def asked(composition: Composition, places: Places) -> str:
     """The words with which curl asks the host's own web server whether the site is ready."""
     name, path = composition.settings["server_name"], under_test.current().ready
-    if composition.values.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition):
+    if _ends_tls(composition):
         # No certificate authority is asked: this is the host itself.
         return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"
     return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
+
+
+def _ends_tls(composition: Composition) -> bool:
+    return composition.values.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition)
+
+
+def _webroots(composition: Composition) -> list[str]:
+    """The directory from which plain HTTP answers a certificate authority; none where that asks for none."""
+    asked = _ends_tls(composition) and composition.settings["redirect"] == "on"
+    return [composition.settings["acme_webroot"]] if asked and "acme_webroot" in render.names_used(composition) else []
 
 
 def packages(servers: Sequence[Server], services: Sequence[Service], layers: Sequence[Layer]) -> list[str]:

@@ -60,7 +60,7 @@ class Host:
         }
         places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
         own = {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), "bind6": BIND6}
-        own["maintenance_file"] = str(folder / "conf" / "maintenance")
+        own |= {"maintenance_file": str(folder / "conf" / "maintenance"), "acme_webroot": str(folder / "acme")}
         # Instances are units of their own.
         few = FEW if composed.servers[0].instances else ONE
         self.values = dataclasses.replace(chosen.changed({**few, **own, **changes}), places=places)
@@ -214,10 +214,33 @@ def redirects(made: Host, processes: dict[str, supervise.Process]) -> None:
         # Of several application servers some may not be up yet.
         wait_for(lambda name=name: ask(made, "/healthz", name)[0], 200, processes.values())
         assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
+    if CHEROKEE not in made.stack.name:
+        answers_challenges(made)
     # Apache has more to say: 421, misdirected.
     assert ask(made, "/healthz", "other.example")[0] in (400, 421)
     if CHEROKEE not in made.stack.name:
         assert ask_plain(made, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
+
+
+def answers_challenges(made: Host) -> None:
+    """What certbot puts into the webroot is there over plain HTTP; nothing else of that directory is."""
+    folder = Path(made.values.names["acme_webroot"])
+    challenges = folder / ".well-known" / "acme-challenge"
+    challenges.mkdir(parents=True)
+    (folder / "secret").write_text("x")
+    (challenges / "to_Ken-1").write_text("to_Ken-1.thumbprint")
+    worker().give_tree(folder)
+
+    def body(path: str) -> tuple[int, str]:
+        url = f"http://{NAME}:{made.http_port}/.well-known/acme-challenge/{path}"
+        words = ["--path-as-is", "--resolve", f"{NAME}:{made.http_port}:127.0.0.1", "-w", "\n%{http_code}", url]
+        text, _, status = subprocess.run(["curl", "-s", *words], capture_output=True, text=True).stdout.rpartition("\n")
+        return int(status), text
+
+    assert body("to_Ken-1") == (200, "to_Ken-1.thumbprint")
+    assert body("nosuch")[0] == 404
+    assert body("../../secret")[0] in (301, 400, 404)
+    assert body("%2e%2e/%2e%2e/secret")[0] in (301, 400, 404)
 
 
 def accepts_ciphers(made: Host, ciphers: str) -> bool:
