@@ -154,6 +154,7 @@ def _up(plan: FaultsPlan, asked: str | None) -> Up:
             directory=directory,
             progress=progress,
             guarded=plan.guards,
+            rounds=plan.rounds,
             interrupts=interrupts,
         )
 

@@ -91,3 +91,8 @@ def is_alone(composition: Composition) -> str:
 def has_no_service(composition: Composition) -> str:
     """Why a fault of a caching service does not fit layers without one, or an empty string when it does."""
     return "" if composition.services else "no layer here uses a caching service"
+
+
+def caches_no_pages(composition: Composition) -> str:
+    """Why a fault of cached pages does not fit layers without any, or an empty string when it does."""
+    return "" if any(layer.caches == "pages" for layer in composition.layers) else "no layer here caches pages"

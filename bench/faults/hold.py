@@ -14,6 +14,7 @@ from bench.verify.finding import NotTried
 
 HOLDS_TIMEOUT_S = 20
 ENDS_TIMEOUT_S = 5
+NO_LIMIT = "only a database server has a limit of connections: give --database postgresql"
 
 
 @contextmanager
@@ -25,11 +26,16 @@ def write_lock(running: Running) -> Iterator[str]:
         yield said
 
 
+def has_limit(running: Running) -> bool:
+    """Whether the site's database allows so many connections and no more."""
+    return _scheme(running).startswith("postgres")
+
+
 @contextmanager
 def connections(running: Running) -> Iterator[str]:
     """Hold every connection that the database allows until the block ends; raises NotTried where there is no limit."""
-    if not _scheme(running).startswith("postgres"):
-        raise NotTried("only a database server has a limit of connections: give --database postgresql")
+    if not has_limit(running):
+        raise NotTried(NO_LIMIT)
     with _held(running, "connections") as said:
         yield said
 

@@ -17,7 +17,7 @@ from bench.results.faults import FaultOutcome, FaultsPlan
 MAX_REPEATS = 2
 
 # About how many seconds it takes to bring a deployment up and measure its capacity, and to make one fault.
-UP_S, FAULT_S = 10.0, 25.0
+UP_S, FAULT_S = 8.0, 11.0
 
 Compose = Callable[[str, str, Mapping[str, Any]], Composition | CannotRun]
 

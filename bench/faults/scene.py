@@ -77,6 +77,7 @@ class Scene:
 
     site          the project's URLs and commands
     rate          requests a second of the visitors
+    round, rounds  which one this is, from 1, and how many there are
     struck, over  when the fault began, and when its cause was over, by time.monotonic(); see `strike`
     deployed      when a deploy was complete; None without one
     operator      what the operator had to do
@@ -85,9 +86,18 @@ class Scene:
     wrong         sentences about what was wrong besides the visitors' answers
     """
 
-    def __init__(self, running: Running, supervisor: Supervisor, versions: Versions, site: Site, rate: int = 0):
+    def __init__(
+        self,
+        running: Running,
+        supervisor: Supervisor,
+        versions: Versions,
+        site: Site,
+        rate: int = 0,
+        rounds: tuple[int, int] = (1, 1),
+    ):
         self.running, self.supervisor, self.versions, self.rate = running, supervisor, versions, rate
         self.site = site
+        self.round, self.rounds = rounds
         self.struck = self.over = 0.0
         self.deployed: float | None = None
         self.operator = "nothing"

@@ -41,6 +41,7 @@ class Stage:
     cookies   the Cookie header of each account, by its name
     own       pages of the project that visitors ask for, too
     guarded   whether a busy machine voids an outcome
+    rounds    how often each fault is made in all
     capacity  requests a second that it answers
     """
 
@@ -52,6 +53,7 @@ class Stage:
     own: list[visitors.Page]
     directory: Path
     guarded: bool = True
+    rounds: int = 1
     capacity: float = 0.0
 
     def measure(self) -> None:
@@ -61,7 +63,7 @@ class Stage:
     def make(self, fault: Fault, outcome: FaultOutcome, name: str) -> FaultOutcome:
         """Make a fault; the completed outcome. `name` is that of the visitors' log."""
         rate = visitors.rate_of(self.capacity)
-        scene = Scene(self.running, self.supervisor, self.versions, self.site, rate)
+        scene = Scene(self.running, self.supervisor, self.versions, self.site, rate, (outcome.round, self.rounds))
         asked = Asked(self.running.url, self._pages(), rate, self.directory / "visits" / name)
         outcome = replace(outcome, capacity_per_second=round(self.capacity, 1))
         return trial.make(fault, scene, asked, outcome, self.guarded)
@@ -113,6 +115,7 @@ def staged(
     directory: Path,
     progress: Callable[[str], None],
     guarded: bool,
+    rounds: int,
     interrupts: Interrupts,
 ) -> Iterator[Stage]:
     """Bring the deployment up, and take it down at the end; signals wait meanwhile.
@@ -130,7 +133,7 @@ def staged(
                 supervisor = Supervisor(running, progress)
                 versions = Versions(running.releases, _first_said(running, secrets.token_hex(4))[0])
                 own = _own_pages(running)
-                stage = Stage(running, supervisor, versions, site, cookies, own, directory, guarded)
+                stage = Stage(running, supervisor, versions, site, cookies, own, directory, guarded, rounds)
                 progress(f"{composition.stack.name}: measuring its capacity")
                 stage.measure()
                 yield stage

@@ -23,8 +23,8 @@ from bench.measure.trial import now
 from bench.results.faults import FaultOutcome
 
 # The visitors ask for so long before the fault, and after the site has come back from it.
-QUIET_S = 2.0
-AFTER_S = 3.0
+QUIET_S = 1.5
+AFTER_S = 1.5
 # How long the site may take to come back.
 BACK_S = 20.0
 

@@ -66,31 +66,26 @@ class SlowClients:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def grow(self, count: int) -> None:
-        """Open connections until there are so many, and wait until they have reached the servers."""
+    def grow(self, count: int, settled_s: float | None = None) -> None:
+        """Open connections up to so many, and wait for `settled_s`, by default until the servers have them."""
         buffer = None if self.how.reads else BUFFER_BYTES
         while self.count < count:
             connection = self._open.enter_context(Connection(self.target, receive_buffer=buffer))
             connection.send(self.how.request)
             self.count += 1
-        time.sleep(SETTLED_S)
+        time.sleep(SETTLED_S if settled_s is None else settled_s)
 
 
 def held_up(target: Target, paths: Iterable[str]) -> tuple[str, str] | None:
-    """The first of the paths that is not answered in time, twice in a row, and why; None when all are."""
-    for path in paths:
-        if problem := _late(target, path):
-            return path, problem
-    return None
-
-
-def _late(target: Target, path: str) -> str | None:
-    before, deadline = None, time.monotonic() + OTHERS_S
-    while time.monotonic() < deadline or before:
-        now = _problem(target, path)
-        if before and now:
-            return now
-        before = now
+    """The first of these paths, asked by turns, that is late twice in a row, and why; None when none is."""
+    late: dict[str, str | None] = dict.fromkeys(paths)
+    deadline = time.monotonic() + OTHERS_S
+    while time.monotonic() < deadline or any(late.values()):
+        for path, before in late.items():
+            now = _problem(target, path)
+            if before and now:
+                return path, now
+            late[path] = now
         time.sleep(PAUSE_S)
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import islice
 
 from bench.faults.abuser import Answers, send_all
 from bench.faults.fault import Expected, fault
@@ -17,16 +18,16 @@ from bench.verify.wire import Target
 # So many slow clients at a time: fewer than most stacks have threads, then more.
 STEPS = (4, 5, 20, 200)
 # They come some at a time: what slow clients ask for must not be load, and readers ask for much.
-AT_ONCE, READERS_AT_ONCE = 5, 2
+AT_ONCE, READERS_AT_ONCE, BETWEEN_S = 20, 4, 0.1
 # A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
 ASKED = PAGE.format("beside-slow")
 # Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
 DOWNLOAD = "/__probe__/download/6/"
-# The same requests for every stack.
+# The same requests for every stack; with several rounds each makes its share of them.
 SEED = 1
 MALFORMED = 10_000
-# Together with the visitors they must not be more than the deployment can do, nor last longer than the visitors.
-MIN_PER_SECOND, LIMIT_S = 20, 120
+# Together with the visitors they must not be more than the deployment can do, nor last longer in all rounds.
+MIN_PER_SECOND, LIMIT_S = 20, 60
 
 
 @fault("slow-headers", group="abused", expected=Expected(lost=0, recovery_s=None))
@@ -67,7 +68,8 @@ def _held_up(scene: Scene, clients: SlowClients, count: int) -> str:
     """How so many slow clients stop the site, or empty."""
     try:
         while clients.count < count:
-            clients.grow(min(count, clients.count + (AT_ONCE if clients.how.reads else READERS_AT_ONCE)))
+            more = min(count, clients.count + (AT_ONCE if clients.how.reads else READERS_AT_ONCE))
+            clients.grow(more, BETWEEN_S if more < count else None)
             scene.supervisor.step()
     except OSError as error:
         return f"a connection: {error or type(error).__name__}"
@@ -77,13 +79,14 @@ def _held_up(scene: Scene, clients: SlowClients, count: int) -> str:
 
 @fault("malformed", group="abused")
 def malformed(scene: Scene) -> Generator[None]:
-    """10,000 malformed requests from a seed: the visitors' answers stay right, no worker ends, none is a 5xx."""
+    """10,000 malformed requests from a seed, over all rounds: others get right answers, no worker ends, no 5xx."""
     target, rate = Target.parse(scene.running.url), max(MIN_PER_SECOND, scene.rate)
     yield
     before = scene.running.log_bytes()
     scene.strike()
     with Workers(scene.running) as workers:
-        answers = send_all(target, requests(SEED, MALFORMED, target.netloc), rate, LIMIT_S, scene.supervisor.step)
+        share = islice(requests(SEED, MALFORMED, target.netloc), scene.round - 1, None, scene.rounds)
+        answers = send_all(target, share, rate, LIMIT_S / scene.rounds, scene.supervisor.step)
     scene.end()
     _note(scene, answers, workers.ended, scene.running.log_bytes() - before)
 

@@ -16,8 +16,8 @@ from bench.verify.browser import Browser
 from bench.verify.finding import NEEDS_ROWS, NotTried
 from bench.verify.wire import BadAnswer, Connection, Target
 
-# Longer than any wait of the site for its database, shorter than a visitor's patience.
-HANGS_S = 5.0
+# A server; and the database: longer than any wait of the site for it. Both shorter than a visitor's patience.
+SERVER_HANGS_S, HANGS_S = 3.0, 5.0
 # No wait for the database may hold up the health page for longer.
 HEALTH_LIMIT_S = 4.0
 # Each thread of the application server has its wait by then.
@@ -27,21 +27,21 @@ ROWS = "/__probe__/rows/"
 
 @fault("application-server-hangs", group="hung", expected=Expected(lost=None))
 def application_server_hangs(scene: Scene) -> Generator[None]:
-    """The application server with all its workers answers nothing for 5 s."""
+    """The application server with all its workers answers nothing for 3 s."""
     yield
     _hang(scene, scene.running.composition.servers[0].name)
 
 
 @fault("front-server-hangs", group="hung", expected=Expected(lost=None), misfit=is_alone)
 def front_server_hangs(scene: Scene) -> Generator[None]:
-    """The server that clients speak to answers nothing for 5 s."""
+    """The server that clients speak to answers nothing for 3 s."""
     yield
     _hang(scene, scene.running.composition.servers[-1].name)
 
 
 @fault("caching-service-hangs", group="hung", misfit=has_no_service)
 def caching_service_hangs(scene: Scene) -> Generator[None]:
-    """The caching service answers nothing for 5 s: the site serves without it."""
+    """The caching service answers nothing for 3 s: the site serves without it."""
     yield
     _hang(scene, scene.running.composition.services[0].name)
 
@@ -62,6 +62,8 @@ def database_hangs(scene: Scene) -> Generator[None]:
 @fault("database-connections", group="hung", expected=Expected(lost=None))
 def database_connections(scene: Scene) -> Generator[None]:
     """Another program ends the site's connections to the database, and holds all that there are for 5 s."""
+    if not hold.has_limit(scene.running):
+        raise CannotFault(hold.NO_LIMIT)
     yield
     with _can(hold.connections(scene.running)):
         scene.strike()
@@ -92,7 +94,7 @@ def _hang(scene: Scene, name: str) -> None:
     scene.strike()
     names = [process.name for process in scene.running.processes if re.sub(r"-\d+$", "", process.name) == name]
     with _all_hung(scene, names or [name]):
-        scene.wait(HANGS_S)
+        scene.wait(SERVER_HANGS_S)
     scene.end()
 
 

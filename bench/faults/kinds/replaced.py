@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.catalog.compose import Composition
 from bench.errors import DeploymentError
-from bench.faults.fault import Expected, fault
+from bench.faults.fault import Expected, caches_no_pages, fault
 from bench.faults.scene import Scene
 from bench.host.identity import worker
 from bench.serve import render
@@ -86,11 +86,7 @@ def _served_certificate(scene: Scene) -> str:
     return ssl.get_server_certificate((place.bind, place.port))
 
 
-def _caches_no_pages(composition: Composition) -> str:
-    return "" if any(layer.caches == "pages" for layer in composition.layers) else "no layer here caches pages"
-
-
-@fault("cache-after-deploy", group="replaced", misfit=_caches_no_pages)
+@fault("cache-after-deploy", group="replaced", misfit=caches_no_pages)
 def cache_after_deploy(scene: Scene) -> Generator[None]:
     """A new version is deployed under a warm cache: for how long old pages come, and whether static files fit them."""
     release = scene.versions.new()

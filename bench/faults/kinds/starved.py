@@ -6,12 +6,12 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.faults.fault import Expected, fault
+from bench.faults.fault import Expected, caches_no_pages, fault
 from bench.faults.scene import CannotFault, Scene
 from bench.host import http
 from bench.host.small_disk import CannotMount, SmallDisk
 
-FULL_S = 5.0
+FULL_S = 3.0
 # A page that uses so many megabytes; a worker that does is killed at the limit.
 MEMORY = "/__probe__/memory/{}/"
 TIMES = 2
@@ -38,9 +38,9 @@ def memory(scene: Scene) -> Generator[None]:
         scene.wrong.append("no process was killed at the limit of memory")
 
 
-@fault("full-store", group="starved")
+@fault("full-store", group="starved", misfit=caches_no_pages)
 def full_store(scene: Scene) -> Generator[None]:
-    """The disk of stored pages is full for 5 s; then there is room again."""
+    """The disk of stored pages is full for 3 s; then there is room again."""
     with _small_disk(scene, scene.running.store) as disk:
         http.status(scene.running.url, scene.site.url("home"))
         http.status(scene.running.url, scene.site.url("home"))
@@ -51,7 +51,7 @@ def full_store(scene: Scene) -> Generator[None]:
 
 @fault("full-logs", group="starved")
 def full_logs(scene: Scene) -> Generator[None]:
-    """The disk of the logs is full for 5 s; then there is room again."""
+    """The disk of the logs is full for 3 s; then there is room again."""
     with _small_disk(scene, scene.running.logs) as disk:
         yield from _filled(scene, disk)
 

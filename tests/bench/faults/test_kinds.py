@@ -20,6 +20,7 @@ from tests.bench.verify.few_threads import THREADS, few_threads
 def scene(**running) -> SimpleNamespace:
     """What the faults use of a scene; time does not pass in it."""
     made = SimpleNamespace(running=SimpleNamespace(**running), rate=200, figures={}, wrong=[], log=[])
+    made.round, made.rounds = 1, 1
     made.site = SimpleNamespace(url={"home": "/", "login": "/login/", "health": "/health"}.__getitem__, own=True)
     made.supervisor = SimpleNamespace(step=lambda: None)
     made.strike = lambda: made.log.append("strike")
@@ -136,6 +137,18 @@ def test_malformed_requests_are_sent_and_counted(monkeypatch):
     assert made.figures["malformed_requests"] == 20
     assert made.figures["log_bytes_per_request"] == 30
     assert made.wrong == []
+
+
+def test_the_rounds_share_the_malformed_requests(monkeypatch):
+    monkeypatch.setattr(abused, "MALFORMED", 20)
+    shares = []
+    monkeypatch.setattr(abused, "send_all", lambda target, share, *_: shares.append(list(share)) or Answers())
+    for number in (1, 2, 3):
+        made = scene(url="http://127.0.0.1:1", log_bytes=lambda: 0, chain=SimpleNamespace(servers=[]))
+        made.round, made.rounds = number, 3
+        run(abused.malformed, made)
+    every = list(abused.requests(abused.SEED, 20, "127.0.0.1:1"))
+    assert shares == [every[0::3], every[1::3], every[2::3]]
 
 
 def test_failures_of_the_servers_are_said():
