@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 
+from bench import programs
 from bench.project import under_test
 from tests.bench.project.conftest import new_project, selection  # noqa: F401  # fixtures
-from tests.deploy.installing import SOURCE, ask, commit, install, prepare, release, replace, uninstall, visited
+from tests.deploy.installing import (
+    NAME,
+    RENEWED,
+    SOURCE,
+    ask,
+    blocks,
+    commit,
+    install,
+    prepare,
+    release,
+    replace,
+    uninstall,
+    visited,
+)
 from tests.deploy.machine import Machine, booted
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
 WEB, APP = "benchapp-web", "benchapp-app"
+SITE = "/var/lib/benchapp/site.sqlite3"
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +46,53 @@ def test_the_note_ends_with_a_site_that_serves(host):
     status, page = ask(host, "/")
     assert status == 200 and "<html" in page
     assert ask(host, "/static/small.txt")[0] == 200
+
+
+def test_certbot_was_answered_and_its_certificate_is_served(host):
+    """By the last step of the note; the steps before had another certificate served."""
+    asked = f"openssl s_client -connect 127.0.0.1:443 -servername {NAME} < /dev/null 2> /dev/null"
+    renewed = host.run(f"openssl x509 -noout -serial -in {RENEWED}")
+    until(lambda: host.run(f"{asked} | openssl x509 -noout -serial") == renewed, "the renewed certificate")
+    assert host.run(f"curl -s -o /dev/null -w '%{{http_code}}' --resolve {NAME}:80:127.0.0.1 http://{NAME}/") == "301"
+
+
+def sql(host: Machine, statement: str) -> str:
+    script = f"import sqlite3; c = sqlite3.connect('{SITE}', isolation_level=None)"
+    return host.run(f"python3 -c {shlex.quote(f'{script}; print(c.execute({statement!r}).fetchall())')}", APP).strip()
+
+
+def test_each_day_sessions_are_cleared_and_a_backup_is_made_that_can_be_put_back(host):
+    """By the timers of the note, which are due at once here."""
+    sql(host, "INSERT INTO django_session VALUES ('ended', '', '2001-01-01')")
+    for name in ("clearsessions", "backup"):
+        due = "[Timer]\nOnActiveSec=0\nAccuracySec=1ms\nRandomizedDelaySec=0\n"
+        host.write(f"/etc/systemd/system/benchapp-{name}.timer.d/now.conf", due)
+    note = (host.root / "srv/rendered/INSTALL.md").read_text()
+    for block in blocks(note.partition("\n## Each day")[2].partition("\n## ")[0]):
+        host.run(block)
+    until(lambda: sql(host, "SELECT count(*) FROM django_session") == "[(0,)]", "no ended session")
+    backup = f"/var/lib/benchapp/backups/{host.run('ls /var/lib/benchapp/backups').split()[-1]}"
+    assert host.run(f"stat -c '%a %U' {backup}").split() == ["600", APP]
+    sql(host, "INSERT INTO django_session VALUES ('later', '', '2999-01-01')")
+    host.run(f"benchapp-manage restore {backup} --force")
+    assert sql(host, "SELECT count(*) FROM django_session WHERE session_key = 'later'") == "[(0,)]"
+    assert ask(host, "/readyz")[0] == 200
+    assert host.run("systemctl list-units --failed --no-legend 'benchapp*'") == ""
+
+
+def test_logs_are_rotated_and_written_on(host):
+    if programs.find(["logrotate"]) is None:
+        pytest.skip("program not installed: logrotate")
+    ask(host, "/before")
+    host.run("logrotate --force /etc/logrotate.d/benchapp")
+    log = host.root / "var/log/benchapp/access.log"
+
+    def written() -> bool:
+        ask(host, "/after")
+        return log.exists() and "/after" in log.read_text()
+
+    until(written, "a line in the new log")
+    assert "/before" in log.with_name("access.log.1").read_text()
 
 
 def runs_as(host: Machine, unit: str) -> set[str]:
@@ -123,6 +187,8 @@ def test_a_deploy_and_a_rollback_lose_no_request(host):
     noticed = deploys(host, "2")
     new = hashed_style(host)
     assert (noticed["failed"], set(noticed["versions"])) == ([], {"1", "2"})
+    # Both releases have the same packages.
+    assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert old != new
     assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
     with visited(host) as noticed:
@@ -198,8 +264,7 @@ def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_proj
     install(host, "nginx-gunicorn")
     assert ask(host, "/who/")[0] == 200
     assert "No module named" in host.try_run("benchapp-manage shell -c 'import probes'").stdout
-    assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
-    # Of two releases with the same packages, with a database that outlives both.
+    # Its own packages, and its database beside the releases.
     assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert host.run("stat -c %U /var/lib/benchapp/default.sqlite3").strip() == APP
     assert ask(host, "/static/admin/css/base.css")[0] == 200
