@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
-from bench.fleet import deployed, inventory, session
+from bench.fleet import host_record, inventory, session
 from bench.fleet.front import Front
 from bench.fleet.inventory import front_of
 from bench.fleet.trials import Site
@@ -47,7 +47,7 @@ def main(args: argparse.Namespace, request: Request) -> int:
             option = name.replace("_", "-")
             raise BenchError(f"--inventory measures what is deployed on the hosts; leave out --{option}")
     hosts = inventory.read(args.inventory)
-    found = deployed.read(hosts)
+    found = host_record.read(hosts)
     site = Site(hosts, Front(found, front_of(hosts).address, _trusted(args.trust)))
     session.must_be(found, request.stacks, request.layers)
     if args.dry_run:

@@ -14,7 +14,7 @@ from bench import paths
 from bench.catalog.compose import Composition
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.errors import BenchError
-from bench.fleet.deployed import RENDERED, Deployed
+from bench.fleet.host_record import RENDERED, Deployed
 from bench.fleet.inventory import Host, Inventory
 from bench.fleet.split import Share, Split, unit_names
 from bench.project import under_test

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from bench.fleet.deployed import Deployed
+from bench.fleet.host_record import Deployed
 from bench.fleet.loaders import Target
 from bench.host.http import TIMEOUT_S, VisitError
 

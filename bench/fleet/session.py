@@ -11,7 +11,7 @@ from bench.catalog import catalog
 from bench.catalog.compose import compose_for_files
 from bench.errors import BenchError
 from bench.fleet import loaders, loaders_guards
-from bench.fleet.deployed import PRODUCTION, Deployed, file_of
+from bench.fleet.host_record import PRODUCTION, Deployed, file_of
 from bench.fleet.inventory import DB, LOAD, Inventory, front_of
 from bench.fleet.trials import Site, measure
 from bench.host import machine

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.fleet import deployed, inventory, loaders
-from bench.fleet.deployed import Deployed
+from bench.fleet import host_record, inventory, loaders
 from bench.fleet.front import Front
+from bench.fleet.host_record import Deployed
 from bench.fleet.inventory import Host, Inventory
 from bench.fleet.loaders import Target
 from bench.fleet.trials import links
@@ -51,7 +51,7 @@ def there(site, tmp_path, monkeypatch):
     """What the hosts say is deployed on them, and which hosts those are."""
     conf = tmp_path / "conf"
     conf.mkdir()
-    monkeypatch.setattr(deployed, "conf", lambda: str(conf))
+    monkeypatch.setattr(host_record, "conf", lambda: str(conf))
     of_all = Deployed(
         "nginx-uwsgi", "none", "unlimited", "http://example.org", site.server_port, False, "", str(tmp_path / "static")
     )
