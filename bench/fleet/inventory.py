@@ -44,6 +44,7 @@ class Host:
     arguments   more words for ssh
     local       it is this machine: no ssh
     link_mbit   rate of its link in each direction, in Mbit/s, where the inventory says it
+    python      the program that Ansible uses there; empty: it looks for one
     """
 
     name: str
@@ -56,6 +57,7 @@ class Host:
     arguments: tuple[str, ...] = ()
     local: bool = False
     link_mbit: float | None = None
+    python: str = ""
 
     def argv(self, script: str) -> list[str]:
         """The command that runs a script of the shell there. It asks for nothing and does not wait long to connect."""
@@ -163,7 +165,13 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         arguments=tuple(shlex.split(str(variables.get("ansible_ssh_common_args", "")))),
         local=variables.get("ansible_connection") == "local",
         link_mbit=_rate(path, name, variables.get("link_mbit")),
+        python=_python(variables),
     )
+
+
+def _python(variables: dict[str, Any]) -> str:
+    given = str(variables.get("ansible_python_interpreter", ""))
+    return "" if given.startswith("auto") else given
 
 
 def _rate(path: Path, name: str, given: Any) -> float | None:
