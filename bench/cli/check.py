@@ -6,7 +6,7 @@ import argparse
 
 from bench.catalog import catalog
 from bench.cli import options
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 from bench.serve.config_check import Finding, check
 
 

@@ -12,7 +12,7 @@ import sys
 
 from bench.cli.options import results_folder
 from bench.errors import BenchError
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 from bench.report.comparison import compare, render
 from bench.report.write import read_measured
 

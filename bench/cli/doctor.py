@@ -10,7 +10,7 @@ import msgspec
 
 from bench import paths
 from bench.catalog import catalog
-from bench.measure.progress import Printer, say
+from bench.measure.printer import Printer, say
 from bench.project import description, doctor, inspection
 from bench.project.description import Project
 from bench.project.doctor import Advice

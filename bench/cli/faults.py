@@ -22,7 +22,7 @@ from bench.faults.plan import Ledger
 from bench.faults.plan import words as plan_words
 from bench.figures.columns import columns
 from bench.interrupt import Interrupts
-from bench.measure.progress import Printer, say
+from bench.measure.printer import Printer, say
 from bench.results.faults import GROUPS, read_faults
 
 # Arguments that the folder stores and --resume may not change.

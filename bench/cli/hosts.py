@@ -19,7 +19,7 @@ from bench.fleet import inventory, reach
 from bench.fleet.reach import Found
 from bench.fleet.world import build, plan
 from bench.interrupt import Interrupts, Stopped
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 from bench.report import comparison, projection
 from bench.report.write import read_measured
 from bench.results.scaling import scalings

@@ -10,7 +10,7 @@ from bench.catalog.manifest import HISTORIC
 from bench.catalog.survey import survey
 from bench.cli import options
 from bench.figures.columns import columns, paragraph
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 
 FOR_HISTORIC = "where they are named, and in reproductions"
 KINDS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from bench.cli import options
-from bench.measure.progress import working
+from bench.measure.printer import working
 from bench.serve import reload
 
 

@@ -11,7 +11,7 @@ import argparse
 
 from bench.cli.options import results_folder
 from bench.errors import BenchError
-from bench.measure.progress import working
+from bench.measure.printer import working
 from bench.report.site.write import write_site
 from bench.report.write import FORMATS, write_report
 

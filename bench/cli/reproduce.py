@@ -19,7 +19,7 @@ from bench.errors import BenchError
 from bench.figures.words import plural
 from bench.measure import begin, guards
 from bench.measure.instrument import Instrument
-from bench.measure.progress import say
+from bench.measure.printer import say
 from bench.measure.trial import now
 from bench.report.reproduction import side_by_side
 from bench.report.reproduction.measured import Cell

@@ -21,7 +21,8 @@ from bench.interrupt import Interrupts
 from bench.measure import begin, replay
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
-from bench.measure.progress import Printer, RunProgress, case_words, say
+from bench.measure.printer import Printer, say
+from bench.measure.progress import RunProgress, case_words
 from bench.project import pythons, workload
 from bench.report import pick
 from bench.report.arrange import arrange

@@ -14,7 +14,8 @@ from bench.fleet.inventory import front_of
 from bench.fleet.trials import Site
 from bench.interrupt import Interrupts
 from bench.measure.begin import Request
-from bench.measure.progress import Printer, RunProgress, case_words, say
+from bench.measure.printer import Printer, say
+from bench.measure.progress import RunProgress, case_words
 from bench.results.folder import resume_command
 
 # Options that have no say in what is deployed elsewhere, with the value that they have without being given.

@@ -20,7 +20,7 @@ from bench.figures.columns import columns, paragraph
 from bench.interrupt import Interrupts
 from bench.measure.begin import CAPACITY_DURATION_S, Request
 from bench.measure.instrument import Instrument
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 from bench.measure.tune import Tuner, answer, values_text
 from bench.measure.tuning import Answer, Tried
 from bench.project.workload import workloads

@@ -12,7 +12,7 @@ from bench.catalog import compose, values
 from bench.catalog.values import environment
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 from bench.project import pythons
 from bench.serve import database, deployment, reload
 from bench.serve.supervisor import Supervisor

@@ -15,7 +15,8 @@ from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
 from bench.host.identity import worker
-from bench.measure.progress import Printer, say, show_check
+from bench.measure.printer import Printer, say
+from bench.measure.progress import show_check
 from bench.project import commands, pythons, under_test
 from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment

@@ -22,7 +22,7 @@ from bench.host import machine
 from bench.interrupt import Interrupts
 from bench.load.openloop import VERSION
 from bench.measure.instrument import Instrument
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 from bench.measure.trial import now
 from bench.project import under_test
 from bench.results.faults import FORMAT, FaultsFolder, FaultsInfo, FaultsPlan, read_faults

@@ -16,7 +16,7 @@ from bench.faults import table
 from bench.faults.fault import Fault
 from bench.faults.plan import Batch, Item, Ledger
 from bench.interrupt import Interrupts
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 from bench.measure.trial import now
 from bench.results.faults import FaultOutcome, FaultsFolder, FaultsInfo
 

@@ -22,7 +22,8 @@ from bench.measure.begin import Request, ledger_of, make_plan, new_folder
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch, ComposedCase, Measurement, record
-from bench.measure.progress import Printer, RunProgress
+from bench.measure.printer import Printer
+from bench.measure.progress import RunProgress
 from bench.measure.rounds import Rounds
 from bench.measure.trial import Load, failed, now
 from bench.project import under_test

@@ -1,23 +1,10 @@
-"""The one progress printer: lines that stay and, on a terminal, a live line below them that is replaced.
-
-`Printer` serves every command: `run` and `reproduce` write to stdout, `verify` shows its checks on stderr. Where the
-stream is no terminal only the lines that stay are written, as plain text. `RunProgress` words a run: one line a trial,
-and the rate of the current trial on the live line.
-"""
+"""What a run and a verification show as they go on: a line a trial, and the current trial or check on the live line."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TextIO
-
-from rich.console import Console
-from rich.highlighter import RegexHighlighter
-from rich.live import Live
-from rich.text import Text
 
 from bench.catalog.sizes import UNLIMITED
 from bench.figures.capacity import parse_limit
@@ -25,6 +12,7 @@ from bench.figures.words import about, duration, plural
 from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch
+from bench.measure.printer import Printer
 from bench.measure.staircase import capacity_words, step_words
 from bench.results import stability
 from bench.results.capacity import visits
@@ -33,102 +21,6 @@ from bench.results.records import Case, RunInfo
 from bench.results.trials import Trial
 from bench.verify.check import Check
 from bench.verify.table import by_reason
-
-# After that a live line that does not change shows that time passes.
-SILENT_S = 2.0
-REFRESHES_PER_S = 1.0
-
-
-class Outcomes(RegexHighlighter):
-    """Colours the words for outcomes, and makes headings bold."""
-
-    highlights = [
-        r"(?m)^(?P<bold>[A-Z]{4}[A-Z ]*)\b",
-        r"\b(?P<red>FAIL|FAILED|LOW|slower)\b",
-        r"\b(?P<yellow>VOIDED|MEDIUM|not tried|not rated|declared)\b",
-        r"(?m)^(?P<yellow>warning|note|skipped|skip)\b",
-        r"\b(?P<green>HIGH|yes|pass|faster)\b",
-        r"(?m)^(?P<green>ok)\b",
-    ]
-
-
-class Printer:
-    """Writes to `stream`, stdout by default. As a context manager it removes the live line at the end.
-
-    prefix  begins every live line: `with Printer(sys.stderr, "STACK: ") as printer: printer.show("3 of 40")`
-    """
-
-    def __init__(self, stream: TextIO | None = None, prefix: str = ""):
-        stream = stream or sys.stdout
-        # The stream alone decides: FORCE_COLOR and the like put no control codes into a file.
-        self._console = Console(file=stream, force_terminal=stream.isatty(), highlighter=Outcomes())
-        self._prefix = prefix
-        self._words = ""
-        self._since = 0.0
-        self._live: Live | None = None
-
-    def __enter__(self) -> Printer:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.clear()
-
-    @property
-    def width(self) -> int:
-        """The columns of the terminal, 80 where there is none."""
-        return self._console.width
-
-    def say(self, line: str) -> None:
-        """Write a line that stays, in place of the live one."""
-        self.clear()
-        self._console.out(line)
-
-    def show(self, words: str) -> None:
-        """Replace the live line, cut to the terminal's width; no words remove it. Nothing where there is no terminal.
-
-        After SILENT_S it also says for how long these words have been there.
-        """
-        if not words:
-            self.clear()
-            return
-        if not self._console.is_terminal or self._console.is_dumb_terminal:
-            return
-        self._words, self._since = words, time.monotonic()
-        if self._live is None:
-            self._live = Live(
-                console=self._console,
-                transient=True,
-                get_renderable=self._line,
-                refresh_per_second=REFRESHES_PER_S,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
-        self._live.refresh()
-
-    def clear(self) -> None:
-        """Remove the live line."""
-        if self._live is not None:
-            live, self._live = self._live, None
-            live.stop()
-
-    def _line(self) -> Text:
-        seconds = time.monotonic() - self._since
-        lasting = f", {seconds:.0f} s" if seconds >= SILENT_S else ""
-        return Text(f"{self._prefix}{self._words}{lasting}", no_wrap=True, overflow="ellipsis")
-
-
-def say(line: str) -> None:
-    """Print one line on stdout, for commands without a live line."""
-    Printer().say(line)
-
-
-@contextmanager
-def working(words: str) -> Iterator[None]:
-    """These words as the live line on stderr while the block works."""
-    with Printer(sys.stderr) as printer:
-        printer.show(words)
-        yield
 
 
 def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check], None]:

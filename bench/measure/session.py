@@ -21,7 +21,8 @@ from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch
-from bench.measure.progress import Printer, RunProgress, show_check
+from bench.measure.printer import Printer
+from bench.measure.progress import RunProgress, show_check
 from bench.measure.rounds import Rounds
 from bench.measure.trial import Load, newest_log, now
 from bench.measure.trial_runner import TrialRunner

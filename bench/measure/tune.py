@@ -16,7 +16,8 @@ from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch, ComposedCase, Measurement
-from bench.measure.progress import Printer, RunProgress
+from bench.measure.printer import Printer
+from bench.measure.progress import RunProgress
 from bench.measure.staircase import rate_words
 from bench.measure.trial import now
 from bench.measure.tuning import KNOBS, Answer, Room, Search, Settings, Tried

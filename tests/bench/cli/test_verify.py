@@ -17,7 +17,8 @@ from bench.cli.main import main
 from bench.errors import BenchError, DeploymentError
 from bench.host.identity import worker
 from bench.host.ports import free_port
-from bench.measure.progress import Printer, show_check
+from bench.measure.printer import Printer
+from bench.measure.progress import show_check
 from bench.results.records import Outcome
 from bench.serve import deployment
 from bench.verify import table, verifier

@@ -13,7 +13,7 @@ from bench.faults.fault import Fault
 from bench.faults.plan import Ledger, batches
 from bench.faults.session import Session
 from bench.interrupt import Interrupts
-from bench.measure.progress import Printer
+from bench.measure.printer import Printer
 from bench.results.faults import FORMAT, FaultsFolder, FaultsInfo, read_faults
 from tests.bench.faults.test_plan import PICKY, PLAIN, composed, nothing, plan
 from tests.bench.results.run_data import ENVIRONMENT

@@ -12,7 +12,8 @@ import pytest
 from bench.measure import plan, progress
 from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
-from bench.measure.progress import Printer, RunProgress
+from bench.measure.printer import Printer
+from bench.measure.progress import RunProgress
 from bench.results import stability
 from bench.results.folder import Run
 from bench.results.records import Case
@@ -35,8 +36,8 @@ def terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     # Time alone changes no line of a test.
-    monkeypatch.setattr(progress, "SILENT_S", math.inf)
-    monkeypatch.setattr(progress, "REFRESHES_PER_S", 0.001)
+    monkeypatch.setattr("bench.measure.printer.SILENT_S", math.inf)
+    monkeypatch.setattr("bench.measure.printer.REFRESHES_PER_S", 0.001)
     return Terminal()
 
 
@@ -69,7 +70,7 @@ def test_the_live_line_is_removed_at_the_end(terminal):
 
 
 def test_a_live_line_that_stays_says_for_how_long(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "SILENT_S", 0.0)
+    monkeypatch.setattr("bench.measure.printer.SILENT_S", 0.0)
     with Printer(terminal) as printer:
         printer.show("starting one")
         assert re.search(r"starting one, \d+ s$", terminal.getvalue())
@@ -78,7 +79,7 @@ def test_a_live_line_that_stays_says_for_how_long(terminal, monkeypatch):
 
 
 def test_a_live_line_is_drawn_again_while_the_command_works(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "REFRESHES_PER_S", 100)
+    monkeypatch.setattr("bench.measure.printer.REFRESHES_PER_S", 100)
     with Printer(terminal) as printer:
         printer.show("starting one")
         until(lambda: terminal.getvalue().count("starting one") > 2, "the line is drawn again")

@@ -1,0 +1,114 @@
+"""The one printer of progress: lines that stay and, on a terminal, a live line below them that is replaced.
+
+It serves every command: `run` and `reproduce` write to stdout, `verify` shows its checks on stderr. Where the stream is
+no terminal only the lines that stay are written, as plain text.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.highlighter import RegexHighlighter
+from rich.live import Live
+from rich.text import Text
+
+# After that a live line that does not change shows that time passes.
+SILENT_S = 2.0
+REFRESHES_PER_S = 1.0
+
+
+class Outcomes(RegexHighlighter):
+    """Colours the words for outcomes, and makes headings bold."""
+
+    highlights = [
+        r"(?m)^(?P<bold>[A-Z]{4}[A-Z ]*)\b",
+        r"\b(?P<red>FAIL|FAILED|LOW|slower)\b",
+        r"\b(?P<yellow>VOIDED|MEDIUM|not tried|not rated|declared)\b",
+        r"(?m)^(?P<yellow>warning|note|skipped|skip)\b",
+        r"\b(?P<green>HIGH|yes|pass|faster)\b",
+        r"(?m)^(?P<green>ok)\b",
+    ]
+
+
+class Printer:
+    """Writes to `stream`, stdout by default. As a context manager it removes the live line at the end.
+
+    prefix  begins every live line: `with Printer(sys.stderr, "STACK: ") as printer: printer.show("3 of 40")`
+    """
+
+    def __init__(self, stream: TextIO | None = None, prefix: str = ""):
+        stream = stream or sys.stdout
+        # The stream alone decides: FORCE_COLOR and the like put no control codes into a file.
+        self._console = Console(file=stream, force_terminal=stream.isatty(), highlighter=Outcomes())
+        self._prefix = prefix
+        self._words = ""
+        self._since = 0.0
+        self._live: Live | None = None
+
+    def __enter__(self) -> Printer:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.clear()
+
+    @property
+    def width(self) -> int:
+        """The columns of the terminal, 80 where there is none."""
+        return self._console.width
+
+    def say(self, line: str) -> None:
+        """Write a line that stays, in place of the live one."""
+        self.clear()
+        self._console.out(line)
+
+    def show(self, words: str) -> None:
+        """Replace the live line, cut to the terminal's width; no words remove it. Nothing where there is no terminal.
+
+        After SILENT_S it also says for how long these words have been there.
+        """
+        if not words:
+            self.clear()
+            return
+        if not self._console.is_terminal or self._console.is_dumb_terminal:
+            return
+        self._words, self._since = words, time.monotonic()
+        if self._live is None:
+            self._live = Live(
+                console=self._console,
+                transient=True,
+                get_renderable=self._line,
+                refresh_per_second=REFRESHES_PER_S,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        self._live.refresh()
+
+    def clear(self) -> None:
+        """Remove the live line."""
+        if self._live is not None:
+            live, self._live = self._live, None
+            live.stop()
+
+    def _line(self) -> Text:
+        seconds = time.monotonic() - self._since
+        lasting = f", {seconds:.0f} s" if seconds >= SILENT_S else ""
+        return Text(f"{self._prefix}{self._words}{lasting}", no_wrap=True, overflow="ellipsis")
+
+
+def say(line: str) -> None:
+    """Print one line on stdout, for commands without a live line."""
+    Printer().say(line)
+
+
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """These words as the live line on stderr while the block works."""
+    with Printer(sys.stderr) as printer:
+        printer.show(words)
+        yield
