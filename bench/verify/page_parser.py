@@ -27,6 +27,7 @@ class Form:
 
     texts  names of the fields for typed text
     names  names of the fields that may take an account's name, and passwords of those that take a password
+    emails those among `names` that take an address of mail alone
     """
 
     action: str
@@ -35,6 +36,7 @@ class Form:
     texts: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     passwords: list[str] = field(default_factory=list)
+    emails: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -113,6 +115,8 @@ class _Parser(HTMLParser):
                     form.texts.append(name)
                 if kind in ("text", "email", "tel"):
                     form.names.append(name)
+                    if kind == "email":
+                        form.emails.append(name)
                 elif kind == "password":
                     form.passwords.append(name)
 

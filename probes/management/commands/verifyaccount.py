@@ -27,6 +27,8 @@ ABANDONED = timedelta(hours=1)
 OWNER = "last_name"
 # What pages show in place of a username, where an account has it.
 SHOWN = "first_name"
+# By which some projects know an account; no mail gets there (RFC 6761).
+EMAIL, MAIL = "email", "@verify.invalid"
 # What a superuser has.
 RIGHTS = {"is_staff": True, "is_superuser": True}
 
@@ -132,7 +134,7 @@ def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) ->
         {"username": f"{PREFIX}{secrets.token_hex(8)}", "password": secrets.token_urlsafe(16)} for _ in range(count)
     ]
     for account in accounts:
-        known = {OWNER: owner, SHOWN: account["username"]}
+        known = {OWNER: owner, SHOWN: account["username"], EMAIL: account["username"] + MAIL}
         more = {name: value for name, value in known.items() if name in fields} | (RIGHTS if superuser else {})
         user = model(username=account["username"], **more)
         user.password = _quick_hash(account["password"])
