@@ -30,6 +30,7 @@ _apps = list(getattr(_below, "INSTALLED_APPS", ()))
 DEBUG = False
 ALLOWED_HOSTS = environment.hosts(_env, "BENCHAPP_ALLOWED_HOSTS", list(getattr(_below, "ALLOWED_HOSTS", ())))
 STATIC_ROOT = environment.directory(_env, "BENCHAPP_STATIC_ROOT", None, _base) or getattr(_below, "STATIC_ROOT", None)
+MEDIA_ROOT = environment.directory(_env, "BENCHAPP_MEDIA_ROOT", None, _base) or getattr(_below, "MEDIA_ROOT", "")
 if not environment.flag(_env, "BENCHAPP_HTTPS", default=False):
     # Over plain HTTP on this machine, a redirect to HTTPS leads nowhere and a secure cookie never comes back.
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False

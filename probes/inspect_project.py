@@ -4,7 +4,8 @@ The project's own interpreter runs it in the project's folder, with DJANGO_SETTI
 newer and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, and the application to
 import, `module:name`, or null for that of the settings. OUTPUT is a file: a project may print what it likes.
 
-It changes nothing of the project: it works on copies of SQLite files, and rolls back what a page writes elsewhere.
+It changes nothing of the project: it works on copies of SQLite files and links to uploaded files, and rolls back what a
+page writes elsewhere.
 """
 
 import contextlib
@@ -67,6 +68,7 @@ def inspect(question, folder):
     facts["migrations_left"], facts["database_error"] = migrations_left()
     facts["max_connections"] = max_connections()
     as_served(settings)
+    link_media(settings, folder)
     facts["pages"] = [page(path, settings) for path in question["paths"]] if not facts["database_error"] else []
     return facts
 
@@ -84,6 +86,7 @@ def from_settings(settings, version):
         "asgi_application": getattr(settings, "ASGI_APPLICATION", None),
         "static_url": settings.STATIC_URL,
         "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
+        "media_root": media_root(settings),
         "static_storage": storages.get("staticfiles", {}).get("BACKEND"),
         "middleware": list(settings.MIDDLEWARE),
         "databases": engines,
@@ -100,6 +103,31 @@ def sqlite_files(settings):
     """The absolute path of each SQLite database that is a file, by its alias."""
     names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
     return {alias: str(Path(name).absolute()) for alias, name in names.items() if name and "memory" not in name}
+
+
+def media_root(settings):
+    """The absolute path of the folder of uploaded files; None without one of their own."""
+    here, root = Path.cwd(), Path(settings.MEDIA_ROOT or ".").absolute()
+    return None if root == here or root in here.parents else str(root)
+
+
+def link_media(settings, folder):
+    """Have pages find the uploaded files, and write new ones, such as images of another size, somewhere else."""
+    from django.test.signals import setting_changed
+
+    source = media_root(settings)
+    if source is None:
+        return
+    target = Path(folder, "media")
+    target.mkdir()
+    for path in Path(source).rglob("*"):
+        link = target / path.relative_to(source)
+        if path.is_dir() and not path.is_symlink():
+            link.mkdir()
+        else:
+            link.symlink_to(path)
+    settings.MEDIA_ROOT = str(target)
+    setting_changed.send(sender=None, setting="MEDIA_ROOT", value=settings.MEDIA_ROOT, enter=True)
 
 
 def copy_sqlite(folder):

@@ -110,6 +110,22 @@ def collect_static(identity: Identity) -> None:
     manage(["collectstatic", "--noinput", "--verbosity", "0"], "sqlite:///:memory:", identity)
 
 
+def link_media(identity: Identity) -> None:
+    """Have the project find its uploaded files as links where new ones are written: its own folder stays as it is."""
+    project = under_test.current()
+    source = project.facts.media_root if project.overlaid else None
+    if source is None:
+        return
+    project.media_root.mkdir(parents=True, exist_ok=True)
+    for path in Path(source).rglob("*"):
+        link = project.media_root / path.relative_to(source)
+        if path.is_dir() and not path.is_symlink():
+            link.mkdir(exist_ok=True)
+        elif not os.path.lexists(link):
+            link.symlink_to(path)
+    identity.give_tree(project.media_root)
+
+
 def static_names() -> dict[str, str]:
     """The hashed name of every static file by its plain one, as the last collection wrote them.
 

@@ -71,6 +71,7 @@ class Facts(msgspec.Struct, frozen=True):
     urls             its URL patterns; commands: those of its manage.py
     migrations_left  how many migrations the default database lacks; None when it cannot be asked
     database_error   why it cannot, or None
+    media_root       the folder of uploaded files, which need not exist; None without one of their own
     session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
     max_connections  how many connections the database takes; None when it does not say
     pages            the paths that were asked for; none when the database cannot be used
@@ -102,6 +103,7 @@ class Facts(msgspec.Struct, frozen=True):
     session_cookie: str = SESSION_COOKIE
     csrf_cookie: str = CSRF_COOKIE
     commands: tuple[str, ...] = ()
+    media_root: str | None = None
 
 
 class _Problem(msgspec.Struct, frozen=True):

@@ -89,6 +89,11 @@ class UnderTest:
         return self.var / "static"
 
     @property
+    def media_root(self) -> Path:
+        """Where its uploaded files are as links, beside new ones."""
+        return self.var / "media"
+
+    @property
     def health(self) -> str:
         """A path that answers 200 while the site serves."""
         return self.description.health
@@ -142,12 +147,14 @@ class UnderTest:
         if not self.overlaid:
             return {**self.project.env, **env}
         files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files if alias != "default"}
+        media = {"BENCHAPP_MEDIA_ROOT": str(self.media_root)} if self.facts.media_root else {}
         return {
             **self.project.env,
             **renamed(env),
             "DJANGO_SETTINGS_MODULE": PROBED,
             "OVERLAID_SETTINGS": self.project.settings,
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
+            **media,
         }
 
     def copy_of(self, alias: str) -> Path:

@@ -249,6 +249,7 @@ def _brought_up(
     given = dict(composition.given_env)
     database.check(chosen, {**composition.values.env, **given} if given else {}, launcher.identity)
     commands.collect_static(launcher.identity)
+    commands.link_media(launcher.identity)
     places = releases.begin(places) if releases else places
     services = Services(composition, layout, places, launcher)
     cleanup.callback(services.stop)

@@ -91,13 +91,14 @@ class Releases:
 def _copy_other(project: UnderTest, folder: Path) -> None:
     """Copy another project than the kit's, with the probes beside it: a release's own come before those of the kit.
 
-    Its databases stay where they are, and an environment is no code of it.
+    Its databases and uploaded files stay where they are, and an environment is no code of it.
     """
-    databases = {f"{file}{ending}" for file in project.facts.database_files.values() for ending in ("", "-wal", "-shm")}
+    data = {f"{file}{ending}" for file in project.facts.database_files.values() for ending in ("", "-wal", "-shm")}
+    data.add(project.facts.media_root or "")
 
     def left_out(where: str, names: list[str]) -> set[str]:
         found = {name for name in names if (Path(where) / name / "pyvenv.cfg").is_file()}
-        return found | {name for name in names if name in NOT_CODE or str(Path(where) / name) in databases}
+        return found | {name for name in names if name in NOT_CODE or str(Path(where) / name) in data}
 
     try:
         shutil.copytree(project.folder, folder, ignore=left_out, ignore_dangling_symlinks=True)

@@ -62,7 +62,9 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
         BENCHAPP_DATABASE_FILES='{"other": "/tmp/other.sqlite3"}',
         BENCHAPP_ALLOWED_HOSTS="127.0.0.1",
         BENCHAPP_WHITENOISE="0",
+        BENCHAPP_MEDIA_ROOT="/tmp/media",
     )
+    assert (found["MEDIA_ROOT"], laid_over()["MEDIA_ROOT"]) == ("/tmp/media", "")
     default = found["DATABASES"]["default"]
     assert (default["NAME"], default["OPTIONS"]) == ("/tmp/copy.sqlite3", {"timeout": 7})
     assert found["DATABASES"]["other"]["NAME"] == "/tmp/other.sqlite3"

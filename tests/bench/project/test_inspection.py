@@ -68,25 +68,44 @@ def test_what_cannot_be_imported_is_one_line(new_project, settings, said):
     assert "\n" not in str(caught.value)
 
 
-MORE = "DEBUG, ALLOWED_HOSTS, STATIC_ROOT = True, [], '/nowhere'"
+STORAGES = "STORAGES = {'default': {'BACKEND': 'django.core.files.storage.FileSystemStorage'}}"
+MORE = "DEBUG, ALLOWED_HOSTS, STATIC_ROOT, MEDIA_ROOT = True, [], '/nowhere', BASE_DIR / 'media'"
+# As apps do that make images in another size.
+STORES = """
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+
+
+def stores(request):
+    default_storage.save("old/new", ContentFile(default_storage.open("old/there").read()))
+    return HttpResponse("stored")
+
+
+"""
 
 
 def test_pages_are_asked_for_as_they_are_served(new_project):
     storage = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
-    folder = new_project(f"STORAGES = {{'staticfiles': {{'BACKEND': '{storage}'}}}}\n{MORE}")
-    (folder / "pyproject.toml").write_text('[tool.benchapp]\npublic = ["/admin/login/", "/no/such/", "/bad/"]\n')
+    folder = new_project(f"{STORAGES}\nSTORAGES['staticfiles'] = {{'BACKEND': '{storage}'}}\n{MORE}")
+    (folder / "pyproject.toml").write_text(
+        '[tool.benchapp]\npublic = ["/admin/login/", "/no/such/", "/bad/", "/stores/"]\n'
+    )
+    (folder / "media" / "old").mkdir(parents=True)
+    (folder / "media" / "old" / "there").write_text("x" * 200)
     with (folder / "shop" / "urls.py").open("a") as urls:
         # As apps do that name a static file while they are imported.
         urls.write("from django.contrib.staticfiles.storage import staticfiles_storage\nstaticfiles_storage.base_url\n")
         urls.write("from django.contrib import admin\n")
+        urls.write(STORES)
         urls.write("urlpatterns = [path('admin/', admin.site.urls), path('bad/', lambda request: {}['x'])]\n")
+        urls.write("urlpatterns.append(path('stores/', stores))\n")
     facts = inspection.inspect(description.read(folder))
     # Neither Django's page of congratulations nor an error over names of files that nobody has collected.
-    assert [page.status for page in facts.pages] == [404, 200, 404, 500]
-    assert re.fullmatch(
-        r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[-1].status_words
-    )
+    assert [page.status for page in facts.pages] == [404, 200, 404, 500, 200]
+    assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[3].status_words)
     assert (facts.debug, facts.allowed_hosts, facts.static_storage) == (True, (), storage)
+    assert facts.media_root == str(folder / "media")
+    assert [path.name for path in (folder / "media" / "old").iterdir()] == ["there"]
 
 
 def test_an_interpreter_without_django_is_named(new_project, tmp_path):

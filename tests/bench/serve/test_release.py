@@ -53,9 +53,22 @@ def test_the_first_release_is_a_copy_that_current_leads_to(releases):
 
 def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp_path, monkeypatch):
     made, _ = releases
-    theirs, facts = tmp_path / "theirs", SimpleNamespace(database_files={"default": f"{tmp_path}/theirs/db.sqlite3"})
+    theirs, facts = (
+        tmp_path / "theirs",
+        SimpleNamespace(
+            database_files={"default": f"{tmp_path}/theirs/db.sqlite3"}, media_root=f"{tmp_path}/theirs/media"
+        ),
+    )
     needed = ("manage.py", ".env", "docs/models.py", "deploy/urls.py", "results/tests/__init__.py", "var/x.txt")
-    for name in (*needed, ".git/config", "env3/pyvenv.cfg", "node_modules/x.js", "db.sqlite3", "db.sqlite3-wal"):
+    for name in (
+        *needed,
+        ".git/config",
+        "env3/pyvenv.cfg",
+        "node_modules/x.js",
+        "db.sqlite3",
+        "db.sqlite3-wal",
+        "media/x.png",
+    ):
         (theirs / name).parent.mkdir(parents=True, exist_ok=True)
         (theirs / name).write_text("")
     (theirs / "lost").symlink_to("/no/such/file")
@@ -73,7 +86,9 @@ def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp
 
 def test_a_project_that_cannot_be_copied_is_one_line(releases, tmp_path, monkeypatch):
     made, _ = releases
-    project = SimpleNamespace(overlaid=True, folder=tmp_path / "gone", facts=SimpleNamespace(database_files={}))
+    project = SimpleNamespace(
+        overlaid=True, folder=tmp_path / "gone", facts=SimpleNamespace(database_files={}, media_root=None)
+    )
     monkeypatch.setattr(under_test, "current", lambda: project)
     with pytest.raises(BenchError, match=r"/gone: cannot be copied into a release: No such file or directory$"):
         made.add("2")
