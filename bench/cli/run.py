@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import load
-from bench.cli import options, run_inventory
+from bench.cli import options, run_inventory, run_locust
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.figures import ratios
@@ -110,7 +110,9 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         metavar="SEC",
         help="seconds of load before a trial (default: a fifth of it, at most 2)",
     )
-    parser.add_argument("--tool", metavar="T", help="the load tool: " + ", ".join(tool.name for tool in load.TOOLS))
+    parser.add_argument(
+        "--tool", metavar="T", help="the load tool: " + ", ".join([*(tool.name for tool in load.TOOLS), "locust"])
+    )
     parser.add_argument(
         "--pin",
         action=argparse.BooleanOptionalAction,
@@ -156,16 +158,20 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     instrument = instrument or Instrument(thorough=args.verify == "full")
-    if args.resume:
+    is_locust = args.tool == run_locust.TOOL
+    if is_locust and not args.inventory:
+        raise BenchError("--tool locust runs a locustfile on load hosts; add --inventory FILE")
+    if args.resume and not is_locust:
         _check_resumable(args)
-    elif args.again:
+    elif args.again and not args.resume:
         raise BenchError(f"--again {args.again}: name the run with --resume DIR")
     if args.dry_run and args.resume:
         raise BenchError("--dry-run shows the plan of a new run; leave out --resume and --again")
     if args.inventory:
         return run_inventory.main(args, _request(args))
-    if args.trust:
-        raise BenchError("--trust is for the front of an inventory; leave it out, or add --inventory FILE")
+    if args.trust or args.locustfile:
+        option, of = ("--trust", "the front") if args.trust else ("--locustfile", "the load hosts")
+        raise BenchError(f"{option} is for {of} of an inventory; leave it out, or add --inventory FILE")
     if args.dry_run:
         return _print_plan(args, instrument)
     if args.resume:

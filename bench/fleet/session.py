@@ -28,7 +28,7 @@ from bench.measure.rounds import Rounds
 from bench.measure.trial import Load, failed, now
 from bench.project import under_test
 from bench.project.workload import resolve, workload
-from bench.results.folder import Folder, read_run
+from bench.results.folder import Folder, Run, read_run
 from bench.results.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.results.trials import Trial
 
@@ -131,14 +131,8 @@ def begin(request: Request, site: Site) -> Session:
 def resume(directory: Path, site: Site, again: bool = False) -> Session:
     """The run in a folder, with what is left of it; raises BenchError when the hosts are not as they were."""
     run = read_run(directory)
-    plan, deployed = run.info.plan, site.front.deployed
-    if not plan.inventory:
-        raise BenchError(f"--resume {directory}: it measured no hosts of an inventory; leave out --inventory")
-    if (plan.stacks, plan.layers, plan.sizes) != ((deployed.stack,), (deployed.layer,), (deployed.size,)):
-        began = f"{plan.stacks[0]} with layer {plan.layers[0]}"
-        raise BenchError(f"--resume {directory}: it began with {began}, and the hosts have {deployed.words}")
-    if run.environment.hosts != _groups(site.inventory):
-        raise BenchError(f"--resume {directory}: it began with other hosts; begin a new run")
+    require_same(directory, run, site)
+    plan = run.info.plan
     ledger = ledger_of(cases_of(plan), run.info, run.trials, (), again)
     if run.info.finished_at and not ledger.left:
         what = "no trial is voided" if again else "the run is complete"
@@ -147,6 +141,18 @@ def resume(directory: Path, site: Site, again: bool = False) -> Session:
     with folder.locked():
         folder.repair()
     return Session(Journal(folder, run.info, run.environment), ledger, site, run.trials)
+
+
+def require_same(directory: Path, run: Run, site: Site) -> None:
+    """Raise BenchError unless the run was made on these hosts with what is deployed there now."""
+    plan, deployed = run.info.plan, site.front.deployed
+    if not plan.inventory:
+        raise BenchError(f"--resume {directory}: it measured no hosts of an inventory; leave out --inventory")
+    if (plan.stacks, plan.layers, plan.sizes) != ((deployed.stack,), (deployed.layer,), (deployed.size,)):
+        began = f"{plan.stacks[0]} with layer {plan.layers[0]}"
+        raise BenchError(f"--resume {directory}: it began with {began}, and the hosts have {deployed.words}")
+    if run.environment.hosts != _groups(site.inventory):
+        raise BenchError(f"--resume {directory}: it began with other hosts; begin a new run")
 
 
 def cases_of(plan: Plan) -> tuple[ComposedCase, ...]:

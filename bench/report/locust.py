@@ -16,8 +16,8 @@ FAILED = ("method", "name", "error", "#times")
 
 
 def title(found: LocustFigures) -> str:
-    """`mine.py on one~none~home~gold~sqlite`."""
-    return f"{found.locustfile} on {found.case_id}" if found.case_id else found.locustfile
+    """`mine.py on STACK with layer LAYER`."""
+    return f"{found.locustfile} on {found.deployed}" if found.deployed else found.locustfile
 
 
 def asked(found: LocustFigures) -> str:

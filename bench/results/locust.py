@@ -54,5 +54,5 @@ class LocustFigures:
     started_at: Annotated[str, means("When it began, ISO 8601 with offset.")]
     requests: Annotated[tuple[LocustRequests, ...], means("Requests by name; the last entry has all of them.")]
     failures: Annotated[tuple[LocustFailure, ...], means("Errors by name of the requests.")] = ()
-    case_id: Annotated[str, means("The case that was asked; empty outside of a run's plan.")] = ""
+    deployed: Annotated[str, means("Stack, layer and size that were asked, in words.")] = ""
     raw: Annotated[str, means("Folder with Locust's own files, relative to the run's.")] = ""

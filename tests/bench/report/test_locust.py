@@ -19,7 +19,7 @@ FIGURES = LocustFigures(
     started_at="2026-11-22T20:00:00+00:00",
     requests=(PAGE, EVERY),
     failures=(LocustFailure("GET", "/page", "HTTPError('<b>502</b>')", 3),),
-    case_id="one~none~home~gold~sqlite",
+    deployed="one with layer none",
     raw="raw/locust",
 )
 CELLS = ["1,200", "3", "120", "12.3", "10.0", "28.0", "150", "1,900"]
@@ -32,7 +32,7 @@ def test_its_figures_stand_in_a_section_of_their_own(tmp_path):
     report = read(directory)
     page = Page(html.render(report, ()))
     assert "Locust" in page.texts("h2") and locust.MEANING in page.texts("p")
-    assert "mine.py on one~none~home~gold~sqlite" in page.texts("h3")
+    assert "mine.py on one with layer none" in page.texts("h3")
     asked = "Locust 2.47.0: 30 users, 10.0 more each second, 10.0 s, from load1 with 2 workers, load2 with 1 worker."
     assert any(text.startswith(asked) for text in page.texts("p"))
     assert "HTTPError('<b>502</b>')" in page.texts("td")
