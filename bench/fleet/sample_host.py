@@ -61,14 +61,14 @@ def memory() -> tuple[int, int | None]:
     return (int(sizes["MemTotal"]) - int(sizes["MemAvailable"])) * 1024, int(sizes["MemTotal"]) * 1024
 
 
-def interface(address: str) -> Path | None:
-    """The directory of the network interface that has this address."""
+def interface(address: str) -> str:
+    """The name of the network interface that has this address; empty where it is not known."""
     argv = ["ip", "-o", "-4", "addr", "show", "to", f"{address}/32"]
     try:
         said = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
     except OSError:
-        return None
-    return Path("/sys/class/net") / said.decode().split()[1].split("@")[0] if said else None
+        return ""
+    return said.decode().split()[1].split("@")[0] if said else ""
 
 
 class Database:
@@ -126,7 +126,7 @@ class Log:
 class Sampler:
     """What is sampled from one `start` to its `stop`; the first sample is taken at once."""
 
-    def __init__(self, asked: dict[str, Any], net: Path | None, database: Database | None):
+    def __init__(self, asked: dict[str, Any], net: str, database: Database | None):
         self.net, self.database = net, database
         self.rate: float | None = asked["link_bits_per_second"] or self._speed()
         self.log = Log(asked["access_log"]) if asked["access_log"] else None
@@ -141,15 +141,19 @@ class Sampler:
         self.cpu = cpu_seconds()
 
     def _speed(self) -> float | None:
-        said = text(self.net / "speed") if self.net else ""
-        # -1 where the kernel does not know it.
+        # A container may see the interfaces of the machine there. -1 where the kernel does not know it.
+        said = text(Path(f"/sys/class/net/{self.net}/speed")) if self.net and not CONTAINER else ""
         return int(said) * 1e6 if said and int(said) > 0 else None
 
     def _bytes(self) -> tuple[int, int]:
         if not self.net:
             return 0, 0
-        received, sent = (int(text(self.net / f"statistics/{way}_bytes")) for way in ("rx", "tx"))
-        return received, sent
+        # Unlike /sys it is of the network that this program is in.
+        (counts,) = (line.partition(":")[2].split() for line in text(PROC / "net/dev").splitlines() if self._is(line))
+        return int(counts[0]), int(counts[8])
+
+    def _is(self, line: str) -> bool:
+        return line.partition(":")[0].strip() == self.net
 
     def sample(self, whole: bool = False) -> None:
         """Count connections, and measure memory; that only as often as it is cheap, unless it is the first or last."""
