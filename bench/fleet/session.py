@@ -118,8 +118,9 @@ def planned(request: Request, site: Site) -> tuple[RunInfo, Ledger]:
 
 
 def begin(request: Request, site: Site) -> Session:
-    """A new run, its folder made."""
+    """A new run, its folder made; raises BenchError when the front does not answer."""
     info, ledger = planned(request, site)
+    site.front.get(under_test.current().ready)
     folder = Folder(request.to or new_folder())
     paths.must_be_plain(folder.directory)
     environment = _environment(info.plan, site.inventory)

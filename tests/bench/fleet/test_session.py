@@ -19,6 +19,7 @@ from bench.fleet.trials import links
 from bench.load import Job
 from bench.load.engine import OpenLoopTool
 from bench.measure import guards
+from bench.project import under_test
 from bench.results.folder import read_run
 from bench.results.hosts import HostCosts
 from bench.serve.tls import make_certificate
@@ -182,9 +183,11 @@ def test_a_load_host_that_cannot_be_reached_fails_the_trial(there, tmp_path):
     assert failure(tmp_path) == ("load2: cannot be reached: connect to host 127.0.0.4 port 1: Connection refused")
 
 
-def test_a_front_that_does_not_answer_fails_the_trial(there, tmp_path):
+def test_a_front_that_does_not_answer_is_refused(there, tmp_path, capsys):
     there(port=9)
-    assert failure(tmp_path) == "before the load: GET /: [Errno 111] Connection refused"
+    words = [*QUICK, "--to", str(tmp_path / "run")]
+    assert refused(capsys, *words) == f"GET {under_test.current().ready}: [Errno 111] Connection refused"
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_front_that_has_gone_after_the_load_fails_the_trial(there, tmp_path, monkeypatch):
@@ -205,8 +208,8 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
     with target() as site:
         site.socket = context.wrap_socket(site.socket, server_side=True)
         there(url="https://localhost", port=site.server_port)
-        assert failure(tmp_path) == (
-            "before the load: GET /: the certificate of 127.0.0.1 is not trusted (self-signed certificate); "
+        assert refused(capsys, *QUICK) == (
+            f"GET {under_test.current().ready}: the certificate of 127.0.0.1 is not trusted (self-signed certificate); "
             "give the one that signed it with --trust FILE"
         )
         words = ["--rate", "20", "--to", str(tmp_path / "second"), "--trust", str(tmp_path / "tls/fullchain.pem")]
