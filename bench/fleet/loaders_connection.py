@@ -109,7 +109,7 @@ class Loader:
     def _answer(self, failure: str, limit_s: float) -> Any:
         """The next line from there. Raises TrialError with the words of the failure and what was said of it."""
         assert self._talk.stdout
-        late = threading.Timer(limit_s, self._kill)
+        late = threading.Timer(limit_s, self._give_up)
         late.start()
         try:
             with contextlib.suppress(ValueError):
@@ -118,13 +118,17 @@ class Loader:
             late.cancel()
         raise TrialError(f"{self.host.name}: {failure}: {self._why(limit_s)}")
 
-    def _kill(self) -> None:
-        self._is_late = True
+    def kill(self) -> None:
+        """End the connection at once."""
         self._talk.kill()
+
+    def _give_up(self) -> None:
+        self._is_late = True
+        self.kill()
 
     def _why(self, limit_s: float) -> str:
         """The last words of the other side, or of ssh."""
-        self._talk.kill()
+        self.kill()
         self._drain.join(END_S)
         lines = [line.strip() for line in b"".join(self.errors).decode("utf-8", "replace").splitlines() if line.strip()]
         if self._is_late or not lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -16,8 +17,14 @@ import pytest
 from bench import paths, programs
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.fleet import inventory, reach
+from bench.fleet import inventory, loaders, loaders_guards, reach, trials
+from bench.fleet.loaders_connection import Loader
+from bench.fleet.sampling import sampling
 from bench.fleet.world import build, machines, plan
+from bench.load import Job
+from bench.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.measure.guards import Observed
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
@@ -77,6 +84,9 @@ def test_a_world_is_asked_by_ssh_and_goes_without_a_trace():
         web, front = (next(item.host for item in found if item.host.name == name) for name in ("web1", "front1"))
         assert limits_of(web) == [catalog.read().size("bronze").limits.burstable_bytes]
         assert (bits_a_second(front) < 11e6, front.link_mbit) == (True, 10)
+        (load,) = (item.host for item in found if item.host.name == "load1")
+        assert_that_a_full_link_is_named(load, front)
+        assert_that_a_lost_connection_leaves_nothing(load)
         with pytest.raises(BenchError), build.standing(plan.members(1, 1), "1gbit"):
             pass
         # Refused, it has removed nothing of the other world.
@@ -110,6 +120,58 @@ def bits_a_second(host: inventory.Host) -> float:
     began = time.monotonic()
     done = subprocess.run(host.argv("head -c 2000000 /dev/urandom"), capture_output=True, check=True)
     return len(done.stdout) * 8 / (time.monotonic() - began)
+
+
+# A page of which a link of 10 Mbit/s carries six a second.
+SITE = """
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "200000")
+        self.end_headers()
+        self.wfile.write(bytes(200000))
+    def log_message(self, *words):
+        pass
+server = ThreadingHTTPServer(("", 8080), Handler)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+
+def assert_that_a_full_link_is_named(load: inventory.Host, front: inventory.Host) -> None:
+    tool, job = ClosedLoopTool(), Job(f"http://{front.address}:8080", ("/",), 4, 3)
+    argv = front.argv(f"exec python3 -c '{SITE}'")
+    known = inventory.read(plan.ROOT / "hosts.ini")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as site, sampling(known) as sampler:
+        assert site.stdout.readline() == "ready\n"
+        target = loaders.Target(f"{front.address}:8080")
+        (share,) = loaders.make((load,), tool, job, target, ready=sampler.start)
+        links = trials.links(sampler.stop(), job.seconds)
+        site.kill()
+    seen = Observed(share.figures(tool))
+    found = loaders_guards.look(tool, seen, [share], links, {"clock": 50.0, "network": 0.9})
+    assert found["clock"] == "ok"
+    assert re.fullmatch(r"the link of (front|load)1 is full: \d+\.\d of 10 Mbit/s", found["network"])
+
+
+def assert_that_a_lost_connection_leaves_nothing(load: inventory.Host) -> None:
+    """As when the controller is killed: its end of the connection is gone."""
+
+    def running() -> str:
+        return subprocess.run(load.argv("pgrep -c python"), capture_output=True, text=True).stdout.strip()
+
+    assert running() == "0"
+    job = OpenLoopTool().content(Job("http://127.0.0.1:9", ("/",), 10, 60, rate=5))
+    with Loader(load) as loader:
+        loader.greet()
+        loader.prepare({**job, "processes": 2, "own": [0, 1]})
+        loader.begin(time.time())
+        # One that listens to the controller, one that waits for the processes, and those.
+        until(lambda: running() == "4", "it makes load")
+        loader.kill()
+        until(lambda: running() == "0", "nothing of it is left")
 
 
 def test_the_next_world_removes_what_a_killed_one_left():
