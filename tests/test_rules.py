@@ -185,7 +185,7 @@ def test_no_name_of_the_kits_own_site_is_in_the_instrument():
 
 
 # Commands of the probes of any project, or that its own probes may have; and the name of a timer.
-ANY_PROJECTS = {"siteurls", "verifyaccount", "removeprobes", "writerow", "backup"}
+ANY_PROJECTS = {"siteurls", "verifyaccount", "removeprobes", "makerow", "writerow", "backup"}
 
 
 def strings_of(path: Path) -> set[str]:

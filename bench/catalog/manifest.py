@@ -227,7 +227,8 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
     coalesces     what makes one of many requests for the same missing page render it; empty: each renders it
     same_user     why web server and application have to run as one user; empty: they need not
-    one_host      why it cannot be laid over servers on several hosts; empty: it can
+    several_hosts  what it promises of a write on one of several web hosts; `verify --inventory` proves it
+    one_host      or else why it cannot be laid over servers on several hosts
     kind          where it caches: `outer`, in a server, by what pages say; `django`, in the project's middleware; or
                   `templates`, in the site's own code
     in_site       why only a site that has it in its own code can be served with it; empty: any project can
@@ -249,6 +250,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     invalidation: str = ""
     coalesces: str = ""
     same_user: str = ""
+    several_hosts: str = ""
     one_host: str = ""
     kind: str = ""
     in_site: str = ""
@@ -262,6 +264,10 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"kind is {self.kind!r}; use one of {', '.join(KINDS[1:])}")
         if self.caches not in CACHED:
             raise ValueError(f"caches is {self.caches!r}; use one of {', '.join(CACHED)}")
+        if bool(self.several_hosts) == bool(self.one_host):
+            raise ValueError(
+                "it needs several_hosts, what a write on one web host is to the others, or one_host, why not"
+            )
         if bool(self.servers) != (self.scope == FRONT):
             raise ValueError("a layer of scope front has a [[server]], and no other layer has")
 
@@ -309,14 +315,8 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
 # The type of each table inside a manifest, by its key.
 PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration, "reload": Reload, "breaks": Break}
 # The types of TOML by their names in msgspec's messages.
-NAMES = {
-    "array": "a list",
-    "str": "a string",
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "object": "a table",
-}
+NAMES = {"array": "a list", "object": "a table", "str": "a string", "bool": "true or false", "int": "a whole number"}
+NAMES |= {"float": "a number"}
 
 
 def read_stack(path: Path) -> Stack:

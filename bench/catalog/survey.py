@@ -92,6 +92,8 @@ def _layer(layer: Layer) -> dict[str, Any]:
         "about": layer.about,
         "place": layer.scope,
         "kind": layer.kind or None,
+        "several_hosts": layer.several_hosts or None,
+        "one_host": layer.one_host or None,
         "services": compose.services_of(layer, catalog.read().values[BENCH].names),
         "servers": [_server(server) for server in layer.servers],
     }

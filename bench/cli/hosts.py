@@ -54,14 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     projected.set_defaults(act=_project)
 
 
-def add_inventory(parser: argparse.ArgumentParser, required: bool = False) -> None:
+def add_inventory(parser: argparse.ArgumentParser, what: str = "", required: bool = False) -> None:
     """`--inventory`; the value is a path, or None."""
+    help = f"an Ansible inventory with the groups {', '.join(inventory.GROUPS)}"
     parser.add_argument(
         "--inventory",
         required=required,
         type=Path,
         metavar="FILE",
-        help=f"an Ansible inventory with the groups {', '.join(inventory.GROUPS)}",
+        help=f"{help}: {what}" if what else help,
     )
 
 

@@ -56,6 +56,9 @@ def as_text(listing: dict[str, Any], width: int) -> str:
             (where, f"{how}: {', '.join(name for name, it in listing['layers'].items() if it['kind'] == kind)}")
             for kind, (where, how) in KINDS.items()
         ],
+        "SEVERAL WEB HOSTS (docs/hosts.md)": [
+            (name, layer["several_hosts"] or f"no: {layer['one_host']}") for name, layer in listing["layers"].items()
+        ],
         "SERVICES": [(name, _state(service)) for name, service in listing["services"].items()],
         "SIZES (of stack, layer and services together)": [
             (name, size["title"] + (f"; not here: {size['problem']}" if size["problem"] else ""))

@@ -15,6 +15,8 @@ from bench.results.folder import RUN_FILE
 
 REPEATABLE = " (repeatable; default: {})"
 USUAL = "all but the historic"
+# How long `verify` has many clients ask at once.
+LOAD_S = 2.5
 
 
 def completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:

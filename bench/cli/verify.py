@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterable
 
 from bench.catalog import catalog, compose, manifest, values
-from bench.cli import options
+from bench.cli import options, verify_hosts
+from bench.cli.hosts import add_inventory
 from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
 from bench.host.identity import worker
@@ -63,13 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="verify a site of this project that runs already; --layer names its layer, --database its database. "
         "Without --database, checks that need expected pages or an account are not tried",
     )
-    parser.add_argument(
-        "--load",
-        type=LOAD_SECONDS,
-        default=2.5,
-        metavar="SEC",
-        help="seconds of load by 100 clients at once (default: 2.5)",
-    )
+    load = f"seconds of load by 100 clients at once (default: {options.LOAD_S})"
+    parser.add_argument("--load", type=LOAD_SECONDS, default=options.LOAD_S, metavar="SEC", help=load)
+    add_inventory(parser, "verify what is deployed on these hosts: one STACK with one --layer")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options.add_set(parser)
     options.add_python(parser, several=True)
@@ -81,7 +78,11 @@ def main(args: argparse.Namespace) -> int:
         return _print_checks(args.json)
     selection = Selection(tuple(args.check), tuple(args.group), args.load, thorough=not args.quick)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    outcomes, skips = _verify_target(args, selection) if args.target else _verify_deployments(args, selection)
+    skips: list[Skip] = []
+    if args.inventory:
+        outcomes = verify_hosts.verify(args)
+    else:
+        outcomes, skips = _verify_target(args, selection) if args.target else _verify_deployments(args, selection)
     if args.json:
         print(json.dumps(table.as_document(outcomes, skips), indent=2))
     elif outcomes:

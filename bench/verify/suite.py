@@ -129,7 +129,7 @@ def run_suite(subject: Subject, selection: Selection, progress: Progress | None 
             if context.accounts:
                 context.accounts.remove(context.posts)
     found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
-    return [_outcome(subject, item, found.get(item.name, [])) for item in checks]
+    return [outcome(subject, item, found.get(item.name, [])) for item in checks]
 
 
 def _accounts(context: Context, due: list[Check], pool: ThreadPoolExecutor) -> Accounts | None:
@@ -223,7 +223,8 @@ def _with_request(finding: Finding) -> Finding:
     return replace(finding, request=curl.command()) if isinstance(finding, Mismatch) else finding
 
 
-def _outcome(subject: Subject, item: Check, found: list[Finding]) -> Outcome:
+def outcome(subject: Subject, item: Check, found: list[Finding]) -> Outcome:
+    """The record of what a check found."""
     wrong = [finding for finding in found if isinstance(finding, Mismatch)]
     reasons = dict.fromkeys(finding.reason for finding in found if isinstance(finding, NotTried))
     return Outcome(

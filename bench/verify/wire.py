@@ -16,10 +16,9 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
-from bench.errors import BenchError
 from bench.verify import curl
+from bench.verify.target import Target as Target
 
 TIMEOUT_S = 10.0
 MAX_LINE = 65536
@@ -36,38 +35,6 @@ class BadAnswer(Exception):
 
 class Closed(BadAnswer):
     """The connection ended before the first byte of an answer."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where the site is served: the front port of a deployment, or a site that is already running."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, url: str) -> Target:
-        """The target at `http://host:port/`; raises BenchError when the text is no such address."""
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            parts, port = urlsplit(""), None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
-            raise BenchError(f"--target {url}: not the address of a site; write it as http://127.0.0.1:8000/")
-        return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
-
-    @property
-    def netloc(self) -> str:
-        """Host and port as in a Host header: without the scheme's default port."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        default = {"http": 80, "https": 443}[self.scheme]
-        return host if self.port == default else f"{host}:{self.port}"
-
-    @property
-    def origin(self) -> str:
-        return f"{self.scheme}://{self.netloc}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +116,10 @@ def build(
     lines = [method.encode() + b" " + raw + b" HTTP/" + version.encode()]
     if host is not None:
         lines.append(b"Host: " + (host or target.netloc).encode())
-    given = list(headers.items() if isinstance(headers, Mapping) else headers)
+    given = [
+        *(target.via.headers if target.via else ()),
+        *(headers.items() if isinstance(headers, Mapping) else headers),
+    ]
     names = {name.lower() for name, _ in given}
     for name, value in (("User-Agent", "verify"), ("Accept", "*/*"), ("Accept-Encoding", "identity")):
         if name.lower() not in names:
@@ -172,7 +142,7 @@ class Connection:
         self.used = False
         self.socket = _connected(target, timeout_s or TIMEOUT_S, receive_buffer)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if target.scheme == "https":
+        if target.tls:
             self.socket = _tls().wrap_socket(self.socket, server_hostname=target.host)
         self.reader = self.socket.makefile("rb")
 
@@ -203,7 +173,7 @@ class Connection:
         """Wait; returns whether the server neither sent nor closed anything."""
         deadline = time.monotonic() + seconds
         while select.select([self.socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if self.target.scheme != "https" or self._has_data():
+            if not self.target.tls or self._has_data():
                 return False
         return True
 
@@ -366,7 +336,8 @@ def chunked(data: bytes, size: int = 16) -> bytes:
 
 def _connected(target: Target, timeout_s: float, receive_buffer: int | None) -> socket.socket:
     error: OSError | None = None
-    for family, kind, protocol, _, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
+    host, port = (target.via.host, target.via.port) if target.via else (target.host, target.port)
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         opened = socket.socket(family, kind, protocol)
         opened.settimeout(timeout_s)
         if receive_buffer:
@@ -379,7 +350,7 @@ def _connected(target: Target, timeout_s: float, receive_buffer: int | None) -> 
             error = failure
         else:
             return opened
-    raise error or OSError(f"no address for {target.host}")
+    raise error or OSError(f"no address for {host}")
 
 
 def _tls() -> ssl.SSLContext:

@@ -37,13 +37,9 @@ LARGE_CHARACTERS = 90_000
 
 @never_cache
 @require_POST
-@transaction.atomic
 def create(request: HttpRequest) -> JsonResponse:
     """A new author with one post and one comment on it."""
-    author = Author.objects.create(name=_random_text(), city=_random_text(), bio=_random_text())
-    post = Post.objects.create(author=author, title=_random_text(), body=_random_text())
-    _add_comment(post)
-    return JsonResponse(_state_of(author) | {"never": []})
+    return JsonResponse(created())
 
 
 @never_cache
@@ -72,6 +68,15 @@ def large_page(pk: int) -> HttpResponse:
     line = title_of(pk)
     lines = "\n".join([line] * (LARGE_CHARACTERS // (len(line) + 1)))
     return probe_page([("begin", line), ("lines", lines), ("end", line)])
+
+
+@transaction.atomic
+def created() -> dict[str, Any]:
+    """Make an author with one post and one comment on it; what pages show now."""
+    author = Author.objects.create(name=_random_text(), city=_random_text(), bio=_random_text())
+    post = Post.objects.create(author=author, title=_random_text(), body=_random_text())
+    _add_comment(post)
+    return _state_of(author) | {"never": []}
 
 
 def written(pk: int, what: str) -> dict[str, Any]:

@@ -293,7 +293,7 @@ def test_a_wrong_variant_is_refused(name, says):
     assert str(caught.value).startswith(says)
 
 
-LAYER = '\ntitle = "T"\nscope = "{scope}"\nabout = "A"\n'
+LAYER = '\ntitle = "T"\nscope = "{scope}"\nabout = "A"\nseveral_hosts = "S"\n'
 
 
 @pytest.mark.parametrize(("scope", "servers"), [("front", ""), ("app", GOOD[GOOD.index("[[server]]") :])])
@@ -302,6 +302,17 @@ def test_a_layer_has_servers_just_when_it_is_a_front(tmp_path, scope, servers):
     path.write_text(LAYER.format(scope=scope) + servers)
     with pytest.raises(BenchError, match="a layer of scope front has a \\[\\[server\\]\\], and no other layer has"):
         manifest.read_layer(path)
+
+
+@pytest.mark.parametrize("more", ["", 'one_host = "O"\n'])
+def test_a_layer_says_what_it_promises_on_several_hosts_or_why_it_cannot(tmp_path, more):
+    path = tmp_path / "layer.toml"
+    both = LAYER.format(scope="app") + more
+    path.write_text(both if more else both.replace('several_hosts = "S"\n', ""))
+    wanted = "it needs several_hosts, what a write on one web host is to the others, or one_host, why not"
+    with pytest.raises(BenchError) as raised:
+        manifest.read_layer(path)
+    assert str(raised.value) == f"{path}: {wanted}"
 
 
 def test_what_a_layer_declares_holds_where_it_says():

@@ -89,7 +89,16 @@ def quick(monkeypatch):
 
 
 def deployment(stub, url, pids=None, invalidation="a signal", services=("memory",)):
-    layer = Layer("kept", Path(), "Kept", "app", "Caches pages.", invalidation=invalidation, coalesces="a lock")
+    layer = Layer(
+        "kept",
+        Path(),
+        "Kept",
+        "app",
+        "Caches pages.",
+        several_hosts="one cache",
+        invalidation=invalidation,
+        coalesces="a lock",
+    )
     composition = SimpleNamespace(
         layers=(layer,),
         servers=(SimpleNamespace(name="app"),),

@@ -1,0 +1,56 @@
+"""`verify --inventory`: prove on deployed hosts what a layer promises with several of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from bench.catalog import catalog, compose, sizes, values
+from bench.cli import options
+from bench.errors import BenchError
+from bench.fleet import inventory, proofs
+from bench.fleet.deployed import reached
+from bench.measure.printer import Printer
+from bench.measure.progress import show_check
+from bench.results.records import Outcome
+from bench.verify import table
+
+VALUES = "production"
+# Options of a deployment that `verify` itself brings up, or of its own checks, with what they are when not given.
+OTHERS: dict[str, object] = {
+    **dict.fromkeys(("target", "project", "database")),
+    "check": [],
+    "group": [],
+    "quick": False,
+    "env": [],
+    "write": False,
+    "size": sizes.UNLIMITED,
+    "load": options.LOAD_S,
+}
+
+
+def verify(args: argparse.Namespace) -> list[Outcome]:
+    """The outcomes; raises BenchError for an option that would do nothing, and for hosts that cannot be asked."""
+    _require_no_others(args)
+    layers = args.layer or []
+    if len(args.stacks) != 1 or len(layers) != 1:
+        raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
+    chosen = catalog.read().value_set(VALUES).changed(values.parse_changes(args.set))
+    composition = compose.compose_for_files(args.stacks[0], layers[0], chosen)
+    found = inventory.read(args.inventory)
+    started = time.monotonic()
+    with Printer(sys.stderr) as printer:
+        for promise in proofs.promises(composition):
+            printer.say(f"promise of {promise}")
+        what = f"{args.stacks[0]} with layer {layers[0]}"
+        with reached(composition, found) as deployed:
+            outcomes = proofs.prove(deployed, show_check(printer, f"{what}: "))
+        printer.say(f"{what} on {len(found.hosts)} hosts: {table.count(outcomes)} ({time.monotonic() - started:.1f} s)")
+    return outcomes
+
+
+def _require_no_others(args: argparse.Namespace) -> None:
+    for name, usual in OTHERS.items():
+        if getattr(args, name) != usual:
+            raise BenchError(f"--inventory {args.inventory}: it verifies what is deployed, so leave out --{name}")

@@ -1,0 +1,84 @@
+"""A composition as it is deployed on the hosts of an inventory: how its front and each web host are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+from bench.catalog.compose import Composition
+from bench.errors import BenchError
+from bench.fleet import host_site
+from bench.fleet.host_site import HostSite
+from bench.fleet.inventory import Host, Inventory
+from bench.fleet.sampling import Sampler, sampling
+from bench.fleet.split import Split
+from bench.fleet.tunnels import tunnel
+from bench.project import under_test
+from bench.serve import export, render
+from bench.serve.layout import LOOPBACK
+from bench.serve.render import Wiring
+from bench.verify.context import Accounts, Context
+from bench.verify.suite import layer_names
+from bench.verify.target import Target, Via
+
+# The web server takes it from the hosts that it trusts, the application from the web server.
+BY_TLS = (("X-Forwarded-Proto", "https"),)
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What the checks of several hosts work with.
+
+    front    asked as visitors do, through a tunnel to its own port
+    direct   each web host's application, asked by that host itself; empty where it speaks no HTTP
+    site     the site, its commands run on the first web host
+    sampler  counts the requests that the front passes to each web host
+    """
+
+    composition: Composition
+    web: tuple[Host, ...]
+    front_host: Host
+    front: Context
+    site: HostSite
+    sampler: Sampler
+    static_root: str
+    direct: dict[str, Context] = field(default_factory=dict)
+
+
+@contextmanager
+def reached(composition: Composition, inventory: Inventory) -> Iterator[Deployed]:
+    """The deployment while the block lasts; raises BenchError when a host or the site's commands cannot be used."""
+    if not composition.values.places:
+        raise BenchError("--inventory verifies what production runs: its values have the places of a host")
+    split = Split(composition, inventory)
+    composition, places, wiring = export.in_production(composition, LOOPBACK)
+    front = composition.servers[-1]
+    tls = composition.values.names["listener"] == "tls" and render.has_tls(front, composition)
+    with ExitStack() as cleanup:
+        site = host_site.learn(split.web[0], under_test.current().description)
+        https = composition.values.env.get("BENCHAPP_HTTPS") == "1"
+        target = Target("https" if https else "http", composition.settings["server_name"], 443 if https else 80)
+        headers = BY_TLS if https else ()
+        ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
+        context = Context(
+            replace(target, via=Via(*ends, tls, () if tls else headers)), site, layer_names(composition.layer_name)
+        )
+        direct = {}
+        for name, (address, port) in _doors(split, wiring).items():
+            host = next(host for host in split.web if host.name == name)
+            ends = cleanup.enter_context(tunnel(host, address, port))
+            direct[name] = replace(context, target=replace(target, via=Via(*ends, False, headers)), pages={})
+        sampler = cleanup.enter_context(sampling(inventory, composition.values.names["access_log"]))
+        context.accounts = Accounts(site, {}, lambda: site.create_accounts(2), 0)
+        cleanup.callback(context.accounts.remove, context.posts)
+        yield Deployed(composition, split.web, split.front, context, site, sampler, places.static_root, direct)
+
+
+def _doors(split: Split, wiring: Wiring) -> dict[str, tuple[str, int]]:
+    """Where each web host's application listens, if it speaks HTTP and the front is on another host."""
+    server = split.inner[-1] if split.split else None
+    if server is None or server.speaks != "http":
+        return {}
+    listens = {host.name: split.wiring(wiring, host).listens[server.name][0] for host in split.web}
+    return {name: (address.host, address.port) for name, address in listens.items()}

@@ -1,0 +1,100 @@
+"""The site as a deployed web host has it: its commands run there, in the environment that its units get."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from bench.errors import BenchError
+from bench.fleet.inventory import Host
+from bench.project.description import Description
+from bench.verify.site import NOT_PLAIN, ROLES, Account, Site, described_urls
+from bench.verify.target_site import NoExpectedPages
+from bench.verify.writer import Row
+
+TIMEOUT_S = 60.0
+# As root, as `benchapp-manage` needs it.
+MANAGE = '[ "$(id -u)" = 0 ] || sudo="sudo -n"\nexec $sudo benchapp-manage shell -c {code}'
+# The probes are installed for that one command: the servers have none.
+WITH_PROBES = (
+    "import os, sys; os.environ['BENCHAPP_PROBES'] = '1'; "
+    "os.execv(sys.executable, [sys.executable, 'manage.py', *{words!r}])"
+)
+
+
+@dataclass(frozen=True)
+class HostSite(Site):
+    """The site of one web host; its accounts and rows are those of all."""
+
+    host: Host | None = None
+
+    @property
+    def own(self) -> bool:
+        return True
+
+    @property
+    def html_paths(self) -> list[str]:
+        """The public pages of each kind: none is rendered in process, so nothing is compared with that."""
+        kinds = [kind for kind in self.urls if not kind.endswith(NOT_PLAIN) and kind not in (*ROLES, "health")]
+        return list(dict.fromkeys(self.urls[kind] for kind in kinds))
+
+    def is_outdated(self) -> bool:
+        return False
+
+    def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
+        """Make accounts; raises BenchError when that fails."""
+        made = self._command(["verifyaccount", "create", "--count", str(count)], env)
+        return [Account(item["username"], item["password"]) for item in made["accounts"]]
+
+    def make_row(self) -> Row:
+        """A new author with a post and a comment; raises BenchError when that fails."""
+        return Row(**self._command(["makerow"], None))
+
+    def written(self, row: Row, what: str) -> Row:
+        """Do `what` to the row; returns it as it is then."""
+        return Row(**self.write_row(row.author, what, {}))
+
+    def at(self, host: Host) -> HostSite:
+        """The same site, its commands run on another host."""
+        return replace(self, host=host)
+
+    def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
+        assert self.host
+        script = MANAGE.format(code=shlex.quote(WITH_PROBES.format(words=words)))
+        said = run(self.host, script, f"manage.py {words[0]}")
+        return _json(self.host, words[0], said) if reads else None
+
+
+def run(host: Host, script: str, what: str) -> str:
+    """What a script prints on a host; raises BenchError that says `what` failed there, and how."""
+    try:
+        done = subprocess.run(
+            host.argv(script), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{host.name}: {what}: no end after {TIMEOUT_S:.0f} s") from None
+    if done.returncode != 0:
+        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        why = lines[-1].removeprefix("ssh: ") if lines else "it wrote nothing"
+        raise BenchError(f"{host.name}: {what}: exit status {done.returncode}: {why}")
+    return done.stdout
+
+
+def _json(host: Host, name: str, said: str) -> dict[str, Any]:
+    # The shell of some versions of Django says first what it has imported.
+    try:
+        return cast(dict[str, Any], json.loads(said[said.index("{") :]))
+    except ValueError:
+        raise BenchError(f"{host.name}: manage.py {name}: printed {said[:80]!r}, not a JSON object") from None
+
+
+def learn(host: Host, description: Description) -> HostSite:
+    """The site with its URLs, as the host's own command knows them; raises BenchError when that fails."""
+    site = HostSite({}, NoExpectedPages(), Path("static"), Path("python"), Path("manage.py"), host=host)
+    urls = described_urls(description) | site._command(["siteurls", "--json"], None)
+    return replace(site, urls=urls, description=description)

@@ -1,0 +1,141 @@
+"""A world of hosts with the site deployed on it by the playbook: two web hosts, a front with cache and database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench import paths, programs
+from bench.catalog import catalog, compose
+from bench.errors import BenchError
+from bench.fleet import export, inventory
+from bench.fleet.inventory import CACHE, DB, FRONT, WEB, Inventory
+from bench.fleet.world import build, plan
+from bench.fleet.world.plan import NETWORK, ROOT, Member
+from tests.deploy import wheels
+from tests.deploy.installing import PACKAGES, SITE
+
+# The last ones are for the command that makes rows.
+SERVERS = ("gunicorn", "packaging", "psycopg2-binary", "pyuwsgi", "rich", "markdown-it-py", "mdurl", "Pygments")
+SOURCE, WHEELS = "srv/source", "srv/wheels"
+PIP = f"[global]\nno-index = true\nfind-links = /{WHEELS}\nno-compile = true\n"
+GROUPS = {FRONT: ["front1"], CACHE: ["front1"], DB: ["front1"], WEB: ["web1", "web2"]}
+MEMBERS = tuple(
+    Member(name, group, f"{NETWORK}.{number}")
+    for number, (name, group) in enumerate([("front1", FRONT), ("web1", WEB), ("web2", WEB)], 11)
+)
+
+
+@dataclass(frozen=True)
+class DeployedWorld:
+    """The world, its inventory, and the directory that was rendered for it."""
+
+    path: Path
+    rendered: Path
+
+    @property
+    def inventory(self) -> Inventory:
+        return inventory.read(self.path)
+
+    def run(self, host: str, script: str) -> str:
+        """The output of a script on a host, which must succeed."""
+        (found,) = (item for item in self.inventory.hosts if item.name == host)
+        done = subprocess.run(found.argv(script), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, f"{host}: {script}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def play(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Play the playbook."""
+        argv = ["ansible-playbook", "-i", self.path, self.rendered / "playbook.yml"]
+        own = f"repository=file:///{SOURCE} certificate={self.rendered.with_name('certificate')}"
+        argv += ["--extra-vars", own, *words]
+        env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_NOCOWS": "1"}
+        return subprocess.run(argv, capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL)
+
+
+def require_possible() -> None:
+    """Skip the test where no world can be built and deployed to, and say why."""
+    try:
+        plan.must_be_possible()
+    except BenchError as error:
+        pytest.skip(str(error))
+    for name in ("ansible-playbook", "git", "nginx", "memcached", "postgres", "nft"):
+        if programs.find([name], ["/usr/lib/postgresql/*/bin"]) is None:
+            pytest.skip(f"program not installed: {name}")
+
+
+def render(world: build.World, stack: str, layer: str, folder: Path, changes: dict[str, object]) -> DeployedWorld:
+    """Write the inventory and the hosts' files into `folder`."""
+    variables = world.inventory.read_text().partition("[all:vars]")[2]
+    hosts = {member.name: member.address for member in MEMBERS}
+    named = "".join(
+        f"[{group}]\n" + "".join(f"{name} ansible_host={hosts[name]}\n" for name in names)
+        for group, names in GROUPS.items()
+    )
+    path = folder / "hosts.ini"
+    path.write_text(f"{named}[all:vars]{variables}")
+    chosen = catalog.read().values["production"].changed(changes)
+    rendered = folder / "rendered"
+    export.write(compose.compose_for_files(stack, layer, chosen), inventory.read(path), rendered)
+    return DeployedWorld(path, rendered)
+
+
+def put_site(members: Sequence[Member], folder: Path) -> None:
+    """Put there what web hosts get from elsewhere: the repository and the packages, for there is no network."""
+    source, packed = folder / "source", folder / "wheels"
+    packed.mkdir()
+    source.mkdir()
+    (source / "requirements.lock").write_text(wheels.lock(packed, *PACKAGES, *SERVERS))
+    for name in SITE:
+        path = paths.PROJECT / name
+        shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__")) if path.is_dir() else (
+            shutil.copy(path, source)
+        )
+    commit(source, "first")
+    for member in members:
+        if member.group == WEB:
+            shutil.copytree(source, member.root / SOURCE)
+            shutil.copytree(packed, member.root / WHEELS)
+            (member.root / "etc/pip.conf").write_text(PIP)
+
+
+def commit(source: Path, message: str) -> None:
+    """Commit what is in the directory."""
+    author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], [*author, "commit", "-q", "-m", message]):
+        subprocess.run(["git", "-C", source, *words], check=True, stdin=subprocess.DEVNULL)
+
+
+def make_certificate(folder: Path) -> None:
+    """One that the front shows; nobody has signed it."""
+    (folder / "certificate").mkdir()
+    files = ["-keyout", folder / "certificate/privkey.pem", "-out", folder / "certificate/fullchain.pem"]
+    names = ["-subj", "/CN=example.org", "-addext", "subjectAltName=DNS:example.org,DNS:www.example.org"]
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
+    subprocess.run(argv, check=True, capture_output=True)
+
+
+@contextmanager
+def deployed(
+    folder: Path, stack: str = "nginx-gunicorn", layer: str = "site-middleware", **changes: object
+) -> Iterator[DeployedWorld]:
+    """The site on two web hosts while the block lasts, with a few rows."""
+    with build.standing(MEMBERS, "1gbit") as world:
+        put_site(MEMBERS, folder)
+        make_certificate(folder)
+        made = render(world, stack, layer, folder, changes)
+        done = made.play()
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+        made.run("web1", "benchapp-manage loadfixtures --rows 100")
+        yield made
+
+
+def left() -> bool:
+    return ROOT.exists()
