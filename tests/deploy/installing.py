@@ -126,7 +126,7 @@ def install(machine: Machine, stack: str, layer: str = "none", **changes: object
 
 def uninstall(machine: Machine) -> None:
     """Remove what the note installed, but not the users and the packages."""
-    machine.run("systemctl stop benchapp.target")
+    machine.run("systemctl stop benchapp.target 'benchapp-*.timer'")
     machine.run("rm -rf /etc/systemd/system/benchapp* /etc/benchapp /var/lib/benchapp")
     machine.run("rm -rf /srv/benchapp/current /srv/benchapp/releases")
     machine.run("systemctl daemon-reload")
