@@ -19,6 +19,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
 
 env = environ.Env()
+# What systemd hands over in place of variables is read like them.
+env.ENVIRON = environment.with_credentials(env.ENVIRON)
 
 # --- Core ---------------------------------------------------------------------------------------
 

@@ -225,6 +225,22 @@ def caching_layers(env: environ.Env, layers: Mapping[str, Layer], base: Path) ->
     return active
 
 
+def with_credentials(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment with the secrets that systemd hands over in a file (LoadCredential=), if it does.
+
+    They have the last word. The file is `NAME=value` a line, as EnvironmentFile= has it: a backslash is written twice.
+    """
+    file = Path(environment.get("CREDENTIALS_DIRECTORY", ""), "secrets.env")
+    if "CREDENTIALS_DIRECTORY" not in environment or not file.exists():
+        return environment
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImproperlyConfigured(f"{file} cannot be read: {error}") from error
+    pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith(("#", ";"))]
+    return {**environment, **{name: value.replace("\\\\", "\\") for name, _, value in pairs}}
+
+
 def secret_key(environment: Mapping[str, str], name: str, file: Path) -> str:
     """The key of the environment, else a random one from a file that only its owner can read."""
     value = environment.get(name, "").strip()

@@ -254,6 +254,8 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
         "proxied": render.text(front.proxied, places.names, front.name),
         "env": _site_env(composition, places),
+        "site_files": units.environment_files(places),
+        "site_credentials": units.credentials(places),
     }
 
 

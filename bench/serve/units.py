@@ -10,6 +10,7 @@ from typing import Any
 from bench import programs
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server, Service
+from bench.project import under_test
 from bench.serve import overlaid, render
 from bench.serve.layout import Places
 from bench.serve.render import Wiring, instance_name
@@ -30,7 +31,8 @@ class Unit:
     good_status        the exit status of `check` for a good configuration
     after              the unit to start before it, or empty
     reload             command lines that reload it, none where it cannot
-    environment_files  files with the site's environment, for those that may read its secrets
+    environment_files  files with the site's environment, for those that may read it
+    credentials        files that systemd hands to its user alone, as LoadCredential= says it: the site's secrets
     state              directories below /var/lib that are its user's alone
     capability         what root can and it needs, too, or empty
     type               when systemd takes it as started: `notify`, when it says so, or `exec`
@@ -50,6 +52,7 @@ class Unit:
     stop_signal: str = "SIGTERM"
     env: dict[str, str] = field(default_factory=dict)
     environment_files: tuple[str, ...] = ()
+    credentials: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
     capability: str = ""
     type: str = "exec"
@@ -103,7 +106,8 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             server.about,
             " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
             user=places.user if index == 0 else web_user(composition, places),
-            environment_files=_environment_files(places) if index == 0 else (),
+            environment_files=environment_files(places) if index == 0 else (),
+            credentials=credentials(places) if index == 0 else (),
             state=_state(places) if index == 0 else (),
             type="notify" if server.notify else "exec",
             socket=address.endpoint if server.inherits else "",
@@ -119,8 +123,16 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
         )
 
 
-def _environment_files(places: Places) -> tuple[str, ...]:
-    return (f"{places.conf}/site.env", f"{places.conf}/secrets.env")
+def environment_files(places: Places) -> tuple[str, ...]:
+    """Where the site's environment comes from."""
+    # Another project's settings know the environment alone.
+    secrets = () if under_test.current().own else (f"{places.conf}/secrets.env",)
+    return (f"{places.conf}/site.env", *secrets)
+
+
+def credentials(places: Places) -> tuple[str, ...]:
+    """What the site reads itself, so that no child process and no look at a process's environment shows it."""
+    return (f"secrets.env:{places.conf}/secrets.env",) if under_test.current().own else ()
 
 
 def _state(places: Places) -> tuple[str, ...]:
@@ -158,7 +170,8 @@ def _of_sidecars(composition: Composition, places: Places) -> Iterator[Unit]:
             " ".join(argv),
             user=places.user,
             env=overlaid.with_path({}, places),
-            environment_files=_environment_files(places),
+            environment_files=environment_files(places),
+            credentials=credentials(places),
             state=_state(places),
         )
 

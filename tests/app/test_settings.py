@@ -237,6 +237,24 @@ def test_key_of_the_environment_wins(tmp_path: Path):
     assert not (tmp_path / "key").exists()
 
 
+def test_what_systemd_hands_over_in_a_file_has_the_last_word(tmp_path: Path):
+    (tmp_path / "secrets.env").write_text("# made by hand\n\nSECRET_KEY=a=b$c\nDATABASE_URL=sqlite:////x\\\\y\n")
+    given = {"CREDENTIALS_DIRECTORY": str(tmp_path), "SECRET_KEY": "old", "DEBUG": "0"}
+    expected = {"SECRET_KEY": "a=b$c", "DATABASE_URL": "sqlite:////x\\y"}
+    assert environment.with_credentials(given) == {**given, **expected}
+
+
+def test_without_that_file_the_environment_is_all(tmp_path: Path):
+    for given in ({"SECRET_KEY": "x"}, {"SECRET_KEY": "x", "CREDENTIALS_DIRECTORY": str(tmp_path)}):
+        assert environment.with_credentials(given) == given
+
+
+def test_a_file_of_secrets_that_cannot_be_read_is_one_line(tmp_path: Path):
+    (tmp_path / "secrets.env").write_bytes(b"SECRET_KEY=\xff")
+    with pytest.raises(ImproperlyConfigured, match=r"^.*/secrets.env cannot be read: .*$"):
+        environment.with_credentials({"CREDENTIALS_DIRECTORY": str(tmp_path)})
+
+
 def test_key_is_made_once_and_read_by_its_owner_only(tmp_path: Path):
     file = tmp_path / "var" / "secret_key"
     key = environment.secret_key({}, "SECRET_KEY", file)

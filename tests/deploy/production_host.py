@@ -10,6 +10,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -82,11 +83,13 @@ class Host:
     def environment(self, unit: str) -> dict[str, str]:
         """What systemd would give the unit."""
         text = "".join(Path(name).read_text() for name in self.lines(unit, "EnvironmentFile"))
+        credentials = {"CREDENTIALS_DIRECTORY": self.places.conf} if self.lines(unit, "LoadCredential") else {}
         pairs = [line for line in text.splitlines() if line and not line.startswith("#")]
         pairs += self.lines(unit, "Environment")
         return {
             "PATH": os.environ["PATH"],
             "HOME": self.places.run,
+            **credentials,
             # On a host the site's own settings lead there.
             "BENCHAPP_STATIC_ROOT": self.places.static_root,
             **{line.partition("=")[0]: line.partition("=")[2] for line in pairs},
@@ -156,20 +159,60 @@ def refused_by_systemd(made: Host) -> list[str]:
 def serving(made: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
     processes: dict[str, supervise.Process] = {}
-    try:
-        for name in made.services():
-            processes[name] = supervise.start(
-                name,
-                made.command(name),
-                env=made.environment(name) | env,
-                cwd=Path(made.places.project),
-                log=Path(made.places.logs) / f"{name}.log",
-                identity=made.identity,
-            )
-        wait_for(lambda: ask(made, under_test.current().health, NAME)[0], 200, processes.values())
-        yield processes
-    finally:
-        supervise.stop(list(processes.values()))
+    with contextlib.ExitStack() as stack:
+        told = {name: stack.enter_context(Notified()) for name in made.services()}
+        try:
+            for name in made.services():
+                processes[name] = supervise.start(
+                    name,
+                    made.command(name),
+                    env=made.environment(name) | told[name].env | env,
+                    cwd=Path(made.places.project),
+                    log=Path(made.places.logs) / f"{name}.log",
+                    identity=made.identity,
+                )
+            wait_for(lambda: ask(made, under_test.current().health, NAME)[0], 200, processes.values())
+            for name in made.services():
+                told[name].as_said(made.lines(name, "Type"), processes.values())
+            yield processes
+        finally:
+            supervise.stop(list(processes.values()))
+
+
+class Notified:
+    """What a unit's program tells systemd, which would stop it after some seconds without a sign of life."""
+
+    def __init__(self) -> None:
+        # A path for a socket is short.
+        self._folder = tempfile.TemporaryDirectory(prefix="notify-", dir="/tmp")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._texts: list[str] = []
+        path = Path(self._folder.name) / "socket"
+        self._socket.bind(str(path))
+        for opened in (path, path.parent):
+            opened.chmod(0o777)
+        self.env = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "400000"}
+
+    def __enter__(self) -> Notified:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # No server here sends signs of life, so that no unit has WatchdogSec=.
+        assert "WATCHDOG=1" not in self._said()
+        self._socket.close()
+        self._folder.cleanup()
+
+    def as_said(self, types: list[str], processes) -> None:
+        """Whether it says that it serves, and its unit waits for that."""
+        if types == ["notify"]:
+            wait_for(lambda: "READY=1" in self._said(), True, processes)
+        assert types == (["notify"] if "READY=1" in self._said() else ["exec"])
+
+    def _said(self) -> list[str]:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._texts += self._socket.recv(4096, socket.MSG_DONTWAIT).decode().splitlines()
+        return self._texts
 
 
 def wait_for(question, expected, processes, timeout_s=40):

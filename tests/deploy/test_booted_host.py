@@ -111,6 +111,15 @@ def test_the_web_server_cannot_read_the_secrets(host, path):
     refuses(host, WEB, path.format(app=host.main_process("benchapp-gunicorn")))
 
 
+def test_the_secrets_are_in_no_environment_and_the_application_has_them(host):
+    """Not in that of its processes, nor in what systemd says of it; as a file that is its own."""
+    app = host.main_process("benchapp-gunicorn")
+    assert "SECRET_KEY" not in host.run(f"cat /proc/{app}/environ; systemctl show benchapp-gunicorn")
+    folder = "/run/credentials/benchapp-gunicorn.service"
+    assert "SECRET_KEY=" in host.run(f"cat {folder}/secrets.env", APP)
+    refuses(host, WEB, f"{folder}/secrets.env")
+
+
 def refuses(host: Machine, user: str, path: str) -> None:
     assert host.run(f"cat {path} > /dev/null") == ""
     assert "Permission denied" in host.try_run(f"cat {path}", user).stdout

@@ -172,7 +172,10 @@ def test_a_host_without_its_database_is_alive_but_not_ready(tmp_path, certificat
     # A database that takes connections and answers nothing: longer to find out than a closed port.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        with serving(made, DATABASE_URL=f"postgresql://nobody:x@127.0.0.1:{port}/site"):
+        (Path(made.places.conf) / "secrets.env").write_text(
+            f"SECRET_KEY=x\nDATABASE_URL=postgresql://nobody:x@127.0.0.1:{port}/site\n"
+        )
+        with serving(made):
             assert curl(made, "/healthz").status == 200
             begun = time.monotonic()
             answer = curl(made, "/readyz", "-H", "Host: 127.0.0.1")

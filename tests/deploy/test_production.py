@@ -143,6 +143,8 @@ def test_the_sites_commands_get_the_environment_of_the_unit(host):
     script = (Path(made.places.conf) / "benchapp-manage").read_text()
     named = [word.partition("EnvironmentFile=")[2] for word in script.split() if "EnvironmentFile=" in word]
     assert named == made.lines("benchapp-gunicorn", "EnvironmentFile")
+    secrets = [word.partition("LoadCredential=")[2] for word in script.split() if "LoadCredential=" in word]
+    assert secrets == made.lines("benchapp-gunicorn", "LoadCredential") != []
     assert subprocess.run(["sh", "-n", f"{made.places.conf}/benchapp-manage"]).returncode == 0
     # Only systemd reads these files; with nothing to quote or to escape there is only one way to read them.
     assert not set("\"'\\") & set((Path(made.places.conf) / "site.env").read_text())
