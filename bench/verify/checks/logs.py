@@ -15,6 +15,8 @@ from bench.verify.wire import BadAnswer, Connection
 TIMES = 10
 # A line with the address, the time and a reason, with room to spare; no traceback, and no copy of the request.
 MAX_BYTES = 500
+# The kind of request whose address the project itself refuses.
+ADDRESS = "broken escape"
 # What is logged later counts for the next kind of request.
 SETTLED_S = 0.1
 # A chunk without a size.
@@ -33,8 +35,10 @@ def log_bytes(context: Context) -> Iterator[Finding]:
         time.sleep(SETTLED_S)
         each = (context.running.log_bytes() - before) / TIMES
         yield Figure(f"log_bytes_{what.replace(' ', '_')}", each)
-        if each > MAX_BYTES:
-            yield Mismatch(f"{what}: at most {MAX_BYTES} bytes of log a request", f"{each:,.0f} bytes")
+        # A project's own log may name the address of a page that it does not have.
+        limit = MAX_BYTES + (len(request) if what == ADDRESS and not context.site.own else 0)
+        if each > limit:
+            yield Mismatch(f"{what}: at most {limit:,} bytes of log a request", f"{each:,.0f} bytes")
 
 
 def malformed(context: Context) -> dict[str, bytes]:
@@ -49,7 +53,7 @@ def malformed(context: Context) -> dict[str, bytes]:
         "long header": wire.build(target, "GET", home, {"X-Verify": "a" * 100_000}),
         "broken chunk": wire.build(target, "POST", form, chunked, BROKEN),
         "broken chunk and long header": wire.build(target, "POST", form, {**chunked, "X-Verify": "a" * 7000}, BROKEN),
-        "broken escape": wire.build(target, "GET", "/%" + "a" * 2000),
+        ADDRESS: wire.build(target, "GET", "/%" + "a" * 2000),
         "no request": b"\0\1\2" * 1000 + b"\r\n\r\n",
     }
 

@@ -160,6 +160,9 @@ class HttpHandler(AnswerHandler):
             self.close_connection = True
             self.connection.close()
             return True
+        if "logs-paths" in wrong and self.path.startswith("/%"):
+            with stub.log.open("a") as log:
+                log.write(f"Not Found: {self.path}\n")
         if not self.host_right():
             if "logs-hosts" in wrong:
                 with stub.log.open("ab") as log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -236,6 +237,18 @@ def test_a_malformed_request_costs_little_log(stub, url, tmp_path, mistake):
     (outcome,) = verified(url, stub.site(), checks=["log-bytes"], running=running)
     assert outcome.ok is not bool(mistake)
     assert outcome.figures["log_bytes_foreign_host"] == (2000 if mistake else 0)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_another_projects_log_may_name_an_address(stub, url, tmp_path, own):
+    stub.reset("logs-paths")
+    stub.log = tmp_path / "site.log"
+    running = SimpleNamespace(log_bytes=lambda: stub.log.stat().st_size if stub.log.exists() else 0, env={})
+    site = stub.site()
+    site = site if own else replace(site, urls={kind: path for kind, path in site.urls.items() if kind != "section"})
+    (outcome,) = verified(url, site, checks=["log-bytes"], running=running)
+    assert outcome.ok is not own
+    assert outcome.figures["log_bytes_broken_escape"] == 2014
 
 
 def test_a_missing_server_fails_every_check(stub):
