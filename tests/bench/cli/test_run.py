@@ -75,7 +75,7 @@ def test_a_password_in_the_command_line_is_not_recorded():
 
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
-    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory", "trust"))
+    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory", "trust", "locustfile"))
     assert vars(args) == unsaid | {
         "env": [],
         "set": [],
