@@ -83,10 +83,9 @@ def done(python: str, job: dict[str, Any], folder: Path, gone: threading.Event) 
             gone.wait(POLL_S)
     finally:
         end(running)
-    wrote = {
-        path.name: path.read_text("utf-8", "replace") for path in folder.iterdir() if path.name not in job["files"]
-    }
-    return {"ended": [one.returncode for one in running], "files": wrote}
+    wrote = [path for path in folder.iterdir() if path.is_file() and path.name not in job["files"]]
+    files = {path.name: path.read_text("utf-8", "replace") for path in wrote}
+    return {"ended": [one.returncode for one in running], "files": files}
 
 
 def end(running: list[subprocess.Popen[bytes]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench import paths
+from bench import paths, programs
 from bench.errors import BenchError
 from bench.fleet import locust as module
 from bench.fleet.inventory import Host
@@ -52,8 +53,8 @@ class Site(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, address: str = "127.0.0.1"):
+        super().__init__((address, 0), Handler)
         self.asked: list[tuple[str, str, str]] = []
 
 
@@ -198,3 +199,57 @@ def test_nothing_is_left_when_the_controller_is_killed(site, locustfile, tmp_pat
         lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in running), "all have ended"
     )
     assert not any(folder.exists() for folder in folders)
+
+
+@pytest.fixture
+def far(tmp_path):
+    """A load host behind ssh, in a network namespace of its own."""
+    programs_found = {name: programs.find([name]) for name in ("ip", "sshd", "ssh-keygen")}
+    if absent := [name for name, path in programs_found.items() if path is None]:
+        pytest.skip(f"program not installed: {', '.join(absent)}")
+    if os.geteuid() != 0:
+        pytest.skip("only root makes network namespaces")
+    name, net = f"bl-{os.getpid()}", f"10.{os.getpid() % 200 + 20}.77"
+    keys = [tmp_path / "key", tmp_path / "host_key"]
+    for key in keys:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, stdin=subprocess.DEVNULL)
+    inside = [f"addr add {net}.2/24 dev eth0", "link set lo up", "link set eth0 up"]
+    steps = [f"netns add {name}", f"link add {name} type veth peer name eth0 netns {name}"]
+    steps += [f"addr add {net}.1/24 dev {name}", f"link set {name} up", *(f"-n {name} {step}" for step in inside)]
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    serve = ["ip", "netns", "exec", name, programs_found["sshd"], "-D", "-e", "-f", "/dev/null", "-p", "2222"]
+    options = [f"HostKey={keys[1]}", f"AuthorizedKeysFile={keys[0]}.pub", "UsePAM=no", "StrictModes=no", "PidFile=none"]
+    try:
+        for step in steps:
+            subprocess.run(["ip", *step.split()], check=True, capture_output=True)
+        sshd = subprocess.Popen([*serve, *(word for option in options for word in ("-o", option))], stderr=-3)
+        try:
+            until(lambda: reached(f"{net}.2"), "sshd listens")
+            known = ("-o", f"UserKnownHostsFile={tmp_path}/known", "-o", "StrictHostKeyChecking=accept-new")
+            yield Host(
+                "far1", f"{net}.2", ("load",), f"{net}.2", 2222, "root", str(keys[0]), known, python=sys.executable
+            )
+        finally:
+            sshd.kill()
+            sshd.wait()
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "delete", name], check=False, capture_output=True)
+
+
+def reached(address: str) -> bool:
+    try:
+        socket.create_connection((address, 2222), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_workers_reach_the_master_through_ssh(far, locustfile, tmp_path):
+    own = far.address.removesuffix("2") + "1"
+    with Site(own) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        job = Wanted(locustfile(), f"http://{own}:{server.server_port}", 1, 1.0, 1)
+        found = run([far], job, tmp_path / "raw")
+        server.shutdown()
+    assert found.hosts == {"far1": 1} and found.requests[-1].requests > 5

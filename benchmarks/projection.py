@@ -1,0 +1,177 @@
+"""Hold a projection against what it projects: the law fitted to up to four limited hosts, and eight of them measured.
+
+    python -m benchmarks.projection [--seconds 3] [--rounds 3]
+
+A host is a server with a small share of a core in a control group (as root). Each request takes it some processor time;
+where hosts contend, it also holds a lock that all of them share, as a row in a database is. As many clients as a host
+can have waiting ask it, one request after another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import http.client
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from statistics import median
+
+from bench import paths
+from bench.cli.options import count
+from bench.figures.projection import Point, Projected, Projection, project
+from bench.host import cgroups
+from bench.host.cgroups import Limits
+from bench.host.ports import free_port
+
+MEASURED, HELD_AGAINST = (1, 2, 3, 4), 8
+CPUS, MEMORY = 0.06, 256 * 1024 * 1024
+WORK_S = 0.002  # of processor time for a request
+CLIENTS = 2  # of each host
+READY_S = 20.0
+# What hosts share -> how long a request holds the lock.
+SHARED = {"nothing shared": 0.0, "a lock of 8 ms": 0.008}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers a request after its work, and its turn at the lock."""
+
+    protocol_version = "HTTP/1.1"
+    lock, hold_s = Path(), 0.0
+
+    def do_GET(self) -> None:
+        until = time.thread_time() + WORK_S
+        while time.thread_time() < until:
+            pass
+        if self.hold_s:
+            with self.lock.open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                time.sleep(self.hold_s)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def serve(port: int, lock: str, hold_s: float) -> None:
+    """Be a host until killed."""
+    Handler.lock, Handler.hold_s = Path(lock), hold_s
+    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+
+
+@contextlib.contextmanager
+def hosts(number: int, hold_s: float) -> Iterator[list[int]]:
+    """The ports of so many limited hosts that serve."""
+    with ExitStack() as cleanup:
+        lock = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="benchapp-"))) / "lock"
+        ports = [free_port() for _ in range(number)]
+        for port in ports:
+            group = cgroups.group()
+            cleanup.callback(group.remove)
+            group.create(Limits(MEMORY, MEMORY, CPUS))
+            words = [sys.executable, "-m", "benchmarks.projection", "--serve", str(port), str(lock), str(hold_s)]
+            server = subprocess.Popen([*group.join, *words], cwd=paths.PROJECT)
+            cleanup.callback(server.wait)
+            cleanup.callback(server.kill)
+        for port in ports:
+            wait_for(port)
+        yield ports
+
+
+def wait_for(port: int) -> None:
+    """Return once it answers; a limited host needs some seconds for its imports."""
+    deadline = time.monotonic() + READY_S
+    while True:
+        try:
+            return ask(port, threading.Event(), [], once=True)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def ask(port: int, ended: threading.Event, answers: list[float], once: bool = False) -> None:
+    """Ask again and again until the end; the times of the answers."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)) as connection:
+        while not ended.is_set():
+            connection.request("GET", "/")
+            connection.getresponse().read()
+            answers.append(time.monotonic())
+            if once:
+                return
+
+
+def rate(ports: list[int], seconds: float) -> float:
+    """Answers a second of all hosts together, after a second that does not count."""
+    ended, answers = threading.Event(), [[] for _ in range(CLIENTS * len(ports))]
+    clients = [
+        threading.Thread(target=ask, args=(port, ended, own))
+        for port, own in zip(ports * CLIENTS, answers, strict=True)
+    ]
+    for client in clients:
+        client.start()
+    begin = time.monotonic() + 1
+    time.sleep(1 + seconds)
+    ended.set()
+    for client in clients:
+        client.join()
+    return sum(begin <= at < begin + seconds for own in answers for at in own) / seconds
+
+
+def measure(hold_s: float, rounds: int, seconds: float) -> dict[int, list[float]]:
+    """Number of hosts -> answers a second, round by round."""
+    found: dict[int, list[float]] = {}
+    with hosts(HELD_AGAINST, hold_s) as ports:
+        for _ in range(rounds):
+            for number in (*MEASURED, HELD_AGAINST):
+                found.setdefault(number, []).append(rate(ports[:number], seconds))
+    return found
+
+
+def judge(found: dict[int, list[float]]) -> tuple[Projection, Projected | None]:
+    """The projection from the smaller numbers, and its row for the largest; None where it does not go as far."""
+    projection = project([Point(number, each) for number in MEASURED for each in found[number]])
+    return projection, next((row for row in projection.rows if row.hosts == HELD_AGAINST), None)
+
+
+def line(name: str, found: dict[int, list[float]]) -> tuple[str, bool]:
+    """A line of the table, and whether the projection says nothing wrong."""
+    medians = " ".join(f"{median(found[number]):7.1f}" for number in (*MEASURED, HELD_AGAINST))
+    projection, row = judge(found)
+    if row is None:
+        return f"{name:16} {medians}  not projected: {projection.refused or projection.ends}", True
+    held = row.low <= median(found[HELD_AGAINST]) <= row.high
+    band = f"{row.low:7.1f} to {row.high:.1f}, law {row.law:.1f}"
+    return f"{name:16} {medians}  {band}: {'holds' if held else 'MISSED'}", held
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print a table; 0 when every projection holds what was measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.projection", description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=count, default=3, metavar="SEC", help="of a trial (default: %(default)s)")
+    parser.add_argument("--rounds", type=count, default=3, metavar="R", help="default: %(default)s")
+    parser.add_argument("--serve", nargs=3, metavar=("PORT", "LOCK", "SEC"), help=argparse.SUPPRESS)
+    args = parser.parse_args(arguments)
+    if args.serve:
+        serve(int(args.serve[0]), args.serve[1], float(args.serve[2]))
+    numbers = " ".join(f"{number:7}" for number in (*MEASURED, HELD_AGAINST))
+    print(f"{'requests/s of':16} {numbers}  projected for {HELD_AGAINST} from up to {MEASURED[-1]}")
+    missed = 0
+    for name, hold_s in SHARED.items():
+        text, held = line(name, measure(hold_s, args.rounds, args.seconds))
+        missed += not held
+        print(text, flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""The benchmark of projections: its table from figures that are made up, and one limited host for real."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.host import cgroups
+from bench.host.cgroups import Unavailable
+from benchmarks import projection
+from benchmarks.projection import HELD_AGAINST, MEASURED, hosts, line, rate
+
+
+def figures(eight: float, contention: float = 0.0) -> dict[int, list[float]]:
+    found = {n: [100 * n / (1 + contention * (n - 1)) * share for share in (0.99, 1, 1.01)] for n in MEASURED}
+    return {**found, HELD_AGAINST: [eight] * 3}
+
+
+def test_a_projection_that_holds_one_that_misses_and_none():
+    text, held = line("linear", figures(790))
+    assert (
+        held
+        and text.startswith("linear             100.0   200.0   300.0   400.0   790.0 ")
+        and text.endswith(": holds")
+    )
+    text, held = line("linear", figures(400))
+    assert not held and text.endswith(": MISSED")
+    text, held = line("faster", figures(2000, -0.1))
+    assert held and "  not projected: the interval of contention is negative" in text
+
+
+def test_a_miss_fails(monkeypatch, capsys):
+    monkeypatch.setattr(projection, "measure", lambda hold_s, rounds, seconds: figures(400 if hold_s else 790))
+    assert projection.main([]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.servers
+def test_hosts_are_limited_and_gone_afterwards():
+    try:
+        cgroups.group()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    with hosts(1, 0.0) as (port,):
+        served = rate([port], 0.5)
+    # A request takes 2 ms of 60 ms of processor time a second; what a period has left counts, too.
+    assert 0 < served <= 45
+    with pytest.raises(OSError):
+        projection.ask(port, projection.threading.Event(), [], once=True)
