@@ -281,15 +281,14 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
 
     programs    by a short name each, so that templates can say `{{ programs.initdb }}`; all must be found
     config      its configuration file (a template in its folder), or empty
-    prepare     argv run once, before the first start, when `data` is empty
+    prepare     argv run once, before the first start, when `data` is empty; created: once, after the first start
     start       argv that runs it in the foreground
     shared      argv in place of `start` where it is for other hosts, too, on TCP `port`
-    created     argv run once, after the first start
     probe       argv that exits 0 when it serves; without one, its socket accepting a connection is enough
     env         environment it gives to the application server
     persistent  True when its data directory under var/ is reused
     packages    the Debian packages it comes in, for production; requirements: the Python distributions of its clients
-    stop        the signal that stops it soon and cleanly
+    stop        the signal that stops it soon and cleanly; notify: it tells systemd when it serves
     """
 
     name: str
@@ -310,6 +309,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     packages: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     stop: str = "TERM"
+    notify: bool = False
 
 
 # The type of each table inside a manifest, by its key.

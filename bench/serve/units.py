@@ -186,5 +186,6 @@ def _of_service(service: Service, composition: Composition, places: Places) -> U
         # systemd needs quotes for an empty argument.
         " ".join(word or '""' for word in argv),
         user=places.cache_user,
+        type="notify" if service.notify else "exec",
         stop_signal=f"SIG{service.stop}",
     )

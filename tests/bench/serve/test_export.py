@@ -87,7 +87,7 @@ def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, c
         assert f" {unit}.service" in note
         (start,) = [line.partition("=")[2] for line in units[unit].splitlines() if line.startswith("ExecStart=")]
         assert cache_url.partition("://")[2] in shlex.split(start)
-        assert ("" in shlex.split(start)) == ("redis" in unit)
+        assert ("" in shlex.split(start), "Type=notify\n" in units[unit]) == ("redis" in unit, "redis" in unit)
     if unit and (systemd_analyze := programs.find(["systemd-analyze"])) and programs.find(shlex.split(start)[:1]):
         argv = [str(systemd_analyze), "verify", str(out / "systemd" / f"{unit}.service")]
         assert subprocess.run(argv, capture_output=True, text=True).stderr == ""
