@@ -9,7 +9,6 @@ import pytest
 
 from bench import programs
 from bench.project import under_test
-from tests.bench.project.conftest import new_project, selection  # noqa: F401  # fixtures
 from tests.deploy.installing import (
     NAME,
     RENEWED,
@@ -264,7 +263,7 @@ def test_with_uwsgi_a_deploy_loses_no_request_either(host):
 
 
 @pytest.mark.usefixtures("selection")
-def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):  # noqa: F811
+def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):
     said = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
     folder = new_project(said=said)
     uninstall(host)
