@@ -30,10 +30,10 @@ COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)
 HOST_PACKAGES := sed '/^\# Not for a production host/,$$d' requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test test-fast servers modwsgi lint format lock lock-check clean venv
+.PHONY: help bench test test-fast test-hosts servers modwsgi lint format lock lock-check clean venv
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
 bench: venv  ## everything from a fresh clone to a report: environment, a million rows, a quick comparison
 	@$(BIN)/python -m bench run $(QUICK) --to $(RUN_DIR); status=$$?; \
@@ -50,6 +50,9 @@ test: $(VENV)/.installed-dev $(VENV)-wagtail/bin/wagtail  ## everything from a f
 test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 	@# Some of them wait for a TTL to end: twice as many processes as cores fill the time.
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not servers" $(ARGS)
+
+test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, deployed by the playbook (root, about ten minutes)
+	$(BIN)/python -m pytest -m hosts $(ARGS)
 
 servers:  ## install every system server on Debian or Ubuntu (as root or with sudo)
 	@command -v apt-get > /dev/null || { echo "make servers: no apt-get here; install: $(PACKAGES)" >&2; exit 2; }

@@ -1,0 +1,138 @@
+"""The site on several hosts, deployed by the playbook: proved, rolled, and with a host that fails. Minutes of processor
+time, so `make test-hosts` runs it and `make test` does not."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from bench import paths
+from tests.bench.fleet.deployed_world import SOURCE, DeployedWorld, deployed, require_possible
+
+pytestmark = [pytest.mark.hosts, pytest.mark.servers]
+STACK, LAYER, NAME = "nginx-gunicorn", "site-middleware", "example.org"
+FRONT = "10.213.0.11"
+COMMIT = "-c user.name=x -c user.email=x@example.org commit -aqm changed"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    require_possible()
+    with deployed(tmp_path_factory.mktemp("world"), STACK, LAYER) as made:
+        yield made
+
+
+def verified(world: DeployedWorld) -> tuple[int, dict[str, bool]]:
+    """The exit status, and whether each check passed."""
+    argv = [sys.executable, "-m", "bench", "verify", "--inventory", world.path, STACK, "--layer", LAYER, "--json"]
+    done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True)
+    return done.returncode, {item["check"]: item["ok"] for item in json.loads(done.stdout)["outcomes"]}
+
+
+class Connection(http.client.HTTPSConnection):
+    """To the front, which shows a certificate that nobody has signed."""
+
+    def connect(self) -> None:
+        plain = socket.create_connection((FRONT, 443), timeout=self.timeout)
+        self.sock = ssl._create_unverified_context().wrap_socket(plain, server_hostname=NAME)
+
+
+def ask(path: str = "/login/") -> int | str:
+    """The status of a page that no layer caches, or what went wrong."""
+    connection = Connection(NAME, timeout=40)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    except (OSError, http.client.HTTPException) as error:
+        return type(error).__name__
+    finally:
+        connection.close()
+
+
+@contextmanager
+def visited(visitors: int = 4) -> Iterator[Counter]:
+    """Visitors who ask again and again until the block ends: how often they got what."""
+    found, stop = Counter(), threading.Event()
+
+    def visit() -> None:
+        while not stop.is_set():
+            found[ask()] += 1
+
+    threads = [threading.Thread(target=visit) for _ in range(visitors)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_the_proofs_pass_and_leave_nothing(world):
+    status, found = verified(world)
+    assert (status, set(found.values())) == (0, {True})
+    count = "from benchapp.models import Author as A; from django.contrib.auth.models import User as U; "
+    said = world.run(
+        "web2",
+        f"benchapp-manage shell -c \"{count}print(A.objects.filter(name__startswith='probe-')"
+        '.count(), U.objects.count())"',
+    )
+    assert said.split()[-2:] == ["0", "0"]
+
+
+def test_hosts_that_share_neither_cache_nor_key_are_found(world):
+    keys = "sed -i s#^CACHE_URL=.*#CACHE_URL=locmemcache://x# site.env"
+    keys += " && sed -i s#^SECRET_KEY=.*#SECRET_KEY=$(seq -s a 40)# secrets.env"
+    world.run("web2", f"cd /etc/benchapp && cp -a *.env /srv && {keys} && systemctl restart benchapp-gunicorn")
+    try:
+        status, found = verified(world)
+    finally:
+        world.run("web2", "cp -a /srv/site.env /srv/secrets.env /etc/benchapp/ && systemctl restart benchapp-gunicorn")
+    assert (status, {name for name, ok in found.items() if not ok}) == (1, {"hosts-fresh", "hosts-apart"})
+
+
+def test_a_release_that_does_not_start_on_one_host_leaves_that_one_out(world):
+    # Its settings refuse the environment of that host alone.
+    world.run("web1", f"cd /{SOURCE} && echo '# new' >> manage.py && git {COMMIT}")
+    world.run("web2", f"cd /{SOURCE} && echo 'raise SystemExit(\"not here\")' >> config/wsgi.py && git {COMMIT}")
+    with visited() as found:
+        done = world.play()
+    assert done.returncode != 0 and re.search(r"web2 .*failed=1", done.stdout)
+    assert set(found) == {200}
+    front = world.run("front1", "cat /etc/benchapp/nginx.conf")
+    assert ("10.213.0.12:8001" in front, "10.213.0.13:8001" in front) == (True, False)
+    world.run("web2", f"cd /{SOURCE} && git -c user.name=x -c user.email=x@example.org revert --no-edit HEAD")
+    with visited() as found:
+        done = world.play()
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert set(found) == {200}
+    assert "10.213.0.13:8001" in world.run("front1", "cat /etc/benchapp/nginx.conf")
+
+
+def test_a_web_host_that_vanishes_under_load_costs_no_request(world):
+    with visited(8) as found:
+        subprocess.run(["ip", "link", "set", "bh-web2", "down"], check=True)
+        try:
+            # Three of the first wait for a connection in vain, for 5 s each, before it is left out.
+            time.sleep(12)
+            before = found.total()
+            time.sleep(3)
+            answered = found.total() - before
+        finally:
+            subprocess.run(["ip", "link", "set", "bh-web2", "up"], check=True)
+    assert set(found) == {200} and answered > 20
