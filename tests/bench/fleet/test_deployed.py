@@ -124,11 +124,11 @@ def test_a_release_that_does_not_start_on_one_host_leaves_that_one_out(world):
     assert "10.213.0.13:8001" in world.run("front1", "cat /etc/benchapp/nginx.conf")
 
 
-def test_a_web_host_that_vanishes_under_load_costs_no_request(world):
+def test_a_web_host_that_vanishes_under_load_costs_no_new_request(world):
     with visited(8) as found:
         subprocess.run(["ip", "link", "set", "bh-web2", "down"], check=True)
         try:
-            # Three of the first wait for a connection in vain, for 5 s each, before it is left out.
+            # What it was answering arrives when it is back. Three of the first wait for a connection in vain, for 5 s each, before it is left out.
             time.sleep(12)
             before = found.total()
             time.sleep(3)
