@@ -10,6 +10,7 @@ import stat
 import pytest
 
 from bench.catalog import compose
+from bench.host import supervise
 from bench.serve import deployment
 from tests.deploy.running import FEW, command, runnable
 from tests.waiting import until
@@ -55,7 +56,10 @@ def test_the_socket_of_granian_is_for_its_group_alone_and_no_hindrance_after_a_k
     runnable("nginx-granian")
     with deployment.deployed(compose.must_compose("nginx-granian", changes=FEW), database=site_url) as running:
         assert stat.S_IMODE((running.layout.sockets / "granian.sock").stat().st_mode) == 0o660
-        os.kill(running.pids["granian"], signal.SIGKILL)
+        master = running.pids["granian"]
+        os.kill(master, signal.SIGKILL)
         until(running.died, "its death")
+        # As `up --keep-going` and systemd do: its workers live on otherwise.
+        supervise.kill_session(master)
         running.start_again("granian")
         until(running.answers, "the site, again", 20)
