@@ -1,4 +1,4 @@
-"""The capacity of each case of a run, from its trials: which rates held its limit, and what that is in visitors. Pure."""
+"""The capacity of each case of a run, from its trials: which rates held its limit, what that is in visitors. Pure."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Capacity:
 
 
 def capacity(rounds: Sequence[Climb]) -> Capacity | None:
-    """The capacity over the rounds; None when no rate held in any. A round in which even the lowest did not counts as 0."""
+    """The capacity over the rounds; None when no rate held in any. One in which even the lowest did not counts as 0."""
     ended = [climb for climb in rounds if climb.low is not None or climb.holds_nothing]
     rate = spread(climb.low or 0 for climb in ended)
     if rate is None or not any(climb.low for climb in ended):

@@ -1,4 +1,4 @@
-"""The folder of `bench faults`: ``faults.json`` (what was asked, on what machine) and ``faults.jsonl``, an outcome a line.
+"""The folder of `bench faults`: ``faults.json`` (what was asked, on what machine) and ``faults.jsonl`` (outcomes).
 
 Each field is declared once, with its type and the sentence that says what it means. None means "not measured".
 """
@@ -6,9 +6,6 @@ Each field is declared once, with its type and the sentence that says what it me
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -168,9 +165,7 @@ def is_faults(directory: Path) -> bool:
 def read_faults(directory: Path) -> FaultsRun:
     """The folder's records. Raises ResultsError, in one line, when it is not one of `bench faults`."""
     if not is_faults(directory):
-        raise ResultsError(
-            f"{directory}: it has no {INFO_FILE}; give a folder that `python -m bench faults` made"
-        )
+        raise ResultsError(f"{directory}: it has no {INFO_FILE}; give a folder that `python -m bench faults` made")
     path = directory / INFO_FILE
     content = folder.read_json(path)
     if content.get("format") != FORMAT:

@@ -1,8 +1,9 @@
 """A run's folder, and the only way to write or read it.
 
 ``run.json`` (what was asked), ``environment.json`` (on what machine), ``trials.jsonl`` (one trial a line),
-``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested), ``locust.jsonl`` (a locustfile's run a
-line), ``configs/`` (rendered files) and ``raw/`` (what the load tool and the servers printed). Reports and comparisons read it through `read_run` alone.
+``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested), ``locust.jsonl`` (one run of a
+locustfile a line), ``configs/`` (rendered files) and ``raw/`` (what the load tool and the servers printed). Reports and
+comparisons read it through `read_run` alone.
 """
 
 from __future__ import annotations

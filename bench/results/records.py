@@ -124,12 +124,14 @@ class Plan:
     capacity: Annotated[
         str, means("Limit of the latency, such as p95=200ms, within which the highest rate was sought; or empty.")
     ] = ""
-    think_s: Annotated[float, means("Seconds that a visitor spends on a page, where capacities are said in visitors.")] = (
-        10.0
-    )
+    think_s: Annotated[
+        float, means("Seconds that a visitor spends on a page, where capacities are said in visitors.")
+    ] = 10.0
     until: Annotated[
         Literal["decided"] | None,
-        means("decided: cases that cannot be the best are dropped, rounds are those at most; null: every round is made."),
+        means(
+            "decided: cases that cannot be the best are dropped, rounds are those at most; null: every round is made."
+        ),
     ] = None
     inventory: Annotated[bool, means("True when hosts of an inventory were measured as they were deployed.")] = False
     budget_s: Annotated[

@@ -2,9 +2,9 @@
 
 `python -m bench.results.schema` prints it, as it stands in docs/results.schema.json. Each file of a folder has its
 definition: run.json is `run`, environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl
-`check`, one of locust.jsonl `locust`, reproduction.json of a reproduction `reproduction`; of `bench faults`, faults.json
-is `faults` and a line of faults.jsonl `fault`; of a site, a file of runs/ is `site`. A newer program may add properties;
-no listed property goes away within one version.
+`check`, one of locust.jsonl `locust`, reproduction.json of a reproduction `reproduction`; of `bench faults`,
+faults.json is `faults` and a line of faults.jsonl `fault`; of a site, a file of runs/ is `site`. A newer program may
+add properties; no listed property goes away within one version.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ RECORDS = (
 )
 # Definitions that are not called like their record in small letters.
 NAMES = {
-    **{"RunInfo": "run", "Outcome": "check", "LocustFigures": "locust"},
-    **{"SiteRun": "site", "FaultsInfo": "faults", "FaultOutcome": "fault"},
+    "RunInfo": "run",
+    "Outcome": "check",
+    "LocustFigures": "locust",
+    "SiteRun": "site",
+    "FaultsInfo": "faults",
+    "FaultOutcome": "fault",
 }
 
 

@@ -32,9 +32,9 @@ class SiteCase:
     requests_low: Annotated[float, means("Low end of its 95 % confidence interval.")]
     requests_high: Annotated[float, means("High end of its 95 % confidence interval.")]
     rounds: Annotated[int, means("Rounds behind it.")]
-    times_none: Annotated[
-        float | None, means("Its ratio to the same stack without a layer; null for that itself.")
-    ] = None
+    times_none: Annotated[float | None, means("Its ratio to the same stack without a layer; null for that itself.")] = (
+        None
+    )
     latency_p99_ms: Annotated[float | None, means("99 in 100 answers came within this many milliseconds.")] = None
     memory_peak_bytes: Annotated[float | None, means("Peak memory of all servers and services (PSS), in bytes.")] = None
     cpu_seconds_per_1000: Annotated[float | None, means("CPU seconds of all of them per 1,000 requests.")] = None
@@ -112,8 +112,8 @@ def read_site(directory: Path) -> dict[str, SiteRun]:
         content = read_json(path)
         if content.get("format") != FORMAT:
             raise ResultsError(
-                f"{path}: format is {content.get('format')!r} and this program reads {FORMAT}; remove the file, or make "
-                "it with `python -m bench report --site`"
+                f"{path}: format is {content.get('format')!r} and this program reads {FORMAT}; remove the file, or "
+                "make it with `python -m bench report --site`"
             )
         found[path.name] = convert(SiteRun, content, path)
     return dict(sorted(found.items(), key=lambda item: item[1].started_at, reverse=True))

@@ -163,7 +163,9 @@ class Condition:
     ] = None
     database_connections_peak: Annotated[
         int | None,
-        means("Largest number of client connections to the site's database seen in the timed load; only on PostgreSQL."),
+        means(
+            "Largest number of client connections to the site's database seen in the timed load; only on PostgreSQL."
+        ),
     ] = None
     database_connections_left: Annotated[
         int | None, means("Client connections to the site's database that were left 5 s after the load.")
@@ -175,9 +177,7 @@ class Condition:
         dict[str, HostCosts] | None, means("Host of the inventory -> what it used in the timed load; null on one host.")
     ] = None
     came_back: Annotated[bool | None, means("True when the site answered again by itself after the trial.")] = None
-    observer_cpu_seconds: Annotated[
-        float | None, means("CPU seconds the instrument itself used in the load.")
-    ] = None
+    observer_cpu_seconds: Annotated[float | None, means("CPU seconds the instrument itself used in the load.")] = None
     observer_share: Annotated[float | None, means("Those seconds as a share of the machine's in the same time.")] = None
 
 
@@ -197,10 +197,7 @@ class Evidence:
     requests_served: Annotated[int | None, means("Requests of the load as the front server counted them.")] = None
     tool_ceiling_per_second: Annotated[
         float | None,
-        means(
-            "Requests a second that would fill the load tool's CPU time, by what a plain file cost it in this "
-            "run."
-        ),
+        means("Requests a second that would fill the load tool's CPU time, by what a plain file cost it in this run."),
     ] = None
     tool_cpu_share: Annotated[
         float | None, means("CPU time of the load tool as a share of what its threads could use.")

@@ -11,8 +11,8 @@ import pytest
 from bench import paths
 from bench.cli import run
 from bench.results import records, reproduction, schema
-from tests.bench.report import report_folder
 from tests.bench.measure.fake_instrument import FakeInstrument, arguments
+from tests.bench.report import report_folder
 
 PUBLISHED = paths.PROJECT / "docs" / schema.NAME
 # File of a run's folder -> the definition of it, or of each of its lines.
@@ -58,7 +58,10 @@ def test_a_real_run_keeps_to_it(tmp_path, monkeypatch):
     instrument = FakeInstrument()
     instrument.refuses.add("two")
     words = ["--stack", "one", "--stack", "two", "--layer", "none", "--workload", "home", "--rounds", "1"]
-    run.main(arguments([*words, "--guard", "others=off", "--duration", "1", "--warmup", "0", "--to", str(tmp_path / "run")]), instrument)
+    run.main(
+        arguments([*words, "--guard", "others=off", "--duration", "1", "--warmup", "0", "--to", str(tmp_path / "run")]),
+        instrument,
+    )
     assert len(lines_of(tmp_path / "run", "trials.jsonl")) == 2
     assert problems(tmp_path / "run") == []
 

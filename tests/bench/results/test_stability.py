@@ -10,8 +10,8 @@ import pytest
 from bench import paths
 from bench.results import stability
 from bench.results.records import Case
-from bench.results.trials import Trial
 from bench.results.stability import HIGH, LOW, MEDIUM, rate
+from bench.results.trials import Trial
 from tests.bench.report import report_folder
 
 MIB = 1024 * 1024

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from bench.results.records import ResultsError
-from bench.results.trials import FIGURES, Errors, TrialIdentity, Trial
+from bench.results.trials import FIGURES, Errors, Trial, TrialIdentity
 from tests.bench.results.run_data import TRIAL
 
 IDENTITY = TrialIdentity(**{item.name: getattr(TRIAL, item.name) for item in fields(TrialIdentity)})
