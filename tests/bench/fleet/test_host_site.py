@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench import programs
 from bench.cli import main
 from bench.errors import BenchError
 from bench.fleet import host_site, proofs
@@ -94,7 +95,7 @@ INVENTORY = (
     ],
 )
 def test_what_cannot_be_verified_on_hosts_is_one_line(tmp_path, capsys, words, said):
-    if shutil.which("ansible-inventory") is None:
+    if programs.find(["ansible-inventory"]) is None:
         pytest.skip("program not installed: ansible-inventory")
     path = tmp_path / "hosts.ini"
     path.write_text(INVENTORY)
