@@ -43,7 +43,7 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
-test: $(VENV)/.installed-dev $(VENV)-wagtail/bin/wagtail  ## everything from a fresh clone to a green test run
+test: $(VENV)/.installed-dev $(VENV)-projects/.installed  ## everything from a fresh clone to a green test run
 	@# Five processes: with fewer, servers that start and stop leave a part of two cores idle.
 	$(BIN)/python -m pytest -n 5 --dist worksteal $(ARGS)
 
@@ -103,11 +103,12 @@ $(VENV)/.installed: requirements.txt
 		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
 	@touch $@
 
-# A project that the tests serve; its packages stay out of the kit's environment.
-$(VENV)-wagtail/bin/wagtail:
-	@echo "make: installing Wagtail into $(VENV)-wagtail"
-	$(PYTHON) -m venv $(VENV)-wagtail
-	$(VENV)-wagtail/bin/python -m pip install --quiet --disable-pip-version-check 'wagtail>=7,<9'
+# Of projects that the tests serve; their packages stay out of the kit's environment.
+$(VENV)-projects/.installed:
+	@echo "make: installing Wagtail and django-allauth into $(VENV)-projects"
+	$(PYTHON) -m venv $(VENV)-projects
+	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'wagtail>=7,<9' 'django-allauth>=65,<66' psycopg2-binary
+	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt
 	@echo "make: installing the packages of requirements-dev.txt into $(VENV)"
