@@ -143,19 +143,21 @@ def judge(found: dict[int, list[float]]) -> tuple[Projection, Projected | None]:
     return projection, next((row for row in projection.rows if row.hosts == HELD_AGAINST), None)
 
 
-def line(name: str, found: dict[int, list[float]]) -> tuple[str, bool]:
-    """A line of the table, and whether the projection says nothing wrong."""
+HOLDS, MISSED, NOT_PROJECTED = "holds", "MISSED", "not projected"
+
+
+def line(name: str, found: dict[int, list[float]]) -> tuple[str, str]:
+    """A line of the table, and how it went: HOLDS, MISSED or NOT_PROJECTED, which proves neither."""
     medians = " ".join(f"{median(found[number]):7.1f}" for number in (*MEASURED, HELD_AGAINST))
     projection, row = judge(found)
     if row is None:
-        return f"{name:16} {medians}  not projected: {projection.refused or projection.ends}", True
-    held = row.low <= median(found[HELD_AGAINST]) <= row.high
-    band = f"{row.low:7.1f} to {row.high:.1f}, law {row.law:.1f}"
-    return f"{name:16} {medians}  {band}: {'holds' if held else 'MISSED'}", held
+        return f"{name:16} {medians}  {NOT_PROJECTED}: {projection.refused or projection.ends}", NOT_PROJECTED
+    verdict = HOLDS if row.low <= median(found[HELD_AGAINST]) <= row.high else MISSED
+    return f"{name:16} {medians}  {row.low:7.1f} to {row.high:.1f}, law {row.law:.1f}: {verdict}", verdict
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print a table; 0 when every projection holds what was measured."""
+    """Measure and print a table; 0 when a projection was made and each that was holds what was measured."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.projection", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=count, default=3, metavar="SEC", help="of a trial (default: %(default)s)")
     parser.add_argument("--rounds", type=count, default=3, metavar="R", help="default: %(default)s")
@@ -165,12 +167,13 @@ def main(arguments: list[str] | None = None) -> int:
         serve(int(args.serve[0]), args.serve[1], float(args.serve[2]))
     numbers = " ".join(f"{number:7}" for number in (*MEASURED, HELD_AGAINST))
     print(f"{'requests/s of':16} {numbers}  projected for {HELD_AGAINST} from up to {MEASURED[-1]}")
-    missed = 0
+    verdicts = []
     for name, hold_s in SHARED.items():
-        text, held = line(name, measure(hold_s, args.rounds, args.seconds))
-        missed += not held
+        text, verdict = line(name, measure(hold_s, args.rounds, args.seconds))
+        verdicts.append(verdict)
         print(text, flush=True)
-    return 1 if missed else 0
+    print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (HOLDS, MISSED, NOT_PROJECTED)))
+    return 0 if HOLDS in verdicts and MISSED not in verdicts else 1
 
 
 if __name__ == "__main__":

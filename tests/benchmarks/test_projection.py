@@ -16,22 +16,29 @@ def figures(eight: float, contention: float = 0.0) -> dict[int, list[float]]:
 
 
 def test_a_projection_that_holds_one_that_misses_and_none():
-    text, held = line("linear", figures(790))
+    text, verdict = line("linear", figures(790))
     assert (
-        held
+        verdict == "holds"
         and text.startswith("linear             100.0   200.0   300.0   400.0   790.0 ")
         and text.endswith(": holds")
     )
-    text, held = line("linear", figures(400))
-    assert not held and text.endswith(": MISSED")
-    text, held = line("faster", figures(2000, -0.1))
-    assert held and "  not projected: the interval of contention is negative" in text
+    text, verdict = line("linear", figures(400))
+    assert verdict == "MISSED" and text.endswith(": MISSED")
+    text, verdict = line("faster", figures(2000, -0.1))
+    assert verdict == "not projected" and "  not projected: the interval of contention is negative" in text
 
 
 def test_a_miss_fails(monkeypatch, capsys):
     monkeypatch.setattr(projection, "measure", lambda hold_s, rounds, seconds: figures(400 if hold_s else 790))
     assert projection.main([]) == 1
-    assert len(capsys.readouterr().out.splitlines()) == 3
+    _, *lines, last = capsys.readouterr().out.splitlines()
+    assert (len(lines), last) == (2, "1 holds, 1 MISSED, 0 not projected")
+
+
+def test_what_is_not_projected_is_no_success(monkeypatch, capsys):
+    monkeypatch.setattr(projection, "measure", lambda hold_s, rounds, seconds: figures(2000, -0.1))
+    assert projection.main([]) == 1
+    assert capsys.readouterr().out.endswith("\n0 holds, 0 MISSED, 2 not projected\n")
 
 
 @pytest.mark.servers
