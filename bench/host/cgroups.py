@@ -101,7 +101,7 @@ class Group:
         deadline = time.monotonic() + REMOVE_TIMEOUT_S
         for folder in self.folders:
             while not _removed(folder) and time.monotonic() < deadline:
-                for pid in _pids(folder):
+                for pid in {pid for inner in _tree(folder) for pid in _pids(inner)}:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(POLL_S)
@@ -258,11 +258,17 @@ def _pids(folder: Path) -> set[int]:
     return {int(line) for line in _lines(folder / "cgroup.procs")}
 
 
+def _tree(folder: Path) -> list[Path]:
+    """The directories of a group and of the groups in it, such as those of a systemd, the innermost first."""
+    return [Path(inner) for inner, _, _ in os.walk(folder, topdown=False)]
+
+
 def _removed(folder: Path) -> bool:
     try:
-        folder.rmdir()
+        for inner in _tree(folder):
+            inner.rmdir()
     except FileNotFoundError:
-        return True
+        return not folder.exists()
     except OSError:
         return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import subprocess
 import time
@@ -18,10 +19,13 @@ from bench.fleet.inventory import WEB
 from bench.fleet.world import links, machines
 from bench.fleet.world.plan import NETWORK, ROOT, Member, must_be_possible
 from bench.host import cgroups
+from bench.host.cgroups import Group
 from bench.host.lock import exclusive
 
 LOCK = Path("/run/benchapp-hosts.lock")
 SSH_PORT = 22
+# Beside the files of a host: its control group.
+GROUP = "group.json"
 BOOT_S = 60.0
 POLL_S = 0.1
 
@@ -62,6 +66,10 @@ def standing(members: Sequence[Member], rate: str, size: Size | None = None) -> 
 
 def remove() -> None:
     """Remove what there is of a world; its hosts have ended with the process that built it."""
+    for path in ROOT.glob(f"*/{GROUP}"):
+        folders, version = json.loads(path.read_text("utf-8"))
+        if group := cgroups.existing(folders, version):
+            group.remove()
     machines.remove()
     links.remove()
 
@@ -73,6 +81,7 @@ def _running(member: Member, size: Size | None) -> Iterator[subprocess.Popen[byt
         if size and member.group == WEB:
             group = cgroups.group()
             cleanup.callback(group.remove)
+            _register(group, member)
             group.create(size.limits)
         sshd = programs.find(["sshd"])
         assert sshd is not None
@@ -80,6 +89,13 @@ def _running(member: Member, size: Size | None) -> Iterator[subprocess.Popen[byt
         machine = machines.boot(member, group)
         cleanup.callback(machines.stop, machine)
         yield machine
+
+
+def _register(group: Group, member: Member) -> None:
+    """Write down the control group of a host, so that the next world removes that of a killed one."""
+    member.folder.mkdir(parents=True, exist_ok=True)
+    path = member.folder / GROUP
+    path.write_text(json.dumps([[str(folder) for folder in group.folders], group.version]), "utf-8")
 
 
 def _wait(member: Member, machine: subprocess.Popen[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -146,7 +147,7 @@ def assert_that_a_full_link_is_named(load: inventory.Host, front: inventory.Host
     known = inventory.read(plan.ROOT / "hosts.ini")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as site, sampling(known) as sampler:
         assert site.stdout.readline() == "ready\n"
-        target = loaders.Target(f"{front.address}:8080")
+        target = loaders.LoadTarget(f"{front.address}:8080")
         (share,) = loaders.make((load,), tool, job, target, ready=sampler.start)
         links = trials.links(sampler.stop(), job.seconds)
         site.kill()
@@ -175,13 +176,16 @@ def assert_that_a_lost_connection_leaves_nothing(load: inventory.Host) -> None:
 
 
 def test_the_next_world_removes_what_a_killed_one_left():
-    with tried() as (started, line):
+    with tried("--size", "bronze") as (started, line):
         assert line.startswith("ready ")
         running = programs_of(started)
+        groups = [Path(name) for path in plan.ROOT.glob("*/group.json") for name in json.loads(path.read_text())[0]]
+        assert groups and all(group.is_dir() for group in groups)
         started.kill()
         # Its hosts end with it.
         assert psutil.wait_procs(running, 20)[1] == [] and left() != []
     with build.standing(plan.members(1, 1)[:1], "1gbit") as world:
+        assert not any(group.exists() for group in groups)
         assert list(world.machines) == ["front1"] and world.ended() == ""
     assert left() == []
 
