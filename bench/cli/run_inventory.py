@@ -58,7 +58,7 @@ def main(args: argparse.Namespace, request: Request) -> int:
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
     site = Site(hosts, Front(found, front_of(hosts).address, _trusted(args.trust)))
-    session.must_be(found, request.stacks, request.layers)
+    host_record.must_be(found, request.stacks, request.layers)
     if args.tool:
         return run_locust.main(args, request, site)
     if args.dry_run:

@@ -18,6 +18,7 @@ from bench.interrupt import Interrupts
 from bench.measure.begin import DURATION_S, LEVEL, Request
 from bench.measure.printer import say
 from bench.measure.trial import now
+from bench.project import under_test
 from bench.report.locust import cells
 from bench.results.folder import Folder, read_run
 from bench.results.locust import LocustFigures
@@ -34,6 +35,8 @@ def main(args: argparse.Namespace, request: Request, site: Site) -> int:
     for name in REFUSED:
         if getattr(args, name) not in (None, [], False):
             raise BenchError(f"--tool locust runs a locustfile once; leave out --{name.replace('_', '-')}")
+    if args.resume and args.to:
+        raise BenchError(f"--resume {args.resume}: the figures go into that run; leave out --to")
     if args.locustfile is None:
         raise BenchError("--tool locust runs a locustfile of yours; add --locustfile FILE")
     if len(request.levels) > 1:
@@ -76,6 +79,7 @@ def _begun(request: Request, site: Site, users: int, failed: ExitStack) -> Folde
 def _joined(directory: Path, site: Site) -> Folder:
     """The folder of a run on the same hosts, whose report shows Locust's figures beside its own; raises BenchError."""
     session.require_same(directory, read_run(directory), site)
+    site.front.get(under_test.current().ready)
     return Folder(directory)
 
 

@@ -24,6 +24,7 @@ OTHERS: dict[str, object] = {
     "group": [],
     "quick": False,
     "env": [],
+    "python": [],
     "write": False,
     "size": sizes.UNLIMITED,
     "load": options.LOAD_S,

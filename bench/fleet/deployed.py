@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from bench.catalog.compose import Composition
 from bench.errors import BenchError
-from bench.fleet import host_site
+from bench.fleet import host_record, host_site
+from bench.fleet.host_record import Deployed
 from bench.fleet.host_site import HostSite
 from bench.fleet.inventory import Host, Inventory
 from bench.fleet.sampling import Sampler, sampling
@@ -16,7 +18,7 @@ from bench.fleet.split import Split
 from bench.fleet.tunnels import tunnel
 from bench.project import under_test
 from bench.serve import export, render
-from bench.serve.layout import LOOPBACK
+from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring
 from bench.verify.context import Accounts, Context
 from bench.verify.suite import layer_names
@@ -27,8 +29,8 @@ BY_TLS = (("X-Forwarded-Proto", "https"),)
 
 
 @dataclass(frozen=True)
-class Deployed:
-    """What the checks of several hosts work with.
+class Reached:
+    """A deployment on hosts as the checks of several hosts work with it.
 
     front    asked as visitors do, through a tunnel to its own port
     direct   each web host's application, asked by that host itself; empty where it speaks no HTTP
@@ -47,12 +49,18 @@ class Deployed:
 
 
 @contextmanager
-def reached(composition: Composition, inventory: Inventory) -> Iterator[Deployed]:
-    """The deployment while the block lasts; raises BenchError when a host or the site's commands cannot be used."""
+def reached(composition: Composition, inventory: Inventory) -> Iterator[Reached]:
+    """The deployment while the block lasts.
+
+    Raises BenchError when it is not what the hosts have, and when a host or the site's commands cannot be used.
+    """
     if not composition.values.places:
         raise BenchError("--inventory verifies what production runs: its values have the places of a host")
     split = Split(composition, inventory)
     composition, places, wiring = export.in_production(composition, LOOPBACK)
+    there = host_record.read(inventory)
+    host_record.must_be(there, [composition.stack.name], [composition.layer_name], "STACK")
+    _require_same_values(there, composition, places)
     front = composition.servers[-1]
     tls = composition.values.names["listener"] == "tls" and render.has_tls(front, composition)
     with ExitStack() as cleanup:
@@ -72,7 +80,15 @@ def reached(composition: Composition, inventory: Inventory) -> Iterator[Deployed
         sampler = cleanup.enter_context(sampling(inventory, composition.values.names["access_log"]))
         context.accounts = Accounts(site, {}, lambda: site.create_accounts(2), 0)
         cleanup.callback(context.accounts.remove, context.posts)
-        yield Deployed(composition, split.web, split.front, context, site, sampler, places.static_root, direct)
+        yield Reached(composition, split.web, split.front, context, site, sampler, places.static_root, direct)
+
+
+def _require_same_values(there: Deployed, composition: Composition, places: Places) -> None:
+    """Raise BenchError unless the hosts were rendered with these values, as far as visitors meet them."""
+    name, log = composition.settings["server_name"], str(composition.values.names["access_log"])
+    asked = (name, places.port, places.static_root, log)
+    if asked != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log):
+        raise BenchError(f"the hosts have {there.url} at port {there.port}; give the --set of their `render`")
 
 
 def _doors(split: Split, wiring: Wiring) -> dict[str, tuple[str, int]]:

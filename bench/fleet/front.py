@@ -12,7 +12,7 @@ from functools import cached_property
 from urllib.parse import urlsplit
 
 from bench.fleet.host_record import Deployed
-from bench.fleet.loaders import Target
+from bench.fleet.loaders import LoadTarget
 from bench.host.http import TIMEOUT_S, VisitError
 
 # What those who end TLS before a front say of a client.
@@ -32,10 +32,10 @@ class Front:
     trust: str = ""
 
     @property
-    def target(self) -> Target:
+    def target(self) -> LoadTarget:
         """Where the load goes."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
-        return Target(f"{self.address}:{self.deployed.port}", self.trust, lines)
+        return LoadTarget(f"{self.address}:{self.deployed.port}", self.trust, lines)
 
     def get(self, path: str) -> bytes:
         """The body at `path`. Raises VisitError unless the status is 200."""

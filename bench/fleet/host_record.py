@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from shlex import quote
@@ -12,6 +13,7 @@ import msgspec
 from bench.catalog import catalog
 from bench.catalog.sizes import UNLIMITED
 from bench.errors import BenchError
+from bench.fleet import ssh
 from bench.fleet.inventory import WEB, Host, Inventory, front_of
 
 # What was rendered for a host, and the copy of that which says that its servers have read it.
@@ -66,21 +68,33 @@ def read(inventory: Inventory) -> Deployed:
     return deployed
 
 
+def must_be(deployed: Deployed, stacks: Iterable[str], layers: Iterable[str], option: str = "--stack") -> None:
+    """Raise BenchError unless these stacks and layers, where some are given, are what is deployed.
+
+    option  what names the stack on the command line
+    """
+    known = catalog.read()
+    for word, wanted, there, look in (
+        (option, stacks, deployed.stack, known.stack),
+        ("--layer", layers, deployed.layer, known.joined_layers),
+    ):
+        for name in wanted:
+            look(name)
+            if name != there:
+                raise BenchError(f"{word} {name}: the hosts have {deployed.words}; deploy it there first")
+
+
 def file_of(host: Host, *paths: str) -> list[str]:
     """The texts of files on a host, empty where there is none; raises BenchError when it cannot be reached."""
-    # As root where it can be; each text ends with a line of its own.
-    script = '[ "$(id -u)" = 0 ] || ! sudo -n true 2> /dev/null || sudo="sudo -n"\n'
-    script += "".join(f"$sudo cat {quote(path)} 2> /dev/null; echo; echo {_END}\n" for path in paths)
+    # Each text ends with a line of its own.
+    script = ssh.AS_ROOT + "".join(f"$sudo cat {quote(path)} 2> /dev/null; echo; echo {_END}\n" for path in paths)
     try:
-        done = subprocess.run(
-            host.argv(script), capture_output=True, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, check=False
-        )
+        done = ssh.run(host, script, TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise BenchError(f"{host.name}: cannot be reached: no answer within {TIMEOUT_S:.0f} s") from None
     texts = done.stdout.split(f"\n{_END}\n")
     if len(texts) != len(paths) + 1:
-        said = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
-        raise BenchError(f"{host.name}: cannot be reached: {said[-1].removeprefix('ssh: ')}")
+        raise BenchError(f"{host.name}: cannot be reached: {ssh.last_line(done.stderr, 'no reason given')}")
     return texts[:-1]
 
 

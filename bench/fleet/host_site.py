@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from bench.errors import BenchError
+from bench.fleet import ssh
 from bench.fleet.inventory import Host
 from bench.project.description import Description
-from bench.verify.site import NOT_PLAIN, ROLES, Account, Site, described_urls
+from bench.verify.site import NOT_PLAIN, ROLES, Site, described_urls
 from bench.verify.target_site import NoExpectedPages
 from bench.verify.writer import Row
 
 TIMEOUT_S = 60.0
-# As root, as `benchapp-manage` needs it.
-MANAGE = '[ "$(id -u)" = 0 ] || sudo="sudo -n"\nexec $sudo benchapp-manage shell -c {code}'
+# `benchapp-manage` needs to be root.
+MANAGE = ssh.AS_ROOT + "exec $sudo benchapp-manage shell -c {code}"
 # The probes are installed for that one command: the servers have none.
 WITH_PROBES = (
     "import os, sys; os.environ['BENCHAPP_PROBES'] = '1'; "
@@ -46,11 +47,6 @@ class HostSite(Site):
     def is_outdated(self) -> bool:
         return False
 
-    def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
-        """Make accounts; raises BenchError when that fails."""
-        made = self._command(["verifyaccount", "create", "--count", str(count)], env)
-        return [Account(item["username"], item["password"]) for item in made["accounts"]]
-
     def make_row(self) -> Row:
         """A new author with a post and a comment; raises BenchError when that fails."""
         return Row(**self._command(["makerow"], None))
@@ -73,14 +69,11 @@ class HostSite(Site):
 def run(host: Host, script: str, what: str) -> str:
     """What a script prints on a host; raises BenchError that says `what` failed there, and how."""
     try:
-        done = subprocess.run(
-            host.argv(script), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
+        done = ssh.run(host, script, TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise BenchError(f"{host.name}: {what}: no end after {TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
-        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        why = lines[-1].removeprefix("ssh: ") if lines else "it wrote nothing"
+        why = ssh.last_line(done.stderr or done.stdout, "it wrote nothing")
         raise BenchError(f"{host.name}: {what}: exit status {done.returncode}: {why}")
     return done.stdout
 

@@ -5,6 +5,7 @@ https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import math
@@ -29,6 +30,10 @@ BUILT_IN = ("all", "ungrouped")
 INSTALL = "python -m pip install -r requirements-hosts.txt"
 SSH_PORT = 22
 CONNECT_TIMEOUT_S = 5
+# What becomes a file's name and a word of a command.
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+# Words for ssh, in the order in which Ansible gives them.
+ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 # A host that does not say three times in a row that it is alive is gone.
 ALIVE_S = 5
 
@@ -41,7 +46,7 @@ class Host:
     groups      those it is in, in the order of GROUPS
     target      the name or address at which Ansible reaches it, by ssh
     user, key   for ssh; empty: as ssh is configured. The key is a file
-    arguments   more words for ssh
+    arguments   more words for ssh, as Ansible has them
     local       it is this machine: no ssh
     link_mbit   rate of its link in each direction, in Mbit/s, where the inventory says it
     python      the program that Ansible uses there; empty: it looks for one
@@ -64,10 +69,11 @@ class Host:
         if self.local:
             return ["sh", "-c", script]
         options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
-        options += ["-o", f"ServerAliveInterval={ALIVE_S}", "-p", str(self.port)]
+        # One of its own, whatever connections are shared: what runs there ends with it.
+        options += ["-o", "ControlPath=none", "-o", f"ServerAliveInterval={ALIVE_S}", "-p", str(self.port)]
         options += ["-l", self.user] if self.user else []
         options += ["-i", self.key] if self.key else []
-        return ["ssh", *options, *self.arguments, self.target, script]
+        return ["ssh", *options, *self.arguments, "--", self.target, script]
 
 
 @dataclass(frozen=True)
@@ -105,15 +111,29 @@ def read(path: Path) -> Inventory:
         raise BenchError(f"program not installed: ansible-inventory; install it: {INSTALL}")
     if not path.is_file():
         raise BenchError(f"{path}: no such file; write an Ansible inventory with the groups {', '.join(GROUPS)}")
+    text = _text(path)
     strict = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1", "ANSIBLE_NOCOLOR": "1"}
     done = subprocess.run(
-        [program, "-i", path, "--list"], capture_output=True, text=True, env={**os.environ, **strict}, check=False
+        [program, "-i", path, "--list"],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, **strict},
+        check=False,
     )
     if done.returncode != 0:
         raise BenchError(f"{path}: not an Ansible inventory: {_reason(done.stderr)}")
     inventory = decode(path, json.loads(done.stdout))
-    _same_everywhere(inventory, path.read_text("utf-8"))
+    _same_everywhere(inventory, text)
     return inventory
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise BenchError(f"{path}: not UTF-8 at byte {error.start}; write it so") from None
+    except OSError as error:
+        raise BenchError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _reason(said: str) -> str:
@@ -147,7 +167,10 @@ def _members(group: str, listed: dict[str, Any]) -> list[str]:
 
 
 def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, Any]) -> Host:
-    target = str(variables.get("ansible_host", name))
+    """A host, validated; raises BenchError."""
+    if not NAME.fullmatch(name):
+        raise BenchError(f"{path}: {name!r} is no name of a host; use letters, digits and . _ - (not first)")
+    target = _word(path, name, variables, "ansible_host", name)
     address = str(variables.get("address", target))
     try:
         ipaddress.IPv4Address(address)
@@ -159,14 +182,39 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         address,
         groups,
         target,
-        port=int(variables.get("ansible_port", SSH_PORT)),
-        user=str(variables.get("ansible_user", "")),
-        key=str(variables.get("ansible_ssh_private_key_file", "")),
-        arguments=tuple(shlex.split(str(variables.get("ansible_ssh_common_args", "")))),
+        port=_port(path, name, variables.get("ansible_port", SSH_PORT)),
+        user=_word(path, name, variables, "ansible_user"),
+        key=_word(path, name, variables, "ansible_ssh_private_key_file"),
+        arguments=_arguments(path, name, variables),
         local=variables.get("ansible_connection") == "local",
         link_mbit=_rate(path, name, variables.get("link_mbit")),
         python=_python(variables),
     )
+
+
+def _word(path: Path, name: str, variables: dict[str, Any], variable: str, otherwise: str = "") -> str:
+    """A word for ssh that it does not take for an option."""
+    given = str(variables.get(variable, otherwise))
+    if given.startswith("-"):
+        raise BenchError(f"{path}: {name}: {variable} is {given!r}; it cannot begin with -")
+    return given
+
+
+def _port(path: Path, name: str, given: Any) -> int:
+    with contextlib.suppress(ValueError):
+        if 0 < (port := int(str(given))) < 65_536:
+            return port
+    raise BenchError(f"{path}: {name}: ansible_port is {given!r}; use a port, such as {SSH_PORT}")
+
+
+def _arguments(path: Path, name: str, variables: dict[str, Any]) -> tuple[str, ...]:
+    found: list[str] = []
+    for variable in ARGUMENTS:
+        try:
+            found += shlex.split(str(variables.get(variable, "")))
+        except ValueError as error:
+            raise BenchError(f"{path}: {name}: {variable}: {str(error).lower()}; close what it opens") from None
+    return tuple(found)
 
 
 def _python(variables: dict[str, Any]) -> str:

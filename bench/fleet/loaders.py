@@ -34,7 +34,7 @@ GRACE_S = 30.0
 
 
 @dataclass(frozen=True)
-class Share:
+class LoadShare:
     """What one host made of a load.
 
     cores   processes that made it
@@ -54,7 +54,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Target:
+class LoadTarget:
     """Where the load goes.
 
     connect  HOST:PORT where connections go, instead of the name in the URL
@@ -71,10 +71,10 @@ def make(
     hosts: Sequence[Host],
     tool: Engine,
     job: Job,
-    target: Target,
+    target: LoadTarget,
     live: Live | None = None,
     ready: Callable[[], None] = lambda: None,
-) -> list[Share]:
+) -> list[LoadShare]:
     """Make the load of a job from these hosts; raises TrialError with the name of a host that fails.
 
     `ready` is called when all hosts could begin, right before they do.
@@ -96,12 +96,12 @@ def make(
         limit_s = begins - time.time() + job.seconds + job.timeout_s + GRACE_S
         found = list(pool.map(lambda loader: loader.counts(limit_s), loaders))
     return [
-        Share(loader.host, loader.clock, each, said["counts"], said["cpu_s"])
+        LoadShare(loader.host, loader.clock, each, said["counts"], said["cpu_s"])
         for loader, said in zip(loaders, found, strict=True)
     ]
 
 
-def figures(tool: Engine, shares: Sequence[Share]) -> Figures:
+def figures(tool: Engine, shares: Sequence[LoadShare]) -> Figures:
     """The figures of all shares together, as one load tool would have printed them."""
     return tool.parse(json.dumps(encoded(together([share.counts for share in shares]))), "")
 
@@ -119,7 +119,7 @@ def require_connections(connections: int, hosts: int) -> None:
         raise BenchError(f"{few}; use at least one for each, or fewer load hosts")
 
 
-def _content(tool: Engine, job: Job, target: Target) -> dict[str, Any]:
+def _content(tool: Engine, job: Job, target: LoadTarget) -> dict[str, Any]:
     lines = job.headers or ("",) * len(job.paths)
     of_target = {"connect": target.connect, "trust": target.trust}
     return tool.content(job) | of_target | {"headers": [f"{line}{target.headers}" for line in lines]}

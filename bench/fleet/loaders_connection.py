@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import threading
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from bench import paths
 from bench.fleet import reach
 from bench.fleet.inventory import Host
 from bench.fleet.reach import ROUND_TRIPS, TIMEOUT_S, Clock
+from bench.fleet.ssh import Connection
 from bench.measure.load_process import Live, TrialError, drain
 
 BEGIN = Path(__file__).with_name("loader.sh")
@@ -22,11 +22,9 @@ ENGINE = paths.PROJECT / "bench" / "load" / "openloop"
 # They need more than Python.
 NOT_SENT = ("__main__", "encode")
 MIN_PYTHON = [3, 10]
-# For what is left there to end when the connection does.
-END_S = 5.0
 
 
-class Loader:
+class Loader(Connection):
     """A load host while the context lasts; raises TrialError, with its name, when it does not do what it shall.
 
     clock  how far its clock is ahead, once it was greeted
@@ -34,41 +32,14 @@ class Loader:
     """
 
     def __init__(self, host: Host, live: Live | None = None):
-        self.host = host
+        super().__init__(host, BEGIN.read_text("utf-8"), listen=partial(_listen, live))
         self.clock = Clock(0.0, 0.0)
         self.cores = 1
-        self.errors: list[bytes] = []
-        self._live = live
-        self._is_late = False
-
-    def __enter__(self) -> Loader:
-        self._talk = subprocess.Popen(
-            self.host.argv(BEGIN.read_text("utf-8")),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        self._drain = threading.Thread(target=drain, args=(self._talk.stderr, self.errors, self._live), daemon=True)
-        self._drain.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._talk.stdin and self._talk.stdout
-        with contextlib.suppress(OSError):
-            self._talk.stdin.close()
-        try:
-            self._talk.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self._talk.kill()
-            self._talk.wait()
-        self._drain.join(END_S)
-        self._talk.stdout.close()
 
     def greet(self) -> None:
         """Send what runs there, and learn its clock and its cores."""
         text = REMOTE.read_bytes()
-        self._send(b"%d\n%s" % (len(text), text))
+        self.send(b"%d\n%s" % (len(text), text))
         said = self._answer("cannot be reached", TIMEOUT_S)
         if said["python"] < MIN_PYTHON:
             version, wanted = (".".join(map(str, numbers)) for numbers in (said["python"], MIN_PYTHON))
@@ -97,43 +68,18 @@ class Loader:
         return found
 
     def _say(self, what: object) -> None:
-        self._send(json.dumps(what).encode() + b"\n")
-
-    def _send(self, data: bytes) -> None:
-        assert self._talk.stdin
-        # Why it has ended is found when its answer is read.
-        with contextlib.suppress(OSError):
-            self._talk.stdin.write(data)
-            self._talk.stdin.flush()
+        self.send(json.dumps(what).encode() + b"\n")
 
     def _answer(self, failure: str, limit_s: float) -> Any:
         """The next line from there. Raises TrialError with the words of the failure and what was said of it."""
-        assert self._talk.stdout
-        late = threading.Timer(limit_s, self._give_up)
-        late.start()
-        try:
+        if line := self.line(limit_s):
             with contextlib.suppress(ValueError):
-                return json.loads(self._talk.stdout.readline())
-        finally:
-            late.cancel()
-        raise TrialError(f"{self.host.name}: {failure}: {self._why(limit_s)}")
+                return json.loads(line)
+        raise TrialError(f"{self.host.name}: {failure}: {self.why(limit_s)}")
 
-    def kill(self) -> None:
-        """End the connection at once."""
-        self._talk.kill()
 
-    def _give_up(self) -> None:
-        self._is_late = True
-        self.kill()
-
-    def _why(self, limit_s: float) -> str:
-        """The last words of the other side, or of ssh."""
-        self.kill()
-        self._drain.join(END_S)
-        lines = [line.strip() for line in b"".join(self.errors).decode("utf-8", "replace").splitlines() if line.strip()]
-        if self._is_late or not lines:
-            return f"no answer within {limit_s:.0f} s" if self._is_late else "the connection ended"
-        return lines[-1].removeprefix("ssh: ")[:200]
+def _listen(live: Live | None, stream: IO[bytes], said: list[bytes]) -> None:
+    drain(stream, said, live)
 
 
 def modules() -> dict[str, str]:

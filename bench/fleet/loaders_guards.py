@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bench.figures import ratios
-from bench.fleet.loaders import Share
+from bench.fleet.loaders import LoadShare
 from bench.fleet.reach import MAX_OFFSET_MS
 from bench.load import Figures
 from bench.load.engine import Engine
@@ -33,15 +33,21 @@ OF_EACH = ("ceiling", "tool-cpu", "late")
 
 @dataclass(frozen=True)
 class Link:
-    """What a host's busier direction carried of what it can, in bits a second; None where the rate is not known."""
+    """What a host's link carried, in bits a second; None where that is not known.
+
+    used  in its busier direction, over the whole load
+    rate  what it can carry in one direction
+    peak  the largest share of that within about a second
+    """
 
     host: str
-    used: float
+    used: float | None
     rate: float | None
+    peak: float | None = None
 
 
 def look(
-    tool: Engine, seen: Observed, shares: Sequence[Share], links: Sequence[Link], bounds: Mapping[str, float]
+    tool: Engine, seen: Observed, shares: Sequence[LoadShare], links: Sequence[Link], bounds: Mapping[str, float]
 ) -> dict[str, str]:
     """Guard -> `ok`, `not measured: why`, or what it found that voids the trial; `seen` is of all shares together."""
     found = guards.look(seen, {name: bound for name, bound in bounds.items() if name in guards.BOUNDS})
@@ -59,7 +65,7 @@ def look(
     return found | {name: judge(bounds[name]) or OK for name, judge in judges.items() if name in bounds}
 
 
-def observed(tool: Engine, share: Share, whole: Observed) -> Observed:
+def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
     """What was observed of one load host. Its ceiling is by what its requests cost it in this very load."""
     figures: Figures = share.figures(tool).supported()
     could = figures.requests_total * share.cores / share.cpu_s if share.cpu_s and figures.requests_total else None
@@ -67,7 +73,7 @@ def observed(tool: Engine, share: Share, whole: Observed) -> Observed:
     return replace(whole, figures=figures, ceiling=could, tool_cpu=busy)
 
 
-def _clock(shares: Sequence[Share], bound: float) -> str:
+def _clock(shares: Sequence[LoadShare], bound: float) -> str:
     for share in shares:
         clock, name = share.clock, share.host.name
         if abs(clock.ahead_ms) - clock.error_ms > bound:
@@ -78,14 +84,14 @@ def _clock(shares: Sequence[Share], bound: float) -> str:
     return ""
 
 
-def _start(shares: Sequence[Share], bound: float) -> str:
+def _start(shares: Sequence[LoadShare], bound: float) -> str:
     for share in shares:
         if (late_ms := share.counts["late_s"] * 1000) > bound:
             return f"{share.host.name} began {late_ms:.0f} ms late"
     return ""
 
 
-def disagreement(shares: Sequence[Share], margin: float) -> str:
+def disagreement(shares: Sequence[LoadShare], margin: float) -> str:
     """The host whose answers take longer than those of the others by more than the margin, beyond chance.
 
     All hosts ask the same server at the same times for the same pages. The load is cut into equal parts, and in each
@@ -112,12 +118,23 @@ def _means(counts: Mapping[str, list[int]]) -> dict[int, float]:
 
 
 def _network(links: Sequence[Link], bound: float) -> str:
-    known = [(link, link.used / link.rate) for link in links if link.rate]
-    for link, share in known:
-        if share > bound:
-            rate = (link.rate or 0) / 1e6
-            return f"the link of {link.host} is full: {link.used / 1e6:,.1f} of {rate:,.0f} Mbit/s"
-    if len(known) < len(links) or not links:
-        unknown = ", ".join(link.host for link in links if not link.rate)
-        return f"{NOT_MEASURED}: the rate of a link is not known{f': {unknown}' if unknown else ''}"
+    for link in links:
+        if full := _full(link, bound):
+            return f"the link of {link.host} is full: {full}"
+    unseen = ", ".join(link.host for link in links if link.used is None)
+    unrated = ", ".join(link.host for link in links if link.used is not None and not link.rate)
+    reasons = [f"what a link carried is not known: {unseen or 'no host'}"] if unseen or not links else []
+    reasons += [f"the rate of a link is not known: {unrated}"] if unrated else []
+    return f"{NOT_MEASURED}: {'; '.join(reasons)}" if reasons else ""
+
+
+def _full(link: Link, bound: float) -> str:
+    """How full the link was, if that is beyond the bound; empty where it is not, or is not known."""
+    if not link.rate:
+        return ""
+    rate = f"{link.rate / 1e6:,.0f} Mbit/s"
+    if link.used is not None and link.used / link.rate > bound:
+        return f"{link.used / 1e6:,.1f} of {rate}"
+    if link.peak is not None and link.peak > bound:
+        return f"{link.peak * link.rate / 1e6:,.1f} of {rate} for about a second"
     return ""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from bench.catalog.compose import Composition
 from bench.figures.words import plural
 from bench.fleet import host_site
-from bench.fleet.deployed import Deployed
+from bench.fleet.deployed import Reached
 from bench.fleet.inventory import Host
 from bench.results.records import Outcome
 from bench.verify import page_parser, wire
@@ -31,10 +33,10 @@ NO_LOG = "the access log of the front does not say which host answered"
 STATIC = "cd {root} && find . -type f -exec sha256sum {{}} +"
 MANIFEST = "./staticfiles.json"
 
-Proof = Callable[[Deployed], Iterator[Finding]]
+Proof = Callable[[Reached], Iterator[Finding]]
 
 
-def answers(deployed: Deployed) -> Iterator[Finding]:
+def answers(deployed: Reached) -> Iterator[Finding]:
     """Each web host answers through the front, and all of them give the same pages."""
     front = deployed.front
     count = TURNS * len(deployed.web)
@@ -54,52 +56,78 @@ def answers(deployed: Deployed) -> Iterator[Finding]:
             yield Mismatch(f"{host.name} answers some of {count * len(pages)} requests", "none")
 
 
-def fresh(deployed: Deployed) -> Iterator[Finding]:
+@dataclass
+class Shown:
+    """How writes showed.
+
+    took_s    seconds until the pages were right, of each write
+    requests  that each web host answered of those that read the pages after that, as far as the front's log says so
+    """
+
+    took_s: list[float] = field(default_factory=list)
+    requests: Counter[str] = field(default_factory=Counter)
+
+
+def fresh(deployed: Reached) -> Iterator[Finding]:
     """A write on each web host in turn shows through the front and at all the others, and so does its removal."""
-    row = made = deployed.site.make_row()
-    took_s: list[float] = []
+    row = deployed.site.make_row()
+    shown = Shown()
     try:
         for host in deployed.web:
             _warm(deployed, row)
             row, old = deployed.site.at(host).written(row, "edit"), row
-            yield from _shows(deployed, row, old, f"an edit on {host.name}", took_s)
+            yield from _shows(deployed, row, old, f"an edit on {host.name}", shown)
         last = deployed.web[-1]
         gone = deployed.site.at(last).written(row, "remove")
-        made = gone
-        yield from _shows(deployed, gone, row, f"a removal on {last.name}", took_s)
-        yield Figure("fresh_after_write_ms", round(max(took_s, default=0) * 1000))
+        yield from _shows(deployed, gone, row, f"a removal on {last.name}", shown)
+        yield Figure("fresh_after_write_ms", round(max(shown.took_s, default=0) * 1000))
+        yield from not_asked(deployed, shown)
     finally:
-        if made.name is not None:
-            deployed.site.remove_probes()
+        # What a killed one has left, too.
+        deployed.site.remove_probes()
 
 
-def _warm(deployed: Deployed, row: Row) -> None:
+def _warm(deployed: Reached, row: Row) -> None:
     """Have every cache there is cache the pages as they are."""
     for context in [*[deployed.front] * READS * len(deployed.web), *deployed.direct.values()]:
         warm(context, expected_pages(context, row, None))
 
 
-def _shows(deployed: Deployed, row: Row, old: Row, what: str, took_s: list[float]) -> Iterator[Finding]:
+def _shows(deployed: Reached, row: Row, old: Row, what: str, shown: Shown) -> Iterator[Finding]:
     """Whether all pages become right through the front, stay so, and are right at each host itself."""
     front = deployed.front
     waited = settle(front, waiting(front, row, old, INVALIDATED_S, what))
     yield from wrong_pages(waited)
-    took_s.extend(item.done_s for item in waited if item.done_s is not None)
+    shown.took_s.extend(item.done_s for item in waited if item.done_s is not None)
     places = {f"after {what}": front} | {f"at {name} after {what}": one for name, one in deployed.direct.items()}
+    deployed.sampler.start()
     for right in expected_pages(front, row, old):
         for when, context in places.items():
             for _ in range(READS * len(deployed.web) if context is front else 1):
                 if not right.met(answer := context.get(right.path)):
                     yield right.wrong(answer, when)
+    costs = deployed.sampler.stop()
+    shown.requests.update({host.name: costs[host.name].requests or 0 for host in deployed.web})
 
 
-def apart(deployed: Deployed) -> Iterator[Finding]:
+def not_asked(deployed: Reached, shown: Shown) -> Iterator[Finding]:
+    """Of which hosts nothing is proved: they speak no HTTP, and the front, which has a cache, did not ask them."""
+    hosts = [host.name for host in deployed.web if host.name not in deployed.direct]
+    if len(deployed.web) == 1 or not hosts:
+        return
+    yield from (Figure(f"reads_{name}", shown.requests[name]) for name in hosts)
+    if unasked := [name for name in hosts if not shown.requests[name]]:
+        why = "only the front can ask it, whose log has no such request after a write"
+        raise NotTried(f"at {' and '.join(unasked)}: {why}")
+
+
+def apart(deployed: Reached) -> Iterator[Finding]:
     """Two accounts that are signed in through the front stay signed in at whichever host answers; neither they nor an
     anonymous visitor see what is another's."""
     return iter(accounts_apart.run(deployed.front))
 
 
-def static(deployed: Deployed) -> Iterator[Finding]:
+def static(deployed: Reached) -> Iterator[Finding]:
     """All web hosts have the same static files, the front has those of each, and serves them."""
     hosts = list(dict.fromkeys([*deployed.web, deployed.front_host]))
     with ThreadPoolExecutor(len(hosts)) as pool:
@@ -127,7 +155,7 @@ def _files(host: Host, root: str) -> dict[str, str]:
     return {name: digest for digest, name in (line.split(maxsplit=1) for line in said.splitlines())}
 
 
-def _served(deployed: Deployed, files: dict[str, str]) -> Iterator[Finding]:
+def _served(deployed: Reached, files: dict[str, str]) -> Iterator[Finding]:
     """Whether the front serves the static files that the home page has."""
     front = deployed.front
     home = front.get(front.site.url("home")).text
@@ -141,7 +169,7 @@ def _served(deployed: Deployed, files: dict[str, str]) -> Iterator[Finding]:
         raise NotTried("the home page names no static file")
 
 
-def cookies(deployed: Deployed) -> Iterator[Finding]:
+def cookies(deployed: Reached) -> Iterator[Finding]:
     """No answer from a cache sets a cookie, and each visitor gets a login form of their own."""
     front = deployed.front
     for path in [*front.site.main_paths, front.site.url("login")]:
@@ -165,7 +193,7 @@ PROOFS: dict[str, tuple[str, Proof]] = {
 }
 
 
-def prove(deployed: Deployed, progress: Progress | None = None) -> list[Outcome]:
+def prove(deployed: Reached, progress: Progress | None = None) -> list[Outcome]:
     """The outcome of each proof; raises BenchError when a host or the site's commands cannot be used any more."""
     composition = deployed.composition
     subject = Subject(deployed.front.target, deployed.site, composition.stack.name, composition.layer_name)
@@ -178,7 +206,7 @@ def prove(deployed: Deployed, progress: Progress | None = None) -> list[Outcome]
     return found
 
 
-def _check(name: str, group: str, proof: Proof, deployed: Deployed) -> Check:
+def _check(name: str, group: str, proof: Proof, deployed: Reached) -> Check:
     return Check(name, lambda _: proof(deployed), " ".join((proof.__doc__ or "").split()), group)
 
 

@@ -1,9 +1,7 @@
-"""What a host of an inventory lacks: seen over one connection each, by ssh as Ansible makes it."""
+"""What a host of an inventory lacks: seen over one connection each, by ssh with the words that Ansible gives it."""
 
 from __future__ import annotations
 
-import subprocess
-import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.fleet.inventory import LOAD, Host, Inventory
+from bench.fleet.ssh import Connection
 
 ROUND_TRIPS = 20
 # Beyond it the times of several hosts do not fit together.
@@ -54,35 +53,27 @@ def offset(trips: Iterable[tuple[int, int, int]]) -> Clock:
 
 def _look_at(host: Host) -> Found:
     """What the host lacks. It is asked until TIMEOUT_S, and the connection ends with that."""
-    with subprocess.Popen(
-        host.argv(SCRIPT.read_text("utf-8")),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    ) as talk:
-        late = threading.Timer(TIMEOUT_S, talk.kill)
-        late.start()
+    with Connection(host, SCRIPT.read_text("utf-8")) as connection:
         try:
-            clock, lacks = _asked(host, talk)
-        except (OSError, ValueError):
-            clock, lacks = None, (f"cannot be reached: {_why(talk)}",)
-        finally:
-            late.cancel()
-            talk.kill()
+            clock, lacks = _asked(host, connection)
+        except ValueError:
+            clock, lacks = None, (f"cannot be reached: {connection.why(TIMEOUT_S)}",)
     return Found(host, clock, lacks)
 
 
-def _asked(host: Host, talk: subprocess.Popen[str]) -> tuple[Clock, tuple[str, ...]]:
-    """The clock and what is lacking; raises OSError or ValueError when the host does not answer."""
-    assert talk.stdin and talk.stdout
-    has_python, is_root, has_systemd = (word == "yes" for word in talk.stdout.readline().split())
+def _asked(host: Host, connection: Connection) -> tuple[Clock, tuple[str, ...]]:
+    """The clock and what is lacking; raises ValueError when the host does not answer."""
+    deadline = time.monotonic() + TIMEOUT_S
+
+    def answer() -> bytes:
+        return connection.line(max(0.0, deadline - time.monotonic()))
+
+    has_python, is_root, has_systemd = (word == b"yes" for word in answer().split())
     trips = []
     for _ in range(ROUND_TRIPS):
         sent = time.time_ns()
-        talk.stdin.write("\n")
-        there = int(talk.stdout.readline())
+        connection.send(b"\n")
+        there = int(answer())
         trips.append((sent, there, time.time_ns()))
     clock = offset(trips)
     lacks = [] if has_python else ["no Python 3, which Ansible needs: install it"]
@@ -93,11 +84,3 @@ def _asked(host: Host, talk: subprocess.Popen[str]) -> tuple[Clock, tuple[str, .
         way = "ahead" if clock.ahead_ms > 0 else "behind"
         lacks.append(f"its clock is {abs(clock.ahead_ms):.0f} ms {way}: apt-get install chrony")
     return clock, tuple(lacks)
-
-
-def _why(talk: subprocess.Popen[str]) -> str:
-    """What ssh said at last, or that the host does not answer."""
-    talk.kill()
-    assert talk.stderr
-    said = [line.strip() for line in talk.stderr.read().splitlines() if line.strip()]
-    return said[-1].removeprefix("ssh: ") if said else f"no answer within {TIMEOUT_S:.0f} s"

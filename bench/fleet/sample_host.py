@@ -1,6 +1,7 @@
 """Run on a host of an inventory by its own Python: what it used between the lines `start` and `stop` of standard input.
 
-It is sent as text, so it imports nothing of this package. It ends with its standard input. `start` is answered when it
+It is sent as text, so it imports nothing of this package. It ends with its standard input, and by itself
+after `limit_s`. `start` is answered when it
 samples, `stop` with a line of JSON; a figure that cannot be read is null.
 https://man7.org/linux/man-pages/man5/proc.5.html
 """
@@ -12,6 +13,7 @@ import json
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -199,6 +201,7 @@ class Sampler:
 def main() -> None:
     """Answer until the end of standard input; nothing is sampled before `start` and after `stop`."""
     asked = json.loads(sys.argv[1])
+    signal.alarm(max(1, int(asked["limit_s"])))
     net = interface(asked["address"])
     database = Database() if asked["database"] else None
     sampler: Sampler | None = None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
-import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,24 +13,30 @@ from typing import Any
 
 import msgspec
 
-from bench.fleet.inventory import DB, FRONT, WEB, Host, Inventory
+from bench.fleet import ssh
+from bench.fleet.inventory import DB, WEB, Host, Inventory, front_of
+from bench.fleet.ssh import Connection
 from bench.results.hosts import HostCosts
 
 SCRIPT = Path(__file__).with_name("sample_host.py")
 COMMAND = SCRIPT.with_suffix(".sh")
 # Until a host has connected, and until it has answered.
-CONNECT_S, ANSWER_S = 20.0, 20.0
+ANSWER_S = 20.0
+# After which a host ends by itself: a controller whose machine has gone closes nothing.
+LIMIT_S = 3600.0
 
 
 @contextmanager
-def sampling(inventory: Inventory, access_log: str = "") -> Iterator[Sampler]:
+def sampling(inventory: Inventory, access_log: str = "", limit_s: float = LIMIT_S) -> Iterator[Sampler]:
     """What samples all hosts; the programs on them end with the block, or with this process however it ends.
 
     access_log  the path of the front's access log, from which each web host's share of the requests comes
+    limit_s     after which they end in any case
     """
     with ExitStack() as cleanup:
-        talks = [cleanup.enter_context(_talk(host, _asked(inventory, host, access_log))) for host in inventory.hosts]
-        deadline = time.monotonic() + CONNECT_S
+        asked = [_asked(inventory, host, access_log) | {"limit_s": limit_s} for host in inventory.hosts]
+        talks = [cleanup.enter_context(_Talk(host, words)) for host, words in zip(inventory.hosts, asked, strict=True)]
+        deadline = time.monotonic() + ANSWER_S
         for talk in talks:
             talk.read(deadline)
         yield Sampler(inventory, talks)
@@ -49,7 +52,7 @@ class Sampler:
     def start(self) -> None:
         """Begin, right before the load: returns when all hosts are sampled."""
         for talk in self._talks:
-            talk.say("start")
+            talk.send(b"start\n")
         deadline = time.monotonic() + ANSWER_S
         for talk in self._talks:
             talk.read(deadline)
@@ -57,19 +60,13 @@ class Sampler:
     def stop(self) -> dict[str, HostCosts]:
         """End, right after the load: what each host used since the last `start`, by its name."""
         for talk in self._talks:
-            talk.say("stop")
+            talk.send(b"stop\n")
         deadline = time.monotonic() + ANSWER_S
         found: dict[str, HostCosts] = {}
         by_address: dict[str, int] | None = None
         for talk in self._talks:
-            answer = talk.read(deadline)
-            if answer is None:
-                found[talk.host.name] = HostCosts(not_sampled=talk.lost)
-                continue
-            told: dict[str, Any] = json.loads(answer)
-            addresses = told.pop("by_address")
+            found[talk.host.name], addresses = talk.result(deadline)
             by_address = addresses if addresses is not None else by_address
-            found[talk.host.name] = msgspec.convert(told, HostCosts)
         return self._shared(found, by_address)
 
     def _shared(self, found: dict[str, HostCosts], by_address: dict[str, int] | None) -> dict[str, HostCosts]:
@@ -83,65 +80,42 @@ class Sampler:
         return found
 
 
-class _Talk:
+class _Talk(Connection):
     """The connection to a host; `lost` says why there is none any more."""
 
-    def __init__(self, host: Host, process: subprocess.Popen[str]):
-        self.host = host
-        self.process = process
+    def __init__(self, host: Host, asked: dict[str, Any]):
+        words = {"script": SCRIPT.read_text("utf-8"), "asked": json.dumps(asked)}
+        script = ssh.AS_ROOT + COMMAND.read_text("utf-8")
+        super().__init__(host, script.format(**{name: shlex.quote(word) for name, word in words.items()}))
         self.lost = ""
 
-    def say(self, word: str) -> None:
-        """Send a word; a host that is gone shows when its answer is read."""
-        assert self.process.stdin
-        with contextlib.suppress(OSError):
-            self.process.stdin.write(f"{word}\n")
-            self.process.stdin.flush()
-
-    def read(self, deadline: float) -> str | None:
-        """The next line of its answer; None when the host is gone, or has not answered until then and is given up."""
-        assert self.process.stdout
+    def read(self, deadline: float) -> bytes:
+        """The next line of its answer; empty when the host is gone, or has not answered until then and is given up."""
         if self.lost:
-            return None
-        late = threading.Timer(max(0.0, deadline - time.monotonic()), self.process.kill)
-        late.start()
-        try:
-            line = self.process.stdout.readline()
-        finally:
-            late.cancel()
+            return b""
+        line = self.line(max(0.0, deadline - time.monotonic()))
         if not line:
-            self.lost = self._why()
-        return line or None
+            self.lost = self.why(ANSWER_S)
+        return line
 
-    def _why(self) -> str:
-        self.process.kill()
-        assert self.process.stderr
-        said = [line.strip() for line in self.process.stderr.read().splitlines() if line.strip()]
-        return said[-1].removeprefix("ssh: ") if said else "no answer in time"
+    def result(self, deadline: float) -> tuple[HostCosts, dict[str, int] | None]:
+        """What it has sampled, and the requests that its access log has by the address that answered them."""
+        if line := self.read(deadline):
+            try:
+                told = msgspec.json.decode(line, type=dict[str, Any])
+                addresses = told.pop("by_address", None)
+                return msgspec.convert(told, HostCosts), addresses
+            except msgspec.DecodeError:
+                self.lost = f"its answer cannot be read: {line[:60].decode('utf-8', 'replace').strip()}"
+                self.kill()
+        return HostCosts(not_sampled=self.lost), None
 
 
 def _asked(inventory: Inventory, host: Host, access_log: str) -> dict[str, Any]:
     """What the program on the host is to look at."""
-    front = next(iter(inventory.of(FRONT)), inventory.of(WEB)[0])
     return {
         "address": host.address,
         "database": DB in host.groups,
-        "access_log": access_log if host == front else "",
+        "access_log": access_log if host == front_of(inventory) else "",
         "link_bits_per_second": host.link_mbit and host.link_mbit * 1e6,
     }
-
-
-@contextmanager
-def _talk(host: Host, asked: dict[str, Any]) -> Iterator[_Talk]:
-    words = {"script": SCRIPT.read_text("utf-8"), "asked": json.dumps(asked)}
-    script = COMMAND.read_text("utf-8").format(**{name: shlex.quote(word) for name, word in words.items()})
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(host.argv(script), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-    try:
-        yield _Talk(host, process)
-    finally:
-        # The end of its input ends it there, and ssh with it; one that hangs is killed.
-        late = threading.Timer(ANSWER_S, process.kill)
-        late.start()
-        process.communicate()
-        late.cancel()

@@ -11,7 +11,7 @@ from bench.catalog import catalog
 from bench.catalog.compose import compose_for_files
 from bench.errors import BenchError
 from bench.fleet import loaders, loaders_guards
-from bench.fleet.host_record import PRODUCTION, Deployed, file_of
+from bench.fleet.host_record import PRODUCTION, file_of
 from bench.fleet.inventory import DB, LOAD, Inventory, front_of
 from bench.fleet.trials import Site, measure
 from bench.host import machine
@@ -105,6 +105,7 @@ def planned(request: Request, site: Site) -> tuple[RunInfo, Ledger]:
         database="postgresql" if inventory.of(DB) else AS_DEPLOYED,
         guards={**(plan.guards or {}), **guards.bounds(own, loaders_guards.BOUNDS)},
         inventory=True,
+        trust_given=bool(site.front.trust),
     )
     hosts = inventory.of(LOAD)
     if not hosts:
@@ -130,7 +131,10 @@ def begin(request: Request, site: Site) -> Session:
 
 
 def resume(directory: Path, site: Site, again: bool = False) -> Session:
-    """The run in a folder, with what is left of it; raises BenchError when the hosts are not as they were."""
+    """The run in a folder, with what is left of it; raises BenchError when the hosts are not as they were.
+
+    The front is asked first: if it does not answer, no trial could be made.
+    """
     run = read_run(directory)
     require_same(directory, run, site)
     plan = run.info.plan
@@ -138,6 +142,7 @@ def resume(directory: Path, site: Site, again: bool = False) -> Session:
     if run.info.finished_at and not ledger.left:
         what = "no trial is voided" if again else "the run is complete"
         raise BenchError(f"--resume {directory}: {what}; next: python -m bench report {directory}")
+    site.front.get(under_test.current().ready)
     folder = Folder(directory)
     with folder.locked():
         folder.repair()
@@ -180,19 +185,6 @@ def static_names(site: Site) -> dict[str, str]:
     except (ValueError, KeyError):
         raise BenchError(f"{host.name}: {path} names no static files; run the playbook again") from None
     return names
-
-
-def must_be(deployed: Deployed, stacks: tuple[str, ...], layers: tuple[str, ...]) -> None:
-    """Raise BenchError unless these stacks and layers, where some are given, are what is deployed."""
-    known = catalog.read()
-    for option, wanted, there, look in (
-        ("--stack", stacks, deployed.stack, known.stack),
-        ("--layer", layers, deployed.layer, known.joined_layers),
-    ):
-        for name in wanted:
-            look(name)
-            if name != there:
-                raise BenchError(f"{option} {name}: the hosts have {deployed.words}; deploy it there first")
 
 
 def _groups(inventory: Inventory) -> dict[str, tuple[str, ...]]:

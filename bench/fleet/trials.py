@@ -11,7 +11,7 @@ from bench.errors import BenchError
 from bench.fleet import loaders, loaders_guards
 from bench.fleet.front import Front
 from bench.fleet.inventory import LOAD, Inventory
-from bench.fleet.loaders import Share
+from bench.fleet.loaders import LoadShare
 from bench.fleet.loaders_guards import Link
 from bench.fleet.sampling import sampling
 from bench.host.http import VisitError
@@ -29,6 +29,8 @@ from bench.results.folder import Folder, write_json
 from bench.results.hosts import HostCosts
 from bench.results.trials import Evidence, Trial
 
+# For a trial's hosts to be greeted before its load and asked after it, in seconds.
+BESIDE_S = 300
 NOT_COUNTED = "the access log is on the front's host"
 
 
@@ -48,7 +50,7 @@ class Loaded:
     checked  pages compared during it
     """
 
-    shares: list[Share]
+    shares: list[LoadShare]
     costs: dict[str, HostCosts]
     wrong: str
     checked: int
@@ -97,7 +99,7 @@ def _visit(when: str, site: Site, paths: Iterable[str]) -> dict[str, bytes]:
         raise TrialError(f"{when}: {error}") from None
 
 
-def _made(site: Site, load: Load, job: Job, ready: Callable[[], None] = lambda: None) -> list[Share]:
+def _made(site: Site, load: Load, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
     try:
         return loaders.make(site.inventory.of(LOAD), engine(load), job, site.front.target, load.live, ready)
     except TrialError:
@@ -109,7 +111,8 @@ def _made(site: Site, load: Load, job: Job, ready: Callable[[], None] = lambda: 
 def _timed(job: Job, load: Load, site: Site, expected: Mapping[str, bytes], directory: Path) -> Loaded:
     """Make the load, sample the hosts and compare pages meanwhile; what each load host counted is stored."""
     bodies = Bodies(site.front.get, expected, max(1.0, job.seconds / PAGES_CHECKED))
-    with sampling(site.inventory, site.front.deployed.access_log) as sampler:
+    limit_s = job.seconds + job.timeout_s + BESIDE_S
+    with sampling(site.inventory, site.front.deployed.access_log, limit_s) as sampler:
 
         def ready() -> None:
             sampler.start()
@@ -126,7 +129,7 @@ def _timed(job: Job, load: Load, site: Site, expected: Mapping[str, bytes], dire
     return Loaded(shares, costs, bodies.wrong, bodies.checked)
 
 
-def _figures(load: Load, shares: Sequence[Share]) -> Figures:
+def _figures(load: Load, shares: Sequence[LoadShare]) -> Figures:
     """The figures of all; raises TrialError when one host alone had errors or no answer."""
     tool = engine(load)
     figures = loaders.figures(tool, shares).supported()
@@ -162,12 +165,12 @@ def _judged(loaded: Loaded, job: Job, load: Load, figures: Figures, before: Mapp
 
 
 def links(costs: Mapping[str, HostCosts], seconds: float) -> list[Link]:
-    """How full the links of the hosts were in a load of so many seconds."""
+    """How full the links of all hosts were in a load of so many seconds."""
     found = []
     for host, used in costs.items():
-        if used.received_bytes is not None and used.sent_bytes is not None:
-            bits = 8 * max(used.received_bytes, used.sent_bytes) / seconds
-            found.append(Link(host, bits, used.link_bits_per_second))
+        is_known = used.received_bytes is not None and used.sent_bytes is not None
+        bits = 8 * max(used.received_bytes or 0, used.sent_bytes or 0) / seconds if is_known else None
+        found.append(Link(host, bits, used.link_bits_per_second, used.link_peak_share))
     return found
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.errors import BenchError
 from bench.fleet.inventory import Host
+from bench.fleet.ssh import Connection
 from bench.host.ports import free_port
 
 CONNECT_S = 20.0
@@ -21,31 +20,14 @@ def tunnel(host: Host, address: str, port: int) -> Iterator[tuple[str, int]]:
         yield address, port
         return
     here = free_port()
+    options = ("-o", "ExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:{address}:{port}")
     # `cat` answers once the tunnel stands, and ends with this process.
-    ssh, *words = host.argv("exec cat")
-    argv = [ssh, "-o", "ExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:{address}:{port}", *words]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, bufsize=1) as talk:
-        late = threading.Timer(CONNECT_S, talk.kill)
-        late.start()
+    with Connection(host, "exec cat", options) as connection:
+        connection.send(b"\n")
+        if not connection.line(CONNECT_S):
+            raise BenchError(f"{host.name}: no tunnel by ssh: {connection.why(CONNECT_S)}")
         try:
-            assert talk.stdin and talk.stdout and talk.stderr
-            if not _answers(talk):
-                talk.kill()
-                said = [line.strip() for line in talk.stderr.read().splitlines() if line.strip()]
-                why = said[-1].removeprefix("ssh: ") if said else f"no answer within {CONNECT_S:.0f} s"
-                raise BenchError(f"{host.name}: no tunnel by ssh: {why}")
-            late.cancel()
             yield "127.0.0.1", here
         finally:
-            late.cancel()
-            talk.kill()
-
-
-def _answers(talk: subprocess.Popen[str]) -> bool:
-    assert talk.stdin and talk.stdout
-    try:
-        talk.stdin.write("\n")
-        return bool(talk.stdout.readline())
-    except OSError:
-        return False
+            # ssh would wait for the end of what goes through it.
+            connection.kill()

@@ -78,6 +78,7 @@ def resume_command(directory: Path, info: RunInfo, *, again: bool = False) -> st
     words = ["python -m bench run --resume", str(directory)]
     words += ["--again voided"] if again else []
     words += ["--inventory FILE"] if info.plan.inventory else []
+    words += ["--trust FILE"] if info.plan.trust_given else []
     words += ["--database URL"] if info.plan.database_given else []
     return " ".join(words)
 

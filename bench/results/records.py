@@ -134,6 +134,7 @@ class Plan:
         ),
     ] = None
     inventory: Annotated[bool, means("True when hosts of an inventory were measured as they were deployed.")] = False
+    trust_given: Annotated[bool, means("True when --trust named a certificate of their front.")] = False
     budget_s: Annotated[
         float | None, means("Seconds within which a run until decided begins another round; null: no limit.")
     ] = None

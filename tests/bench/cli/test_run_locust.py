@@ -93,6 +93,7 @@ def test_nothing_is_left_of_a_run_without_figures(site, tmp_path, capsys):
     [
         ([], "--tool locust runs a locustfile of yours; add --locustfile FILE"),
         (["--locustfile", "none.py"], "none.py: no such file; give --locustfile a locustfile of yours"),
+        (["--resume", "a", "--to", "b"], "--resume a: the figures go into that run; leave out --to"),
         (["--rounds", "2"], "--tool locust runs a locustfile once; leave out --rounds"),
         (["--dry-run"], "--tool locust runs a locustfile once; leave out --dry-run"),
         (

@@ -18,7 +18,7 @@ from bench.errors import BenchError
 from bench.fleet import export, inventory
 from bench.fleet.inventory import CACHE, DB, FRONT, WEB, Inventory
 from bench.fleet.world import build, plan
-from bench.fleet.world.plan import NETWORK, ROOT, Member
+from bench.fleet.world.plan import NETWORK, Member
 from tests.deploy import wheels
 from tests.deploy.installing import PACKAGES, SITE
 
@@ -135,7 +135,3 @@ def deployed(
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr
         made.run("web1", "benchapp-manage loadfixtures --rows 100")
         yield made
-
-
-def left() -> bool:
-    return ROOT.exists()

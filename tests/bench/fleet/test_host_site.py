@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +20,7 @@ from bench.fleet import host_site, proofs
 from bench.fleet.host_site import HostSite
 from bench.fleet.inventory import Host
 from bench.fleet.tunnels import tunnel
+from bench.host import orphans
 from bench.project.description import Description
 from bench.results.hosts import HostCosts
 from bench.verify.finding import Figure, Mismatch, NotTried
@@ -29,22 +34,35 @@ MANAGE = '#!/bin/sh\ncd {folder} && echo "8 objects imported automatically" && e
 SAYS = (
     "import json, os, sys\n"
     "if sys.argv[1] == 'writerow': sys.exit('author 5: no probe has made it')\n"
+    "open('asked', 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
     "account = {'username': os.environ['BENCHAPP_PROBES'], 'password': sys.argv[2:]}\n"
-    "print(json.dumps({'accounts': [account]}, indent=1))\n"
+    "print(json.dumps({'accounts': [account], 'others': json.load(open('others'))}, indent=1))\n"
 )
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     (tmp_path / "manage.py").write_text(SAYS)
+    (tmp_path / "others").write_text("[]")
     (tmp_path / "benchapp-manage").write_text(MANAGE.format(folder=tmp_path))
     (tmp_path / "benchapp-manage").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    return HostSite({}, {}, tmp_path, tmp_path, tmp_path, host=HERE)
+    return HostSite({"login": "/login/"}, {}, tmp_path, tmp_path, tmp_path, host=HERE)
 
 
 def test_a_command_runs_with_the_probes_in_the_environment_of_the_units(site):
-    assert site.create_accounts(2) == [Account("1", ["create", "--count", "2"])]
+    words = ["create", "--count", "2", "--owner", orphans.owner()]
+    assert site.create_accounts(2) == [Account("1", words)]
+
+
+def test_accounts_that_a_killed_verification_left_are_removed_by_the_next(site, tmp_path):
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        gone = [*orphans.owner().split()[:2], str(ended.pid), "1.00"]
+    others = {"verify-1": " ".join(gone), "verify-2": orphans.owner(), "verify-3": f"elsewhere {' '.join(gone[1:])}"}
+    listed = [{"username": name, "owner": owner} for name, owner in others.items()]
+    (tmp_path / "others").write_text(json.dumps(listed))
+    site.create_accounts(2)
+    assert (tmp_path / "asked").read_text().splitlines()[1:] == ["verifyaccount prune verify-1"]
 
 
 def test_a_command_that_fails_names_its_host_and_why(site):
@@ -83,6 +101,7 @@ INVENTORY = (
         (["nginx-uwsgi", "--layer", "none", "--quick"], "it verifies what is deployed, so leave out --quick"),
         (["nginx-uwsgi", "--layer", "none", "--load", "1"], "it verifies what is deployed, so leave out --load"),
         (["nginx-uwsgi", "--layer", "none", "--target", "http://x/"], "what is deployed, so leave out --target"),
+        (["nginx-uwsgi", "--layer", "none", "--python", "3.13"], "what is deployed, so leave out --python"),
         (["--layer", "none"], "name the one STACK that is deployed, and its --layer"),
         (["nginx-uwsgi"], "name the one STACK that is deployed, and its --layer"),
         (["nginx-uwsgi", "--layer", "none", "--layer", "varnish"], "name the one STACK that is deployed, and its --l"),
@@ -139,6 +158,17 @@ def test_hosts_that_answer_differently_or_not_at_all_are_found():
     assert silent == Mismatch("web2 answers some of 24 requests", "none")
     with pytest.raises(NotTried):
         list(proofs.answers(deployed(Front(page()), requests=(None, None))))
+
+
+def test_hosts_that_the_front_alone_can_ask_and_did_not_are_named():
+    of_two = SimpleNamespace(web=(HERE, THERE), direct={})
+    shown = proofs.Shown(requests=Counter(web1=3, web2=4))
+    assert list(proofs.not_asked(of_two, shown)) == [Figure("reads_web1", 3), Figure("reads_web2", 4)]
+    with pytest.raises(NotTried) as raised:
+        list(proofs.not_asked(of_two, proofs.Shown(requests=Counter(web1=3))))
+    said = "at web2: only the front can ask it, whose log has no such request after a write"
+    assert raised.value.reason == said
+    assert list(proofs.not_asked(SimpleNamespace(web=(HERE, THERE), direct={"web1": 0, "web2": 0}), shown)) == []
 
 
 def test_a_cookie_from_a_cache_is_found():

@@ -73,6 +73,50 @@ def test_a_link_without_a_rate_is_refused(rate):
     assert refused(table) == f"hosts.ini: web1: link_mbit is {rate!r}; use the Mbit/s of its link, such as 1000"
 
 
+def with_variable(name: str, value: object) -> dict:
+    table = listed(web=["web1"])
+    table["_meta"]["hostvars"]["web1"] |= {"address": "10.0.0.1", name: value}
+    return table
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ansible_port", "x", "ansible_port is 'x'; use a port, such as 22"),
+        ("ansible_port", 70_000, "ansible_port is 70000; use a port, such as 22"),
+        (
+            "ansible_ssh_common_args",
+            "-o 'ProxyCommand",
+            "ansible_ssh_common_args: no closing quotation; close what it opens",
+        ),
+        ("ansible_host", "-oProxyCommand=id", "ansible_host is '-oProxyCommand=id'; it cannot begin with -"),
+        ("ansible_user", "-oX", "ansible_user is '-oX'; it cannot begin with -"),
+    ],
+)
+def test_what_ssh_cannot_use_is_one_line(variable, value, said):
+    assert refused(with_variable(variable, value)) == f"hosts.ini: web1: {said}"
+
+
+@pytest.mark.parametrize("name", ["../../x", "x;id", "-x", ".x", "x y", "x\n"])
+def test_a_name_that_is_no_file_and_no_word_is_refused(name):
+    wanted = f"hosts.ini: {name!r} is no name of a host; use letters, digits and . _ - (not first)"
+    assert refused(listed(web=[name])) == wanted
+
+
+def test_all_words_of_ansible_for_ssh_are_taken():
+    table = with_variable("ansible_ssh_extra_args", "-C")
+    table["_meta"]["hostvars"]["web1"]["ansible_ssh_common_args"] = "-o 'A b'"
+    assert inventory.decode(Path("hosts.ini"), table).hosts[0].arguments == ("-o", "A b", "-C")
+
+
+def test_a_file_in_another_encoding_is_refused(ansible, tmp_path):
+    path = tmp_path / "hosts.ini"
+    path.write_bytes(b"[web]\nweb1 ansible_host=10.0.0.1 # \xe9\n")
+    with pytest.raises(BenchError) as raised:
+        inventory.read(path)
+    assert str(raised.value) == f"{path}: not UTF-8 at byte 35; write it so"
+
+
 def test_variables_choose_how_a_host_is_reached(ansible, written):
     found = inventory.read(written(INI))
     (front,), (web1, _) = found.of("front"), found.of("web")
@@ -86,8 +130,9 @@ def test_variables_choose_how_a_host_is_reached(ansible, written):
 def test_the_command_of_a_host_asks_for_nothing():
     host = Host("w", "10.0.0.1", ("web",), "w.example.org", 2222, "deploy", "/k", ("-C",))
     assert host.argv("true") == [
-        *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-p", "2222"),
-        *("-l", "deploy", "-i", "/k", "-C", "w.example.org", "true"),
+        *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"),
+        *("-o", "ControlPath=none", "-o", "ServerAliveInterval=5", "-p", "2222"),
+        *("-l", "deploy", "-i", "/k", "-C", "--", "w.example.org", "true"),
     ]
 
 

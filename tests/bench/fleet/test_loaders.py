@@ -19,8 +19,9 @@ import pytest
 from bench.errors import BenchError
 from bench.fleet import loaders, loaders_guards
 from bench.fleet.inventory import Host
-from bench.fleet.loaders import Share, Target
+from bench.fleet.loaders import LoadShare, LoadTarget
 from bench.fleet.reach import Clock
+from bench.fleet.ssh import BEGINS
 from bench.host import ports
 from bench.host.supervise import Address
 from bench.load import Job
@@ -49,12 +50,12 @@ def at_most_two_processes(monkeypatch):
 def made(hosts, url, paths=("/",), tool=None, **how):
     tool = tool or (OpenLoopTool() if how.get("rate") else ClosedLoopTool())
     job = Job(url, paths, **{"connections": 100, "seconds": 1, **how})
-    return tool, loaders.make(hosts, tool, job, Target(url.removeprefix("http://")))
+    return tool, loaders.make(hosts, tool, job, LoadTarget(url.removeprefix("http://")))
 
 
 def share(host, latencies_us, **counts):
     one = Counts(seconds=1.0, answers=len(latencies_us), latency=Counter(latencies_us), **counts)
-    return Share(host, Clock(0, 0), 1, one.packed(), 0.1)
+    return LoadShare(host, Clock(0, 0), 1, one.packed(), 0.1)
 
 
 def test_the_histogram_of_all_is_that_of_one_load_tool_with_the_same_samples():
@@ -144,7 +145,7 @@ exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"""
 
 
 def test_a_clock_that_is_ahead_is_seen_and_changes_no_start(site, standing_in):
-    standing_in("ssh", f"exec {sys.executable} -I -u -c '{AHEAD}'")
+    standing_in("ssh", f"echo {BEGINS}; exec {sys.executable} -I -u -c '{AHEAD}'")
     ahead = Host("load2", "10.0.0.2", ("load",), "load2")
     site.order.clear()
     _, (one, two) = made((ONE, ahead), site.url, ("/1", "/2"), rate=100)
@@ -180,7 +181,7 @@ echo "Timeout, server load2 not responding." >&2"""
 
 
 def test_a_host_with_an_old_python_is_named(standing_in):
-    standing_in("ssh", """echo '{"python": [3, 7], "cores": 2}'; cat > /dev/null""")
+    standing_in("ssh", f"""echo {BEGINS}; echo '{{"python": [3, 7], "cores": 2}}'; cat > /dev/null""")
     old = Host("load2", "10.0.0.2", ("load",), "load2")
     assert refused(old) == "load2: its Python is 3.7; load needs Python 3.10 or a later one"
 

@@ -12,7 +12,7 @@ import pytest
 
 from bench.fleet import loaders, loaders_guards
 from bench.fleet.inventory import Host
-from bench.fleet.loaders import Share
+from bench.fleet.loaders import LoadShare
 from bench.fleet.loaders_guards import BOUNDS, Link
 from bench.fleet.reach import Clock
 from bench.load.engine import OpenLoopTool
@@ -25,7 +25,7 @@ RIGHT = Clock(0, 0.1)
 HOSTS = [Host(f"load{n}", f"10.0.0.{n}", ("load",), f"10.0.0.{n}", local=True) for n in (1, 2, 3)]
 
 
-def share(number: int, clock: Clock = RIGHT, cpu_s: float = 1.0, delay_us: int = 50, **counts) -> Share:
+def share(number: int, clock: Clock = RIGHT, cpu_s: float = 1.0, delay_us: int = 50, **counts) -> LoadShare:
     answers = 1000
     few = {"slice_answers": [100] * SLICES, "slice_us": [100 * 5000] * SLICES}
     one = Counts(
@@ -38,10 +38,10 @@ def share(number: int, clock: Clock = RIGHT, cpu_s: float = 1.0, delay_us: int =
         thirds=[333, 333, 333],
         **{**few, **counts},
     )
-    return Share(HOSTS[number - 1], clock, 1, one.packed(), cpu_s)
+    return LoadShare(HOSTS[number - 1], clock, 1, one.packed(), cpu_s)
 
 
-def voided(*shares: Share, links=()) -> str | None:
+def voided(*shares: LoadShare, links=()) -> str | None:
     seen = Observed(figures=loaders.figures(TOOL, shares), rate=100 * len(shares))
     bounds = {**guards.BOUNDS, **BOUNDS}
     found = loaders_guards.look(TOOL, seen, shares, links, bounds)
@@ -77,12 +77,31 @@ def test_a_host_that_cannot_be_trusted_is_named(odd, reason):
 def test_a_full_link_is_the_networks_fault():
     links = [Link("load1", 4e6, 1e9), Link("front1", 9.62e6, 10e6)]
     assert voided(share(1), links=links) == "network: the link of front1 is full: 9.6 of 10 Mbit/s"
-    links = [Link("load1", 4e6, 1e9), Link("front1", 9.62e6, None)]
+    links = [Link("load1", 4e6, 1e9, 0.5), Link("front1", 4e6, 10e6, 0.97)]
+    assert voided(share(1), links=links) == ("network: the link of front1 is full: 9.7 of 10 Mbit/s for about a second")
+
+
+@pytest.mark.parametrize(
+    ("links", "reason"),
+    [
+        ([], "what a link carried is not known: no host"),
+        ([Link("load1", 4e6, 1e9), Link("front1", 9.62e6, None)], "the rate of a link is not known: front1"),
+        (
+            [Link("load1", 4e6, None), Link("load2", None, None), Link("web1", None, 1e9)],
+            "what a link carried is not known: load2, web1; the rate of a link is not known: load1",
+        ),
+    ],
+)
+def test_a_link_that_was_not_seen_is_not_ok(links, reason):
     found = loaders_guards.look(TOOL, Observed(figures=share(1).figures(TOOL)), [share(1)], links, {"network": 0.9})
-    assert found == {"network": "not measured: the rate of a link is not known: front1"}
+    assert found == {"network": f"not measured: {reason}"}
+    found = loaders_guards.look(
+        TOOL, Observed(figures=share(1).figures(TOOL)), [share(1)], [*links, Link("db1", 9.5e8, 1e9)], {"network": 0.9}
+    )
+    assert found == {"network": "the link of db1 is full: 950.0 of 1,000 Mbit/s"}
 
 
-def drawn(draw: random.Random, slow: float = 1.0) -> list[Share]:
+def drawn(draw: random.Random, slow: float = 1.0) -> list[LoadShare]:
     """A load of three hosts at a server whose speed wanders, the second of them with answers `slow` times as long."""
     speed, parts = 0.0, []
     for _ in range(SLICES):

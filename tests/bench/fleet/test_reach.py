@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.fleet import inventory, reach
+from bench.errors import BenchError
+from bench.fleet import host_record, inventory, reach
 from bench.fleet.inventory import Host, Inventory
 
 HERE = Host("here", "127.0.0.1", ("load",), "127.0.0.1", local=True)
@@ -66,6 +67,16 @@ def test_a_host_that_does_not_answer_in_time_is_named(monkeypatch, standing_in):
     standing_in("ssh", "exec sleep 60")
     silent = replace(HERE, local=False)
     assert lacks(silent) == {"here": ("cannot be reached: no answer within 0 s",)}
+
+
+def test_without_ssh_one_line_says_what_to_install(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    there = replace(WEB, local=False)
+    monkeypatch.setattr(inventory, "read", lambda path: Inventory(path, (there,)))
+    assert main.main(["hosts", "check", "--inventory", "hosts.ini"]) == 2
+    assert capsys.readouterr().err == "bench hosts: program not installed: ssh; apt-get install openssh-client\n"
+    with pytest.raises(BenchError, match="program not installed: ssh; apt-get install openssh-client"):
+        host_record.file_of(there, "/x")
 
 
 def test_what_units_need_is_lacking_only_where_units_run(standing_in):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 
 from bench import paths
 from bench.fleet import sampling as module
+from bench.fleet import ssh
 from bench.fleet.inventory import Host, Inventory
 from bench.fleet.sampling import sampling
 from bench.results.hosts import HostCosts
@@ -92,10 +95,45 @@ def test_a_host_that_is_gone_stops_nothing_and_says_why():
 def test_a_host_that_hangs_is_given_up(monkeypatch):
     silent = replace(WEB[0], name="web3", address="10.0.0.3")
     monkeypatch.setattr(Host, "argv", lambda host, script: ["sleep", "60"] if host == silent else ["sh", "-c", script])
-    monkeypatch.setattr(module, "CONNECT_S", 1.0)
+    monkeypatch.setattr(module, "ANSWER_S", 1.0)
     with sampling(Inventory(Path("hosts.ini"), (WEB[0], silent))) as sampler:
         sampler.start()
-        assert sampler.stop()["web3"] == HostCosts(not_sampled="no answer in time")
+        assert sampler.stop()["web3"] == HostCosts(not_sampled="no answer within 1 s")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ('printf \'{"cores": 2, "cpu_se\'', "the connection ended"),
+        ("echo 'Welcome'; cat > /dev/null", "its answer cannot be read: Welcome"),
+    ],
+)
+def test_an_answer_that_is_cut_short_or_none_is_a_lost_host(monkeypatch, said, why):
+    script = f"echo 'Welcome to this host'; echo {ssh.BEGINS}; echo ready; read a; echo started; read a; {said}"
+    odd = replace(WEB[0], name="web3", address="10.0.0.3")
+    monkeypatch.setattr(Host, "argv", lambda host, own: ["sh", "-c", script if host == odd else own])
+    with sampling(Inventory(Path("hosts.ini"), (WEB[1], odd))) as sampler:
+        sampler.start()
+        found = sampler.stop()
+    assert found["web3"] == HostCosts(not_sampled=why)
+    assert found["web2"].not_sampled is None
+
+
+def test_a_shell_that_prints_by_itself_changes_nothing(monkeypatch):
+    chatty = "printf 'Welcome\\nno end of line'\n"
+    monkeypatch.setattr(Host, "argv", lambda host, script: ["sh", "-c", chatty + script])
+    with sampling(Inventory(Path("hosts.ini"), (WEB[0],))) as sampler:
+        sampler.start()
+        assert sampler.stop()["web1"].cpu_seconds is not None
+
+
+def test_a_host_ends_by_itself_when_its_controller_says_nothing_more():
+    """As when the controller's machine is gone: the connection stays open."""
+    asked = json.dumps({"address": "127.0.0.1", "database": False, "access_log": "", "limit_s": 1})
+    argv = [sys.executable, module.SCRIPT, asked]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as there:
+        assert there.stdout.readline() == b"ready\n"
+        assert there.wait(10) == -signal.SIGALRM
 
 
 def test_nothing_is_left_on_a_host_when_the_controller_is_killed():

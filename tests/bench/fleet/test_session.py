@@ -14,7 +14,8 @@ from bench.fleet import host_record, inventory, loaders
 from bench.fleet.front import Front
 from bench.fleet.host_record import Deployed
 from bench.fleet.inventory import Host, Inventory
-from bench.fleet.loaders import Target
+from bench.fleet.loaders import LoadTarget
+from bench.fleet.loaders_guards import Link
 from bench.fleet.trials import links
 from bench.load import Job
 from bench.load.engine import OpenLoopTool
@@ -106,6 +107,38 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
         f"--resume {folder}: it began with nginx-uwsgi with layer varnish, "
         "and the hosts have nginx-uwsgi with layer none"
     )
+
+
+def test_a_front_that_has_gone_is_no_failed_trial_of_a_resumed_run(there, site, tmp_path, capsys):
+    make_certificate(tmp_path / "tls")
+    folder = tmp_path / "run"
+    assert run(*QUICK, "--rate", "20", "--to", str(folder), "--trust", str(tmp_path / "tls/fullchain.pem")) == 0
+    info = json.loads((folder / "run.json").read_text()) | {"finished_at": None}
+    (folder / "run.json").write_text(json.dumps(info))
+    (folder / "trials.jsonl").write_text("")
+    found = read_run(folder)
+    assert found.resume_command() == f"python -m bench run --resume {folder} --inventory FILE --trust FILE"
+    there(port=9)
+    wanted = f"GET {under_test.current().ready}: [Errno 111] Connection refused"
+    assert refused_resume(capsys, folder, "--inventory", "hosts.ini") == wanted
+    assert read_run(folder).trials == ()
+
+
+def test_what_is_not_deployed_is_not_verified(there, capsys):
+    def said(*words: str) -> str:
+        assert main.main(["verify", "--inventory", "hosts.ini", *words]) == 2
+        return capsys.readouterr().err.splitlines()[-1].removeprefix("bench verify: ")
+
+    known = "the hosts have nginx-gunicorn with layer none; deploy it there first"
+    there(stack="nginx-gunicorn")
+    assert said("nginx-uwsgi", "--layer", "none") == f"STACK nginx-uwsgi: {known}"
+    assert said("nginx-gunicorn", "--layer", "site-middleware") == f"--layer site-middleware: {known}"
+    there(stack="nginx-uwsgi", port=81)
+    wanted = "the hosts have http://example.org at port 81; give the --set of their `render`"
+    assert said("nginx-uwsgi", "--layer", "none") == wanted
+    there(loaded=False)
+    wanted = "front1: its servers have not read its newest files: run the playbook (docs/hosts.md) again"
+    assert said("nginx-uwsgi", "--layer", "none") == wanted
 
 
 def refused_resume(capsys, folder: Path, *words: str) -> str:
@@ -215,7 +248,7 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
         words = ["--rate", "20", "--to", str(tmp_path / "second"), "--trust", str(tmp_path / "tls/fullchain.pem")]
         assert run(*QUICK, *words) == 0
         # The load hosts verify it, too.
-        front = Target(f"127.0.0.1:{site.server_port}")
+        front = LoadTarget(f"127.0.0.1:{site.server_port}")
         job = Job("https://localhost", ("/",), 10, 1, rate=10)
         (share,) = loaders.make(hosts().of("load")[:1], OpenLoopTool(), job, front)
         assert (share.counts["answers"], share.counts["connect"]) == (0, 10)
@@ -227,6 +260,8 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
 
 
 def test_a_link_is_as_full_as_its_busier_direction():
-    used = HostCosts(received_bytes=11_000_000, sent_bytes=1_000_000, link_bits_per_second=1e7)
-    (link,) = links({"load1": used, "load2": HostCosts(not_sampled="gone")}, 10)
-    assert (link.host, link.used, link.rate) == ("load1", 8.8e6, 1e7)
+    used = HostCosts(received_bytes=11_000_000, sent_bytes=1_000_000, link_bits_per_second=1e7, link_peak_share=0.95)
+    of_load1, of_load2 = links({"load1": used, "load2": HostCosts(not_sampled="gone")}, 10)
+    assert of_load1 == Link("load1", 8.8e6, 1e7, 0.95)
+    # Nothing is known of it, which is not that it was empty.
+    assert of_load2 == Link("load2", None, None)
