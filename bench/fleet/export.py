@@ -32,6 +32,9 @@ OF_FRONT = ("benchapp-certificate", "logrotate.conf")
 NOTE = "INSTALL.md"
 # Names below the rendered directory.
 HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
+# How a front is asked: once, and again for 30 s.
+CURL = "curl --silent --show-error --fail --output /dev/null --max-time 10"
+PATIENT = "--retry 30 --retry-delay 1 --retry-max-time 30 --retry-all-errors"
 
 
 def write(composition: Composition, inventory: Inventory, target: Path, size: Size | None = None) -> list[Path]:
@@ -65,8 +68,9 @@ class _Writing:
         written = [path for share in self.split.shares for path in self._host(share, composition, places, wiring)]
         if len(self.split.web) > 1:
             written += [path for web in self.split.web for path in self._drained(web, composition, places, wiring)]
-        books = [shutil.copy(path, self.folder) for path in sorted(PLAYBOOK.iterdir())]
-        return [*written, *map(Path, books)]
+        written += [self._write_variables(host, {"runs": False}) for host in self.split.idle]
+        playbook = [shutil.copy(path, self.folder) for path in sorted(PLAYBOOK.iterdir())]
+        return [*written, *map(Path, playbook)]
 
     def _host(self, share: Share, composition: Composition, places: Places, wiring: Wiring) -> list[Path]:
         """The files of one host, and the variables of the playbook for it."""
@@ -86,20 +90,26 @@ class _Writing:
         written = _arranged([*written, *self._own(context, target)], target, root)
         digest = target / RENDERED
         digest.write_text(_digest(written, root) + self._deployed(composition, places, context).line, "utf-8")
-        variables = self.folder / VARIABLES / f"{share.host.name}.json"
-        variables.parent.mkdir(exist_ok=True)
-        variables.write_text(json.dumps(self._variables(share, context, found), indent=2) + "\n", "utf-8")
-        return [*written, digest, variables]
+        return [*written, digest, self._write_variables(share.host, self._variables(share, context, found))]
+
+    def _write_variables(self, host: Host, variables: dict[str, Any]) -> Path:
+        path = self.folder / VARIABLES / f"{host.name}.json"
+        path.parent.mkdir(exist_ok=True)
+        # Half of the time of a task otherwise goes into copying it.
+        path.write_text(json.dumps({"ansible_pipelining": True, **variables}, indent=2) + "\n", "utf-8")
+        return path
 
     def _context(
         self, share: Share, composition: Composition, places: Places, wiring: Wiring, found: list[Unit]
     ) -> dict[str, Any]:
         """The names that the templates of a host's files can use, those of one host's among them."""
         context = {**host_context(composition, places, wiring, found), **slice_context(self.size)}
-        (context["front_asked"],) = context["asked"]
         hosts = self.split.reached(share, wiring, places)
+        context["ready_at"] = []
         if share.application and self.split.split:
-            context["asked"] = _asked(context, composition, wiring.listens[self.split.inner[-1].name][0].text)
+            # Its own servers answer for it, not the front.
+            inner = self.split.inner[-1]
+            context |= {"asked": "", "ready_at": wiring.listens[inner.name], "speaks": inner.speaks}
         if not share.application:
             context["release_commands"] = []
         if not share.first:
@@ -126,11 +136,13 @@ class _Writing:
         )
 
     def _own(self, context: dict[str, Any], target: Path) -> list[Path]:
-        """The files that only one of several hosts has: its firewall and the database's access."""
+        """What only one of several hosts has: its firewall, what asks its servers, what sets up the database."""
         sources = sorted(path for path in TEMPLATES.iterdir() if path.is_file())
         sources = sources if context["reached"] else []
         if context["database_hosts"]:
             sources += sorted((TEMPLATES / "database").iterdir())
+        if context["ready_at"]:
+            sources += sorted((TEMPLATES / "application").iterdir())
         written = []
         for source in sources:
             path = target / source.relative_to(TEMPLATES)
@@ -161,9 +173,9 @@ class _Writing:
         packages += [package for server in share.servers for package in server.build_packages]
         stopped = [server.packages[0] for server in share.servers if server.packages]
         stopped += [service.packages[0] for service in share.services if service.packages]
+        asks = f"{CURL} {context['asked']}" if context["asked"] else "benchapp-ready"
         return {
-            # Half of the time of a task otherwise goes into copying it.
-            "ansible_pipelining": True,
+            "runs": True,
             "packages": list(dict.fromkeys(packages)),
             "distribution_services": stopped,
             "units": [unit.name for unit in found],
@@ -179,12 +191,16 @@ class _Writing:
             "front_host": self.split.front.name,
             "drains": len(self.split.web) > 1,
             "tls": context["ends_tls"] and share.host == self.split.front,
-            "asks_front": context["front_asked"] if share.host == self.split.front else "",
+            # Whether what the host serves is ready: asked once, and for half a minute.
+            "ready_now": f"{asks} 0" if context["ready_at"] else asks,
+            "ready_soon": asks if context["ready_at"] else f"{asks} {PATIENT}",
         }
 
 
 # Where files of the rendered directory go on a host that do not stay below its `conf`, by a pattern of their names.
 ELSEWHERE = {
+    "application/*": "/usr/local/sbin",
+    "database/benchapp-*": "/usr/local/sbin",
     "systemd/*": "/etc/systemd/system",
     "timers/*": "/etc/systemd/system",
     "benchapp-firewall.service": "/etc/systemd/system",
@@ -208,7 +224,7 @@ def _arranged(written: list[Path], target: Path, root: Path) -> list[Path]:
             path.rename(moved)
         moved.chmod(0o755 if place.endswith("/sbin") else 0o644)
         arranged.append(moved)
-    for name in ("systemd", "timers"):
+    for name in ("application", "systemd", "timers"):
         if (target / name).is_dir():
             (target / name).rmdir()
     return arranged
@@ -224,11 +240,3 @@ def _digest(files: list[Path], root: Path) -> str:
 
 def _below(root: Path, place: str) -> Path:
     return root / place.lstrip("/")
-
-
-def _asked(context: dict[str, Any], composition: Composition, address: str) -> list[str]:
-    """The words with which curl asks an application whether it is ready; none where it does not speak HTTP."""
-    if composition.stack.servers[-2].speaks != "http":
-        return []
-    name = context["server_name"]
-    return [f"--header 'Host: {name}' --header 'X-Forwarded-Proto: https' http://{address}{context['ready']}"]

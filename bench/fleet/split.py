@@ -95,6 +95,12 @@ class Split:
         hosts = dict.fromkeys(host for host in wanted if host)
         return [self._share(host) for host in hosts]
 
+    @property
+    def idle(self) -> tuple[Host, ...]:
+        """The hosts of the composition's groups that run nothing of it."""
+        used = [share.host for share in self.shares]
+        return tuple(host for host in self.inventory.of(CACHE) if host not in used)
+
     def _share(self, host: Host) -> Share:
         inner = self.inner if host in self.web else ()
         outer = self.outer if host == self.front else ()
@@ -146,6 +152,9 @@ class Split:
         if len(self.web) > 1 and missing:
             said = f"{self.inventory.path}: {len(self.web)} web hosts, and none in group {missing[0]}"
             return f"{said}; name one that serves them all"
+        if len(self.web) > 1 and self.front in self.web:
+            said = f"{self.inventory.path}: {self.front.name} is in group {FRONT} and one of {len(self.web)} web hosts"
+            return f"{said}: a deploy to it would stop the front; take it out of group {WEB}"
         return self._on_one_host_alone() if self.split else ""
 
     def _on_one_host_alone(self) -> str:

@@ -248,7 +248,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "host_commands": _host_commands(composition, places, wiring),
         "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
         "application_units": [unit for unit in found if unit.environment_files],
-        "asked": [asked(composition, places)],
+        "asked": asked(composition, places),
         "ends_tls": _ends_tls(composition),
         "webroots": _webroots(composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",

@@ -65,6 +65,10 @@ def prepare(member: Member, sshd: Path) -> None:
     (system / "default.target").write_text(TARGET)
     (system / "ssh.service").write_text(SSHD.format(sshd=sshd))
     (member.root / "etc/hostname").write_text(f"{member.name}\n")
+    # It has no network to look for newer packages.
+    updated = member.root / "var/lib/apt/periodic/update-success-stamp"
+    updated.parent.mkdir(parents=True, exist_ok=True)
+    updated.touch()
     _keys(member.root)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -13,15 +14,15 @@ from bench.catalog import catalog, compose
 from bench.cli import main
 from bench.errors import BenchError
 from bench.fleet import export as fleet
-from bench.fleet import inventory, split
+from bench.fleet import split
 from bench.fleet.inventory import Host, Inventory
 from bench.serve import export
-from tests.deploy.running import runnable
 
-ADDRESSES = {"front1": "10.0.0.10", "web1": "10.0.0.11", "web2": "10.0.0.12", "db1": "10.0.0.20"}
+ADDRESSES = {"front1": "10.0.0.10", "web1": "10.0.0.11", "web2": "10.0.0.12", "db1": "10.0.0.20", "cache1": "10.0.0.21"}
 GROUPS = {"front1": ("front",), "web1": ("web",), "web2": ("web",), "db1": ("db", "cache")}
 # What a host's files have in place of one host's.
 OWN = {"benchapp-firewall.service", "firewall.nft", "postgresql.conf", "pg_hba.conf", "rendered"}
+OWN |= {"benchapp-database", "benchapp-ready"}
 # They name all units of their host.
 OF_UNITS = ("benchapp.target", "benchapp-check", "benchapp-deploy")
 
@@ -111,7 +112,8 @@ def test_each_host_has_what_it_runs(tmp_path):
     assert [name for name in GROUPS if (several / name / "etc/benchapp/site.env").exists()] == ["web1", "web2"]
     scripts = {name: sorted(path.name for path in (several / name).glob("usr/local/sbin/*")) for name in GROUPS}
     assert scripts["front1"] == ["benchapp-certificate", "benchapp-check"]
-    assert scripts["web1"] == ["benchapp-check", "benchapp-deploy", "benchapp-manage", "benchapp-rollback"]
+    assert scripts["web1"] == [f"benchapp-{name}" for name in ("check", "deploy", "manage", "ready", "rollback")]
+    assert scripts["db1"] == ["benchapp-check", "benchapp-database"]
     assert all(path.stat().st_mode & 0o777 == 0o755 for path in several.glob("*/usr/local/sbin/*"))
 
 
@@ -221,6 +223,22 @@ def test_several_web_hosts_share_what_the_stack_needs(tmp_path, group):
     assert said == f"hosts.ini: 2 web hosts, and none in group {group}; name one that serves them all"
 
 
+def test_a_front_that_is_one_of_several_web_hosts_is_refused(tmp_path):
+    groups = {"web1": ("web", "front"), "web2": ("web",), "db1": ("db", "cache")}
+    assert refused(tmp_path, "nginx-uwsgi", "none", groups) == (
+        "hosts.ini: web1 is in group front and one of 2 web hosts: a deploy to it would stop the front; "
+        "take it out of group web"
+    )
+
+
+def test_a_host_that_the_layer_does_not_use_is_left_alone(tmp_path):
+    groups = {**GROUPS, "db1": ("db",), "cache1": ("cache",)}
+    out = rendered(tmp_path / "out", "nginx-uwsgi", "none", groups)
+    runs = {path.stem: json.loads(path.read_text())["runs"] for path in (out / "host_vars").iterdir()}
+    assert runs == {"front1": True, "web1": True, "web2": True, "db1": True, "cache1": False}
+    assert not (out / "hosts/cache1").exists()
+
+
 def test_without_tls_somebody_else_has_to_end_it(tmp_path):
     said = refused(tmp_path, "nginx-uwsgi", "varnish")
     assert said == "varnish ends no TLS, and no server before it is on its host; use --set listener=behind"
@@ -232,17 +250,3 @@ def test_the_command_says_where_it_does_not_fit(tmp_path, capsys):
     assert capsys.readouterr().err == "bench render: --inventory renders for systemd on hosts; leave out --as\n"
     with pytest.raises(BenchError, match="--inventory needs the places of a host: use --values production"):
         fleet.write(compose.compose_for_files("nginx-uwsgi", "none", catalog.read().values["bench"]), hosts(), tmp_path)
-
-
-@pytest.mark.servers
-def test_ansible_takes_the_playbook(tmp_path):
-    program = programs.find(["ansible-playbook"])
-    if program is None:
-        pytest.skip("program not installed: ansible-playbook")
-    runnable("nginx-uwsgi")
-    path = tmp_path / "hosts.yml"
-    path.write_text("".join(f"{group}: {{hosts: {{h: {{ansible_host: 10.0.0.1}}}}}}\n" for group in inventory.GROUPS))
-    out = rendered(tmp_path / "out", "nginx-uwsgi", "none")
-    argv = [program, "-i", path, out / "playbook.yml", "--syntax-check"]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
