@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -35,10 +38,20 @@ MEMBERS = tuple(
 
 @dataclass(frozen=True)
 class DeployedWorld:
-    """The world, its inventory, and the directory that was rendered for it."""
+    """The world, its inventory, and the directory that was rendered for it.
+
+    previewed    what the playbook said that it would do, before it did anything
+    first        what it then said
+    first_s      how long that took
+    processes    the command lines of all processes meanwhile, those of the hosts among them
+    """
 
     path: Path
     rendered: Path
+    previewed: str = ""
+    first: str = ""
+    first_s: float = 0.0
+    processes: frozenset[str] = frozenset()
 
     @property
     def inventory(self) -> Inventory:
@@ -50,6 +63,13 @@ class DeployedWorld:
         done = subprocess.run(found.argv(script), capture_output=True, text=True, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, f"{host}: {script}\n{done.stdout}{done.stderr}"
         return done.stdout
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What nobody may see, by its name; of the private key one line."""
+        made = {path.name: path.read_text().strip() for path in sorted((self.path.parent / "credentials").iterdir())}
+        key = (self.path.parent / "certificate/privkey.pem").read_text().splitlines()
+        return {**made, "private key": key[len(key) // 2]}
 
     def play(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Play the playbook."""
@@ -123,6 +143,27 @@ def make_certificate(folder: Path) -> None:
 
 
 @contextmanager
+def processes_seen() -> Iterator[set[str]]:
+    """The command lines of all processes while the block lasts."""
+    found: set[str] = set()
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.02):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    found.add(path.read_text(errors="replace"))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        looking.join()
+
+
+@contextmanager
 def deployed(
     folder: Path, stack: str = "nginx-gunicorn", layer: str = "site-middleware", **changes: object
 ) -> Iterator[DeployedWorld]:
@@ -131,7 +172,13 @@ def deployed(
         put_site(MEMBERS, folder)
         make_certificate(folder)
         made = render(world, stack, layer, folder, changes)
-        done = made.play()
+        previewed = made.play("--check", "--diff")
+        assert previewed.returncode == 0, previewed.stdout[-4000:] + previewed.stderr
+        began = time.monotonic()
+        with processes_seen() as processes:
+            done = made.play("--diff")
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+        took = time.monotonic() - began
         made.run("web1", "benchapp-manage loadfixtures --rows 100")
-        yield made
+        said = {"previewed": previewed.stdout + previewed.stderr, "first": done.stdout + done.stderr}
+        yield replace(made, **said, first_s=took, processes=frozenset(processes))

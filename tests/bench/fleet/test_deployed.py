@@ -83,6 +83,50 @@ def visited(visitors: int = 4) -> Iterator[Counter]:
             thread.join()
 
 
+def test_nobody_sees_a_secret(world):
+    print(f"from inventory to first answer: {world.first_s:.0f} s")
+    # The playbook shows differences, and its processes were looked at.
+    assert "SECRET_KEY" in world.run("web1", "cat /etc/benchapp/secrets.env")
+    assert any("benchapp-database" in line for line in world.processes)
+    needles = world.secrets
+    assert set(needles) == {"database_password", "secret_key", "private key"}
+    for name, secret in needles.items():
+        assert secret not in world.previewed + world.first, f"{name} in the output"
+        assert not [line for line in world.processes if secret in line], f"{name} in a list of processes"
+    words = " ".join(f"-e {secret}" for secret in needles.values())
+    # Written since the host was made.
+    since = "find /etc /usr/local /srv /run /var /tmp -type f -newer /etc/hostname"
+    for host, has in (("web1", True), ("web2", True), ("front1", True)):
+        assert bool(world.run(host, f"{since} -exec grep -lF {words} {{}} + || true")) is has
+        assert world.run(host, f"{since} -perm -o+r -exec grep -lF {words} {{}} + || true") == ""
+    credentials = world.path.parent / "credentials"
+    assert {path.stat().st_mode & 0o077 for path in credentials.iterdir()} == {0}
+
+
+def test_a_second_run_changes_nothing(world):
+    done = world.play()
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.findall(r"(\w+) +: ok=\d+ +changed=(\d+)", done.stdout) == [
+        ("front1", "0"),
+        ("web1", "0"),
+        ("web2", "0"),
+    ]
+
+
+def test_a_wrong_database_stops_one_host_and_another_password_is_taken_over(world):
+    # The first host that gets a wrong address stays out, the other serves on.
+    stored = world.path.parent / "credentials/database_password"
+    with visited() as found:
+        done = world.play("--extra-vars", "database_address=10.213.0.11:1")
+    assert done.returncode != 0 and re.search(r"web1 .*failed=1", done.stdout), done.stdout[-3000:]
+    assert set(found) == {200}
+    # A password with what is special in SQL and in a URL.
+    stored.write_text("another password's")
+    done = world.play()
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert ask() == 200 and "10.213.0.12:8001" in world.run("front1", "cat /etc/benchapp/nginx.conf")
+
+
 def test_the_proofs_pass_and_leave_nothing(world):
     status, found = verified(world)
     assert (status, set(found.values())) == (0, {True})
@@ -112,6 +156,7 @@ def test_a_release_that_does_not_start_on_one_host_leaves_that_one_out(world):
     world.run("web2", f"cd /{SOURCE} && echo 'raise SystemExit(\"not here\")' >> config/wsgi.py && git {COMMIT}")
     with visited() as found:
         done = world.play()
+    print("a release that fails on one host:", dict(found))
     assert done.returncode != 0 and re.search(r"web2 .*failed=1", done.stdout)
     assert set(found) == {200}
     front = world.run("front1", "cat /etc/benchapp/nginx.conf")
@@ -119,6 +164,7 @@ def test_a_release_that_does_not_start_on_one_host_leaves_that_one_out(world):
     world.run("web2", f"cd /{SOURCE} && git -c user.name=x -c user.email=x@example.org revert --no-edit HEAD")
     with visited() as found:
         done = world.play()
+    print("a rolling deploy:", dict(found))
     assert done.returncode == 0, done.stdout[-3000:]
     assert set(found) == {200}
     assert "10.213.0.13:8001" in world.run("front1", "cat /etc/benchapp/nginx.conf")
