@@ -1,0 +1,227 @@
+"""The playbook's scripts, as a host runs them; deploying to real hosts is in test_deployed.py."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+
+from bench import paths, programs
+from bench.cli import main
+from bench.fleet import inventory
+from bench.host import ports
+from bench.host.supervise import Address
+from bench.serve import render
+from tests.bench.fleet.deployed_world import commit
+from tests.deploy.running import runnable
+
+TEMPLATES = paths.DEPLOY / "common" / "hosts"
+PAGE = (paths.PROJECT / "docs" / "hosts.md").read_text("utf-8")
+
+
+def tasks(name: str = "playbook.yml") -> dict[str, dict[str, Any]]:
+    """The playbook's tasks by their names."""
+    yaml = pytest.importorskip("yaml", reason="package not installed: PyYAML")
+    read = yaml.safe_load((paths.DEPLOY / "production" / name).read_text("utf-8"))
+    return {task.get("name", ""): task | {"vars": play.get("vars", {})} for play in read for task in play["tasks"]}
+
+
+def sh(script: str, folder: Path, stdin: str = "", **commands: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of the shell that finds these commands first."""
+    for name, body in commands.items():
+        path = folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+    env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "FOLDER": str(folder)}
+    return subprocess.run(["/bin/sh", "-c", script], input=stdin, capture_output=True, text=True, env=env, cwd=folder)
+
+
+def looked(folder: Path, repository: str, commit: str = "", ready: str = "true", active: str = "true") -> list[str]:
+    """What the playbook finds on a web host: whether it serves, its release, the newest commit of the repository."""
+    engine = jinja2.Environment()
+    engine.filters["quote"] = shlex.quote
+    (task,) = [task for name, task in tasks().items() if name.startswith("Whether all of it runs")]
+    known: dict[str, Any] = {"repository": repository, "units": ["one", "two"], "current": "none", "ready_now": ready}
+    known |= {"commit": commit} if commit else {}
+    known["refs"] = engine.compile_expression(task["vars"]["refs"].strip("{} "))(**known)
+    script = engine.from_string(task["ansible.builtin.shell"]).render(known)
+    # Ansible takes empty lines at the ends away.
+    return sh(script, folder, systemctl=active).stdout.strip().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("active", "ready", "wanted"),
+    [("true", "true", "serves"), ('[ "$3" != two ]', "true", "down"), ("true", "false", "down")],
+)
+def test_a_host_serves_when_each_unit_runs_and_it_is_ready(tmp_path, active, ready, wanted):
+    assert looked(tmp_path, "x", ready=ready, active=active)[0] == wanted
+
+
+def test_a_repository_that_cannot_be_read_is_unknown_and_no_command(tmp_path):
+    assert looked(tmp_path, "nowhere; touch made", "v1; touch made") == ["serves", "none", "unknown"]
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_tag_is_the_commit_that_it_names(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a").write_text("a")
+    commit(source, "first")
+    git = ["git", "-C", str(source), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run([*git, "tag", "-a", "-m", "one", "v1"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    # A branch's name, none, and a commit, which no repository lists.
+    for wanted in ("v1", "", head):
+        assert looked(tmp_path, str(source), wanted)[2] == head
+
+
+def test_neither_differences_nor_failures_show_a_secret():
+    found = tasks()
+    assert found["The certificate"]["diff"] is False
+    assert found["Secrets"]["no_log"] and found["It listens to them, and has the site's user and database"]["no_log"]
+    assert "replace(database_password, '***')" in found["It could not be set up"]["ansible.builtin.fail"]["msg"]
+
+
+def stored(password: str) -> str:
+    """What PostgreSQL stores of a password."""
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt", 4096)
+    key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    words = (base64.b64encode(word).decode() for word in (b"salt", key, b"server"))
+    return "SCRAM-SHA-256$4096:{}${}:{}".format(*words)
+
+
+class Database:
+    """A PostgreSQL of files: what the script asks and does is in `log`."""
+
+    def __init__(self, folder: Path, hosts: list[str], known: str, listens: str = "localhost, 10.0.0.20") -> None:
+        self.folder = folder
+        self.cluster = folder / "postgresql/16/main"
+        (self.cluster / "conf.d").mkdir(parents=True)
+        (self.cluster / "pg_hba.conf").write_text("local all all peer\n" + "".join(map(self.access, hosts)))
+        (folder / "database").mkdir()
+        (folder / "database/postgresql.conf").write_text("listen_addresses = 'localhost, 10.0.0.20'\n")
+        (self.cluster / "conf.d/benchapp.conf").write_text("listen_addresses = 'localhost, 10.0.0.20'\n")
+        (folder / "answers").write_text(f"{listens}\n{known}\n")
+
+    @staticmethod
+    def access(host: str) -> str:
+        return f"host benchapp benchapp 10.0.0.{host}/32 scram-sha-256\n"
+
+    def set_up(self, hosts: list[str], password: str = "right") -> tuple[int, list[str]]:
+        """Run the script; how many things it changed, and what it had systemd and PostgreSQL do."""
+        (self.folder / "database/pg_hba.conf").write_text("# Who may.\n" + "".join(map(self.access, hosts)))
+        template = (TEMPLATES / "database/benchapp-database").read_text("utf-8")
+        script = render.text(template, {"conf": str(self.folder)}, "x")
+        psql = (
+            "read -r said\n"
+            'case "$said" in\n'
+            '"SHOW listen"*) head -n 1 $FOLDER/answers ;;\n'
+            "*rolpassword*) tail -n 1 $FOLDER/answers ;;\n"
+            "SELECT*) echo 1 ;;\n"
+            '*) echo "${said#*; }" >> $FOLDER/log ;;\n'
+            "esac"
+        )
+        systemctl = '[ "$1" = enable ] || echo "$1" >> $FOLDER/log'
+        (self.folder / "log").write_text("")
+        script = script.replace("/etc/postgresql", str(self.folder / "postgresql"))
+        done = sh(script, self.folder, f"{password}\n", runuser=psql, systemctl=systemctl)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.count("changed"), (self.folder / "log").read_text().splitlines()
+
+    @property
+    def lets_in(self) -> list[str]:
+        return re.findall(
+            r"^host benchapp benchapp 10\.0\.0\.(\d+)/32", (self.cluster / "pg_hba.conf").read_text(), re.M
+        )
+
+
+def test_the_database_lets_in_the_web_hosts_and_no_others_without_a_restart(tmp_path):
+    database = Database(tmp_path, ["11", "12"], stored("right"))
+    assert database.set_up(["11", "12"]) == (0, ["reload"])
+    assert database.set_up(["11", "12", "13"]) == (1, ["reload"]) and database.lets_in == ["11", "12", "13"]
+    assert database.set_up(["13"]) == (1, ["reload"]) and database.lets_in == ["13"]
+    assert (database.cluster / "pg_hba.conf").read_text().startswith("local all all peer\n")
+
+
+def test_another_address_needs_a_restart_and_another_password_the_role_anew(tmp_path):
+    database = Database(tmp_path, ["11"], stored("right"), listens="localhost")
+    assert database.set_up(["11"]) == (1, ["restart"])
+    assert database.set_up(["11"], "it's new") == (
+        2,
+        ["restart", "ALTER ROLE benchapp LOGIN PASSWORD 'it''s new'"],
+    )
+
+
+def ready(folder: Path, speaks: str, port: int, path: str = "/") -> subprocess.CompletedProcess[str]:
+    """What the command of a web host says of the server at a port."""
+    known = {"speaks": speaks, "ready": path, "server_name": "example.org", "ready_at": [Address("127.0.0.1", port)]}
+    script = folder / "benchapp-ready"
+    script.write_text(render.text((TEMPLATES / "application/benchapp-ready").read_text("utf-8"), known, "x"))
+    return subprocess.run([sys.executable, script, "0"], capture_output=True, text=True)
+
+
+APPLICATION = """
+def application(environ, start_response):
+    right = environ["PATH_INFO"] == "/ready" and environ["HTTP_HOST"] == "example.org"
+    start_response("200 OK" if right and environ["HTTP_X_FORWARDED_PROTO"] == "https" else "503 Not ready", [])
+    return [b""]
+"""
+
+
+@pytest.mark.servers
+def test_a_host_is_asked_over_the_protocol_that_its_server_speaks(tmp_path):
+    program = programs.find(["uwsgi"])
+    if program is None:
+        pytest.skip("program not installed: uwsgi")
+    (tmp_path / "ready_or_not.py").write_text(APPLICATION)
+    listens = {name: ports.free_port() for name in ("http", "uwsgi", "fastcgi", "scgi")}
+    words = [f"--{'' if name == 'uwsgi' else f'{name}-'}socket=127.0.0.1:{port}" for name, port in listens.items()]
+    argv = [program, *words, "--module=ready_or_not", "--need-app", "--die-on-term", "--disable-logging"]
+    log = tmp_path / "log"
+    with log.open("wb") as written, subprocess.Popen(argv, cwd=tmp_path, stdout=written, stderr=written) as server:
+        try:
+            while "spawned uWSGI" not in log.read_text() and server.poll() is None:
+                time.sleep(0.02)
+            for name, port in listens.items():
+                assert ready(tmp_path, name, port, "/ready").returncode == 0, (name, log.read_text())
+                said = ready(tmp_path, name, port, "/other").stderr
+                assert said == f"benchapp-ready: 127.0.0.1:{port}: status 503: journalctl -u 'benchapp-*'\n"
+        finally:
+            server.terminate()
+    assert "Connection refused" in ready(tmp_path, "uwsgi", listens["uwsgi"]).stderr
+
+
+@pytest.mark.servers
+def test_the_page_has_an_inventory_and_commands_for_it(tmp_path, monkeypatch):
+    program = programs.find(["ansible-playbook"])
+    if program is None:
+        pytest.skip("program not installed: ansible-playbook")
+    runnable("nginx-uwsgi")
+    monkeypatch.chdir(tmp_path)
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
+    Path("hosts.yml").write_text(text)
+    assert [host.name for host in inventory.read(Path("hosts.yml")).of("web")] == ["web1", "web2"]
+    blocks = [block for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S) if not language]
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert {found for line in lines for found in re.findall(r"(?:-i|--inventory) (\S+)", line)} == {"hosts.yml"}
+    for line in lines:
+        if line.startswith("python -m bench"):
+            main.parser().parse_args(shlex.split(line)[3:])
+    (render_line,) = (line for line in lines if " render " in line)
+    assert main.main(shlex.split(render_line)[3:]) == 0
+    assert sorted(path.stem for path in Path("out/host_vars").iterdir()) == ["db1", "front1", "web1", "web2"]
+    (_, line) = (line for line in lines if line.startswith("ansible-playbook"))
+    done = subprocess.run([program, *shlex.split(line)[1:], "--syntax-check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
