@@ -120,11 +120,16 @@ def test_a_wrong_database_stops_one_host_and_another_password_is_taken_over(worl
         done = world.play("--extra-vars", "database_address=10.213.0.11:1")
     assert done.returncode != 0 and re.search(r"web1 .*failed=1", done.stdout), done.stdout[-3000:]
     assert set(found) == {200}
-    # A password with what is special in SQL and in a URL.
+    # A password with what is special in SQL and in a URL, and a host that the database lets in no more.
     stored.write_text("another password's")
+    world.run("front1", "sed -i /10.213.0.13/d /etc/postgresql/*/main/pg_hba.conf")
+    started = "runuser -u postgres -- psql -Atc 'SELECT pg_postmaster_start_time()'"
+    before = world.run("front1", started)
     done = world.play()
     assert done.returncode == 0, done.stdout[-3000:]
     assert ask() == 200 and "10.213.0.12:8001" in world.run("front1", "cat /etc/benchapp/nginx.conf")
+    assert world.run("front1", started) == before
+    assert "10.213.0.13/32" in world.run("front1", "cat /etc/postgresql/*/main/pg_hba.conf")
 
 
 def test_the_proofs_pass_and_leave_nothing(world):
