@@ -32,9 +32,6 @@ OF_FRONT = ("benchapp-certificate", "logrotate.conf")
 NOTE = "INSTALL.md"
 # Names below the rendered directory.
 HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
-# How a front is asked: once, and again for 30 s.
-CURL = "curl --silent --show-error --fail --output /dev/null --max-time 10"
-PATIENT = "--retry 30 --retry-delay 1 --retry-max-time 30 --retry-all-errors"
 
 
 def write(composition: Composition, inventory: Inventory, target: Path, size: Size | None = None) -> list[Path]:
@@ -109,7 +106,8 @@ class _Writing:
         if share.application and self.split.split:
             # Its own servers answer for it, not the front.
             inner = self.split.inner[-1]
-            context |= {"asked": "", "ready_at": wiring.listens[inner.name], "speaks": inner.speaks}
+            context |= {"ready_at": wiring.listens[inner.name], "speaks": inner.speaks}
+            context |= {"ready_now": "benchapp-ready 0", "ready_soon": "benchapp-ready"}
         if not share.application:
             context["release_commands"] = []
         if not share.first:
@@ -173,7 +171,6 @@ class _Writing:
         packages += [package for server in share.servers for package in server.build_packages]
         stopped = [server.packages[0] for server in share.servers if server.packages]
         stopped += [service.packages[0] for service in share.services if service.packages]
-        asks = f"{CURL} {context['asked']}" if context["asked"] else "benchapp-ready"
         return {
             "runs": True,
             "packages": list(dict.fromkeys(packages)),
@@ -191,9 +188,8 @@ class _Writing:
             "front_host": self.split.front.name,
             "drains": len(self.split.web) > 1,
             "tls": context["ends_tls"] and share.host == self.split.front,
-            # Whether what the host serves is ready: asked once, and for half a minute.
-            "ready_now": f"{asks} 0" if context["ready_at"] else asks,
-            "ready_soon": asks if context["ready_at"] else f"{asks} {PATIENT}",
+            "ready_now": context["ready_now"],
+            "ready_soon": context["ready_soon"],
         }
 
 

@@ -30,6 +30,10 @@ PLAIN_PORT = 8000
 # Inner servers that listen on TCP get these ports in production.
 INNER_PORTS = range(8001, 8999)
 
+# How the web server is asked: once, and again for half a minute.
+CURL = "curl --silent --show-error --fail --output /dev/null --max-time 10"
+PATIENT = "--retry 30 --retry-delay 1 --retry-max-time 30 --retry-all-errors"
+
 SYSTEMD = paths.DEPLOY / "common" / "systemd"
 TIMERS = paths.DEPLOY / "common" / "timers"
 HOST = paths.DEPLOY / "common" / "production"
@@ -248,7 +252,8 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "host_commands": _host_commands(composition, places, wiring),
         "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
         "application_units": [unit for unit in found if unit.environment_files],
-        "asked": asked(composition, places),
+        "ready_now": f"{CURL} {asked(composition, places)}",
+        "ready_soon": f"{CURL} {PATIENT} {asked(composition, places)}",
         "ends_tls": _ends_tls(composition),
         "webroots": _webroots(composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
