@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,6 +153,40 @@ def test_a_clock_that_is_ahead_is_seen_and_changes_no_start(site, standing_in):
     assert two.clock.ahead_ms == pytest.approx(200, abs=20) and abs(one.clock.ahead_ms) < 20
     # Their requests alternate from the first on.
     assert site.order[:20].count("/1") == pytest.approx(10, abs=3)
+
+
+@pytest.fixture
+def slow_link():
+    """A network namespace at the end of a link of 4 Mbit/s; its name, and the address of this machine there."""
+    if absent := [name for name in ("ip", "tc") if shutil.which(name) is None]:
+        pytest.skip(f"program not installed: {', '.join(absent)}")
+    if os.geteuid() != 0:
+        pytest.skip("only root makes network namespaces")
+    name, net = f"bs-{os.getpid()}", f"10.{os.getpid() % 200 + 20}.78"
+    steps = [f"ip netns add {name}", f"ip link add {name} type veth peer name eth0 netns {name}"]
+    steps += [f"ip addr add {net}.1/24 dev {name}", f"ip link set {name} up", f"ip -n {name} link set eth0 up"]
+    steps += [f"ip -n {name} addr add {net}.2/24 dev eth0"]
+    steps += [f"tc qdisc add dev {name} root tbf rate 4mbit burst 4kb latency 1s"]
+    try:
+        for step in steps:
+            subprocess.run(step.split(), check=True, capture_output=True)
+        yield name, f"{net}.1"
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "delete", name], check=False, capture_output=True)
+
+
+def test_a_host_behind_a_slow_link_is_named(slow_link, standing_in):
+    name, address = slow_link
+    standing_in("ssh", f'for last; do :; done\nexec ip netns exec {name} sh -c "$last"')
+    far = Host("load2", "10.0.0.2", ("load",), "load2")
+    with target(0.02, address) as site:
+        # The link needs 30 ms for a page, beside the 20 ms of the server.
+        site.body = b"x" * 15_000
+        _, shares = made((ONE, far, THREE), f"http://{address}:{site.server_port}", rate=60, seconds=3)
+    said = loaders_guards.disagreement(shares, loaders_guards.BOUNDS["loaders"])
+    assert said.startswith("answers to load2 take ") and said.endswith(": look at that host or its link")
+    assert loaders_guards.disagreement([shares[0], shares[2]], loaders_guards.BOUNDS["loaders"]) == ""
 
 
 def refused(*hosts: Host, **how) -> str:

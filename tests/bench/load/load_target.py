@@ -29,8 +29,8 @@ class Target(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port: int = 0):
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(self, port: int = 0, address: str = "127.0.0.1"):
+        super().__init__((address, port), Handler)
         self.requests: Counter[str] = Counter()
         self.order: list[str] = []
         self.connections = 0
@@ -92,9 +92,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def target(pause_s: float = 0.0) -> Iterator[Target]:
+def target(pause_s: float = 0.0, address: str = "127.0.0.1") -> Iterator[Target]:
     """The site on a free port, stopped at the end."""
-    server = Target()
+    server = Target(address=address)
     server.pause_s = pause_s
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
