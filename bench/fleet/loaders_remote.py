@@ -21,8 +21,8 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any
 
-# Beyond the last answer that can come, in seconds; a controller whose machine has gone closes nothing.
-GRACE_S = 30
+# A controller whose machine has gone closes nothing: seconds until the load begins, and beyond its last answer.
+IDLE_S, GRACE_S = 300, 30
 
 
 class Sent(MetaPathFinder, Loader):
@@ -45,6 +45,7 @@ class Sent(MetaPathFinder, Loader):
 
 def main() -> None:
     """Answer until a load was made or nobody asks any more."""
+    signal.alarm(IDLE_S)
     with contextlib.suppress(PermissionError):
         # What is ended with it are its own processes alone.
         os.setpgid(0, 0)

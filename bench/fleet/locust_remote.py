@@ -21,17 +21,22 @@ from typing import Any
 
 VERSION = "import importlib.metadata as found; print(found.version('locust'))"
 ANSWER_S = 20
+# Seconds until a job comes: a controller whose machine has gone closes nothing.
+IDLE_S = 300
 END_S = 5.0
 POLL_S = 0.05
 
 
 def main() -> None:
     """Answer until a job is done or nobody asks any more."""
+    signal.alarm(IDLE_S)
     python, version = installed(json.loads(sys.stdin.buffer.readline())["python"])
     say({"version": version, "cores": len(os.sched_getaffinity(0))})
     line = sys.stdin.buffer.readline()
     if not line:
         return
+    # A job has a limit of its own.
+    signal.alarm(0)
     gone = threading.Event()
     threading.Thread(target=watch, args=(gone,), daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: gone.set())
