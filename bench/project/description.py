@@ -7,6 +7,7 @@ What is not said there is detected: settings by manage.py, Python by its virtual
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ FILE = "pyproject.toml"
 # Where a project's virtual environment usually is.
 ENVIRONMENTS = (".venv", "venv", "env")
 _SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE["']\s*,\s*["']([\w.]+)["']""")
+_APPLICATION = re.compile(r"[\w.]+[:.]\w+")
 _VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
 
 
@@ -117,9 +119,24 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         login = (self.login.url, self.login.page) if self.login else ()
         write = (self.write.page,) if self.write else ()
         ready = (self.ready,) if self.ready else ()
+        for name, commands in (("setup", self.setup), ("check", (self.check,)), ("rows", (self.rows or "",))):
+            for command in commands:
+                _require_words(name, command)
+        if self.write:
+            _require_words("write.command", self.write.command)
+        for name, application in (("wsgi", self.wsgi), ("asgi", self.asgi)):
+            if application and not _APPLICATION.fullmatch(application):
+                raise ValueError(f'{name} is {application!r}: write it as "module:application"')
         for path in (self.health, *ready, *self.public, *login, *write):
             if not path.startswith("/"):
                 raise ValueError(f"{path!r} is no path: it begins with /")
+
+
+def _require_words(name: str, command: str) -> None:
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"{name} is {command!r}: {str(error).lower()}") from None
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -152,8 +169,12 @@ def _description(path: Path) -> Description:
     try:
         tables = msgspec.toml.decode(path.read_bytes()) if path.is_file() else {}
         table: dict[str, Any] = tables.get("tool", {}).get("benchapp", {})
+    except OSError as error:
+        raise BenchError(f"{path}: cannot be read: {error.strerror}; correct its rights") from None
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
         raise BenchError(f"{path}: cannot be read: {error}; correct it") from None
+    if not isinstance(table, dict):
+        raise BenchError(f"{path}: tool.benchapp is no table; begin it with [tool.benchapp]")
     if unknown := table.keys() - set(Description.__struct_fields__):
         name = min(unknown)
         raise BenchError(f"{path}: [tool.benchapp] has no {name}; {hint(name, Description.__struct_fields__)}")
@@ -164,7 +185,11 @@ def _description(path: Path) -> Description:
 
 
 def _settings(manage: Path) -> str:
-    found = _SETTINGS.search(manage.read_text("utf-8", errors="replace"))
+    try:
+        text = manage.read_text("utf-8", errors="replace")
+    except OSError as error:
+        raise BenchError(f"{manage}: cannot be read: {error.strerror}; correct its rights") from None
+    found = _SETTINGS.search(text)
     if not found:
         raise BenchError(
             f'{manage}: it sets no DJANGO_SETTINGS_MODULE; write settings = "..." into [tool.benchapp] of {FILE}'

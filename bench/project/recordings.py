@@ -74,7 +74,7 @@ def har(path: Path) -> Recording:
         found = [(urlsplit(entry["request"]["url"]), entry) for entry in entries]
         host = found[0][0].netloc if found else ""
         own = [_of_har(url.path or "/", url.query, entry) for url, entry in found if url.netloc == host]
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise BenchError(f"{path}: no HAR file: {type(error).__name__}: {error}; save one in a browser") from None
     other = len(found) - len(own)
     return _recording(path, own, [f"{other} requests to other hosts"] if other else [])

@@ -54,6 +54,13 @@ def test_the_environment_file_is_read(folder):
         (["[broken"], "pyproject.toml: cannot be read: "),
         (['helth = "/"'], "pyproject.toml: [tool.benchapp] has no helth; did you mean health?"),
         (["public = 3"], "[tool.benchapp] Expected `array`, got `int` - at `$.public`; correct it"),
+        (["setup = ['shell -c \"x']"], "[tool.benchapp] setup is 'shell -c \"x': no closing quotation; correct it"),
+        (["rows = 'count \"x'"], "[tool.benchapp] rows is 'count \"x': no closing quotation; correct it"),
+        (
+            ["[tool.benchapp.write]", "page = '/'", "command = 'x \"'"],
+            "[tool.benchapp] write.command is 'x \"': no closing quotation",
+        ),
+        (['wsgi = "mysite"'], "[tool.benchapp] wsgi is 'mysite': write it as \"module:application\"; correct it"),
         (['health = "up"'], "[tool.benchapp] 'up' is no path: it begins with /; correct it"),
         (
             ["login.url = '/in/'", "login.users_env = ['A', 'B']", "login.superuser = true"],
@@ -69,6 +76,31 @@ def test_a_wrong_description_is_one_line(folder, lines, said):
         description.read(folder)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[[tool.benchapp]]\n", "[tool]\nbenchapp = 1\n"])
+def test_a_description_that_is_no_table_is_one_line(folder, text):
+    (folder / "pyproject.toml").write_text(text)
+    with pytest.raises(
+        BenchError, match=r"pyproject\.toml: tool\.benchapp is no table; begin it with \[tool.benchapp\]$"
+    ):
+        description.read(folder)
+
+
+@pytest.mark.parametrize("name", ["manage.py", "pyproject.toml"])
+def test_a_file_that_may_not_be_read_is_one_line(folder, name, monkeypatch):
+    write(folder)
+    real = Path.open
+
+    def refused(path, *how, **more):
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *how, **more)
+
+    # As root, which tests may run as, everything may be read.
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(BenchError, match=rf"{name}: cannot be read: Permission denied; correct its rights$"):
+        description.read(folder)
 
 
 def test_a_line_of_the_environment_file_that_sets_nothing_is_named(folder):

@@ -48,6 +48,11 @@ def test_a_har_file_gives_the_gets_to_its_own_host_with_their_times(tmp_path):
     assert found.notes == ("left out of visit.har: 1 requests to other hosts, 1 requests that are no GET",)
 
 
+def test_a_url_that_is_no_text_is_one_line(tmp_path):
+    with pytest.raises(BenchError, match=r"visit.har: no HAR file: .*; save one in a browser$"):
+        recordings.har(har(tmp_path, entry(7)))
+
+
 def test_an_access_log_gives_frequencies_and_order(tmp_path):
     found = recordings.access_log(
         log(
