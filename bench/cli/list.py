@@ -11,8 +11,11 @@ from bench.catalog.survey import survey
 from bench.cli import options
 from bench.figures.columns import columns, paragraph
 from bench.measure.printer import Printer
+from bench.project import under_test
 
 FOR_HISTORIC = "where they are named, and in reproductions"
+TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer is told which pages it makes stale"
+FOR_WRITES = "docs/hosts.md; what a write does holds for a site that says which pages it makes stale"
 KINDS = {
     "outer": ("outer", "in a server, by what pages say; any project"),
     "django": ("inside Django", "in middleware that the kit's settings put in front; any project"),
@@ -33,12 +36,15 @@ def main(args: argparse.Namespace) -> int:
         print(json.dumps(listing, indent=2))
     else:
         printer = Printer()
-        printer.say(as_text(listing, printer.width))
+        printer.say(as_text(listing, printer.width, not under_test.current().own))
     return 0
 
 
-def as_text(listing: dict[str, Any], width: int) -> str:
-    """The listing for people within a width: the matrix, then stacks, layers, services and sizes."""
+def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
+    """The listing for people within a width: the matrix, then stacks, layers, services and sizes.
+
+    `other` words it for a project of which the kit does not know which pages a write makes stale.
+    """
     python = listing["python"]
     who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
     lines = [
@@ -51,12 +57,14 @@ def as_text(listing: dict[str, Any], width: int) -> str:
     sections = {
         "STACKS (innermost server first)": _chains(listing["stacks"], ""),
         f"HISTORIC STACKS ({FOR_HISTORIC})": _chains(listing["stacks"], HISTORIC),
-        "LAYERS": [(name, layer["about"]) for name, layer in listing["layers"].items()],
+        f"LAYERS{f' ({TIME_TO_LIVE})' if other else ''}": [
+            (name, layer["about"]) for name, layer in listing["layers"].items()
+        ],
         "WHERE THEY CACHE": [
             (where, f"{how}: {', '.join(name for name, it in listing['layers'].items() if it['kind'] == kind)}")
             for kind, (where, how) in KINDS.items()
         ],
-        "SEVERAL WEB HOSTS (docs/hosts.md)": [
+        f"SEVERAL WEB HOSTS ({FOR_WRITES if other else 'docs/hosts.md'})": [
             (name, layer["several_hosts"] or f"no: {layer['one_host']}") for name, layer in listing["layers"].items()
         ],
         "SERVICES": [(name, _state(service)) for name, service in listing["services"].items()],

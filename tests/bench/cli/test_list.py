@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from bench.catalog import catalog
+from bench.catalog.survey import survey
+from bench.cli.list import as_text
 
 
 def test_list_says_what_fits_and_why_not(bench):
@@ -17,6 +19,14 @@ def test_list_says_what_fits_and_why_not(bench):
     assert listing["stacks"]["cherokee-flup"]["era"] == "historic"
     text = bench("list").stdout
     assert all(name in text for name in [*listing["stacks"], *listing["layers"]])
+
+
+def test_of_another_project_no_layer_says_that_a_write_makes_pages_fresh():
+    listing = survey()
+    words = " ".join(as_text(listing, 80, other=True).split())
+    assert "a write of this project shows after cache_seconds: no layer is told which pages it makes stale" in words
+    assert "holds for a site that says which pages it makes stale" in words
+    assert not any("purge" in layer["about"] for layer in listing["layers"].values())
 
 
 def test_the_list_fits_a_narrow_terminal_and_begins_with_the_matrix(bench, monkeypatch):
