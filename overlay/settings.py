@@ -13,7 +13,7 @@ from pathlib import Path
 import environ
 
 from benchapp.caching import registry
-from overlay import caches, environment
+from overlay import caches, environment, files
 
 _below = import_module(os.environ["OVERLAID_SETTINGS"])
 globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
@@ -53,12 +53,13 @@ if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
 
 # --- Caching layers -----------------------------------------------------------------------------
 
+CACHES = getattr(_below, "CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
 CACHING_SECONDS = environment.whole_number(_env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 CACHING_LAYERS = environment.caching_layers(_env, registry.LAYERS, base=_base)
 if "site-middleware" in CACHING_LAYERS:
     # An alias of its own: the project's caches stay what they are.
     CACHES = {
-        **getattr(_below, "CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}),
+        **CACHES,
         "benchapp_pages": caches.cache(_env, "BENCHAPP_CACHE_URL", "pages", CACHING_SECONDS),
     }
     CACHE_MIDDLEWARE_ALIAS = "benchapp_pages"
@@ -74,6 +75,9 @@ LOGGING = getattr(_below, "LOGGING", None) or {
     "handlers": {"stderr": {"class": "logging.StreamHandler"}},
     "loggers": {"django.request": {"handlers": ["stderr"], "level": "ERROR"}},
 }
+# Where it is tried and measured, nothing is written beside its code.
+if _files := os.environ.get("BENCHAPP_FILES"):
+    LOGGING, CACHES = files.logs_in(Path(_files), LOGGING), files.caches_in(Path(_files), CACHES)
 INSTALLED_APPS = [*_apps, "benchapp.caching"]
 
 # Whole pages are stored inside of what adds the same headers to every page, and outside of all that sets cookies.

@@ -10,8 +10,10 @@ page writes elsewhere.
 
 import contextlib
 import importlib
+import importlib.util
 import json
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -19,6 +21,8 @@ import traceback
 from pathlib import Path
 
 MAX_PATTERNS = 500
+PLAIN = re.compile(r"(/[\w.~-]+)*/?")
+ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
 
 
 class Problem(Exception):
@@ -54,13 +58,15 @@ def inspect(question, folder):
         from django.conf import settings
         from django.core.management import get_commands
 
+        files_elsewhere(settings, folder)
         django.setup()
     except Exception as error:
         raise Problem("settings", error) from None
-    files = sqlite_files(settings)
+    files, in_memory_too = sqlite_files(settings), databases_in_memory(settings)
     copy_sqlite(folder)
     facts = from_settings(settings, django.get_version())
     facts["database_files"] = files
+    facts["databases_in_memory"] = in_memory_too
     facts["application"] = application(settings, question)
     facts["urls"] = urls()
     facts["commands"] = sorted(get_commands())
@@ -69,8 +75,18 @@ def inspect(question, folder):
     facts["max_connections"] = max_connections()
     as_served(settings)
     link_media(settings, folder)
-    facts["pages"] = [page(path, settings) for path in question["paths"]] if not facts["database_error"] else []
+    paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"])[: question["patterns"]]]))
+    facts["pages"] = [page(path, settings) for path in paths] if not facts["database_error"] else []
     return facts
+
+
+def files_elsewhere(settings, folder):
+    """Have logs and file caches written to a folder of our own, before the first of them is opened."""
+    spec = importlib.util.spec_from_file_location("overlay_files", Path(__file__).parents[1] / "overlay" / "files.py")
+    files = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(files)
+    settings.LOGGING = files.logs_in(Path(folder), settings.LOGGING)
+    settings.CACHES = files.caches_in(Path(folder), settings.CACHES)
 
 
 def from_settings(settings, version):
@@ -96,13 +112,30 @@ def from_settings(settings, version):
         "session_cookie": settings.SESSION_COOKIE_NAME,
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
+        "meant_for_https": settings.SECURE_SSL_REDIRECT
+        or settings.SESSION_COOKIE_SECURE
+        or settings.CSRF_COOKIE_SECURE,
+        "proxy_ssl_header": settings.SECURE_PROXY_SSL_HEADER is not None,
+        "forwarded_host": bool(settings.USE_X_FORWARDED_HOST),
+        "trusted_origins": list(map(str, settings.CSRF_TRUSTED_ORIGINS)),
     }
 
 
 def sqlite_files(settings):
     """The absolute path of each SQLite database that is a file, by its alias."""
     names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
-    return {alias: str(Path(name).absolute()) for alias, name in names.items() if name and "memory" not in name}
+    return {alias: str(Path(name).absolute()) for alias, name in names.items() if name and not in_memory(name)}
+
+
+def in_memory(name):
+    """Whether an SQLite database is no file but in the memory of one process; its name is a path, or a URI."""
+    return name == ":memory:" or (name.startswith("file:") and (":memory:" in name or "mode=memory" in name))
+
+
+def databases_in_memory(settings):
+    """The aliases of databases that are no files and on no server, so that each process has its own."""
+    names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
+    return sorted(alias for alias, name in names.items() if not name or in_memory(name))
 
 
 def media_root(settings):
@@ -137,7 +170,7 @@ def copy_sqlite(folder):
     for alias in connections:
         database = connections[alias].settings_dict
         name = str(database["NAME"] or "")
-        if "sqlite" not in database["ENGINE"] or "memory" in name:
+        if "sqlite" not in database["ENGINE"] or in_memory(name):
             continue
         copy = f"{folder}/{alias}.sqlite3"
         for ending in ("", "-wal"):
@@ -156,8 +189,8 @@ def application(settings, question):
             named = beside(found.get("wsgi", ""))
         if not named:
             continue
-        module, name = named.split(":") if ":" in named else named.rsplit(".", 1)
         try:
+            module, name = named.split(":") if ":" in named else named.rsplit(".", 1)
             getattr(importlib.import_module(module), name)
         except Exception as error:
             raise Problem("application " + named, error) from None
@@ -191,6 +224,12 @@ def urls():
     except Exception as error:
         raise Problem("urls", error) from None
     return found
+
+
+def plain_paths(routes):
+    """The paths of URL patterns without parameters, but for an admin's and those whose names are an action's."""
+    found = [route for route in routes if PLAIN.fullmatch(route)]
+    return [route for route in found if not route.startswith("/admin/") and not ACTION.search(route)]
 
 
 def deployment_checks():

@@ -17,6 +17,8 @@ from bench.project.doctor import Advice
 from bench.project.inspection import Facts
 
 WIDTH = 80
+# Without a description, so many pages of URL patterns are looked at.
+MAX_PATTERNS = 10
 INDENT = " " * 7
 
 
@@ -38,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
     project = description.read(args.folder)
     with Printer() as printer:
         printer.show(f"looking at {project.folder}")
-        facts = inspection.inspect(project)
+        facts = inspection.inspect(project, 0 if project.description.public else MAX_PATTERNS)
     known = catalog.read()
     names = known.value_set("bench").names
     servers = {server.config: server for stack in known.stacks.values() for server in stack.servers}

@@ -8,9 +8,12 @@ import secrets
 import shlex
 from pathlib import Path
 
+import msgspec
+
 from bench.errors import BenchError
 from bench.host.identity import Identity, worker
 from bench.project import run_command, under_test
+from bench.project.description import FILE
 from bench.project.run_command import INHERITED, Interpreter
 
 # What `check` found right, so that a run of many trials asks once.
@@ -110,6 +113,14 @@ def collect_static(identity: Identity) -> None:
     manage(["collectstatic", "--noinput", "--verbosity", "0"], "sqlite:///:memory:", identity)
 
 
+def make_files(identity: Identity) -> None:
+    """Make the folder of the project's logs and file caches, before any of its commands opens one."""
+    project = under_test.current()
+    if project.overlaid:
+        (folder := project.var / under_test.FILES).mkdir(parents=True, exist_ok=True)
+        identity.give_tree(folder)
+
+
 def link_media(identity: Identity) -> None:
     """Have the project find its uploaded files as links where new ones are written: its own folder stays as it is."""
     project = under_test.current()
@@ -156,6 +167,12 @@ def rows(database_url: str, identity: Identity) -> tuple[int | None, int | None]
     command = under_test.current().description.rows
     if command is None:
         return None, None
-    found: dict[str, int] = json.loads(manage(shlex.split(command), database_url, identity))
+    printed = manage(shlex.split(command), database_url, identity)
+    try:
+        found = msgspec.json.decode(printed, type=dict[str, int | None])
+    except msgspec.DecodeError:
+        raise BenchError(
+            f"manage.py {command}: printed {printed[:80]!r}, not numbers of rows as JSON; correct rows in {FILE}"
+        ) from None
     seed = found.pop("seed", None)
-    return sum(found.values()), seed
+    return sum(number or 0 for number in found.values()), seed

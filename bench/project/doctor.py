@@ -16,6 +16,8 @@ DOCS = "https://docs.djangoproject.com/en/stable"
 HASHED = ("ManifestStaticFilesStorage", "CompressedManifestStaticFilesStorage")
 LOCAL = {"localhost", "127.0.0.1", "[::1]", "*"}
 PER_PROCESS_CACHE = "LocMemCache"
+VARIES = re.compile(r"(^|[ ,])cookie([ ,]|$)", re.I)
+REFUSES = re.compile(r"\b(private|no-store|no-cache)\b", re.I)
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -45,6 +47,7 @@ def examine(
         *_database(facts, processes * threads),
         *_pages(project, facts),
         *_settings(facts, processes),
+        *_behind_a_proxy(facts),
         *_security(facts),
         *_limits(project, servers),
     ]
@@ -163,7 +166,29 @@ def _cacheability(pages: Iterable[Page]) -> Iterator[Advice]:
             "leave forms with a CSRF token, messages and writes to the session out of pages for everybody",
             f"{DOCS}/topics/cache/#using-vary-headers",
         )
-    if reading := [page.path for page in pages if page.session_read and not page.cookies]:
+    yield from _session_written(pages)
+    yield from _by_headers([page for page in pages if not page.cookies])
+
+
+def _by_headers(pages: list[Page]) -> Iterator[Advice]:
+    """What headers of pages without cookies forbid or make of little use."""
+    if refusing := [page.path for page in pages if REFUSES.search(page.cache_control or "")]:
+        yield Advice(
+            "hurts",
+            "cacheability",
+            f"Cache-Control forbids caches to share {', '.join(refusing)}: private, no-store or no-cache",
+            "leave never_cache and cache_control(private=True) for pages of one visitor",
+            f"{DOCS}/topics/http/decorators/#caching",
+        )
+    if varying := [page.path for page in pages if VARIES.search(page.vary or "") and not page.session_read]:
+        yield Advice(
+            "hurts",
+            "cacheability",
+            f"Vary: Cookie on {', '.join(varying)}, which read no session: vary_on_cookie or middleware sets it",
+            "take it off pages that are the same for everybody",
+            f"{DOCS}/topics/cache/#using-vary-headers",
+        )
+    if reading := [page.path for page in pages if page.session_read]:
         yield Advice(
             "hurts",
             "cacheability",
@@ -171,6 +196,17 @@ def _cacheability(pages: Iterable[Page]) -> Iterator[Advice]:
             "by it stores a page for each set of cookies, those of analytics included",
             "leave the session out of pages for everybody, or take a layer that looks at the session cookie alone",
             f"{DOCS}/topics/cache/#using-vary-headers",
+        )
+
+
+def _session_written(pages: Iterable[Page]) -> Iterator[Advice]:
+    if writing := [page.path for page in pages if page.session_written]:
+        yield Advice(
+            "hurts",
+            "sessions",
+            f"{', '.join(writing)} write to the session of anonymous visitors: a row or a cookie for each visit",
+            "write to the session when a visitor does something, not when a page is read",
+            f"{DOCS}/topics/http/sessions/#when-sessions-are-saved",
         )
 
 
@@ -206,6 +242,35 @@ def _settings(facts: Facts, processes: int) -> Iterator[Advice]:
             "STATIC_ROOT is not set: collectstatic has no folder that a web server could serve",
             "set it to a folder outside version control",
             f"{DOCS}/ref/settings/#static-root",
+        )
+
+
+def _behind_a_proxy(facts: Facts) -> Iterator[Advice]:
+    """What the site believes of the server in front of it."""
+    if facts.meant_for_https and not facts.proxy_ssl_header:
+        yield Advice(
+            "hurts",
+            "SECURE_PROXY_SSL_HEADER",
+            "behind a server that ends TLS every request looks like plain HTTP: a redirect to HTTPS never ends, and "
+            "forms are refused for their origin",
+            'set it to ("HTTP_X_FORWARDED_PROTO", "https") where that server overwrites the header; the kit does so',
+            f"{DOCS}/ref/settings/#secure-proxy-ssl-header",
+        )
+    if facts.forwarded_host:
+        yield Advice(
+            "hurts",
+            "USE_X_FORWARDED_HOST",
+            "the host of links comes from a header that any client can send, and a cache may store such a page",
+            "leave it off where the server in front passes Host on, as those of the kit do",
+            f"{DOCS}/ref/settings/#use-x-forwarded-host",
+        )
+    if plain := [origin for origin in facts.trusted_origins if origin.startswith("http://")]:
+        yield Advice(
+            "hurts",
+            "CSRF_TRUSTED_ORIGINS",
+            f"forms may come from pages over plain HTTP, which others can change on the way: {', '.join(plain)}",
+            "name origins that begin with https://",
+            f"{DOCS}/ref/settings/#csrf-trusted-origins",
         )
 
 

@@ -68,11 +68,15 @@ class Facts(msgspec.Struct, frozen=True):
     application      `wsgi` or `asgi` -> `module:name` of each application that can be imported
     databases        alias -> engine; conn_max_age: alias -> seconds; caches: alias -> backend
     database_files   alias -> absolute path of an SQLite file, which need not exist
+    databases_in_memory  aliases of SQLite databases without a file
     urls             its URL patterns; commands: those of its manage.py
     migrations_left  how many migrations the default database lacks; None when it cannot be asked
     database_error   why it cannot, or None
     media_root       the folder of uploaded files, which need not exist; None without one of their own
     session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
+    meant_for_https  whether it redirects to HTTPS or has cookies for HTTPS alone
+    proxy_ssl_header whether a header tells it that a visitor used HTTPS
+    forwarded_host   whether it believes X-Forwarded-Host; trusted_origins: its CSRF_TRUSTED_ORIGINS
     max_connections  how many connections the database takes; None when it does not say
     pages            the paths that were asked for; none when the database cannot be used
     """
@@ -100,10 +104,15 @@ class Facts(msgspec.Struct, frozen=True):
     max_connections: int | None
     pages: tuple[Page, ...]
     database_files: dict[str, str] = {}
+    databases_in_memory: tuple[str, ...] = ()
     session_cookie: str = SESSION_COOKIE
     csrf_cookie: str = CSRF_COOKIE
     commands: tuple[str, ...] = ()
     media_root: str | None = None
+    meant_for_https: bool = False
+    proxy_ssl_header: bool = False
+    forwarded_host: bool = False
+    trusted_origins: tuple[str, ...] = ()
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -116,14 +125,16 @@ class _Failed(msgspec.Struct, frozen=True):
     problem: _Problem
 
 
-def inspect(project: Project) -> Facts:
+def inspect(project: Project, patterns: int = 0) -> Facts:
     """Look at the project; nothing in its folder or its databases changes.
 
+    `patterns` is how many pages of its URL patterns are looked at besides those that its description names.
     Raises BenchError, in one line, when its settings, its application or its URLs cannot be imported.
     """
     said = project.description
     question = {
         "paths": list(dict.fromkeys((said.health, *said.public))),
+        "patterns": patterns,
         "wsgi": said.wsgi,
         "asgi": said.asgi,
     }

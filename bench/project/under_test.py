@@ -28,6 +28,8 @@ PROBED = "probes.overlay.settings"
 # Variables of the kit that mean something else, or nothing, in another project's settings.
 SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_URL", "DEBUG", "SECRET_KEY")
 PREFIX = "BENCHAPP_"
+# The folder of logs and file caches that would be written beside its code, below `var`.
+FILES = "files"
 # A path that every server can have in its configuration, quoted or not.
 PLAIN = re.compile(r"(/[\w.-]+)+/?")
 # In place of the health checks of a project without paths for them: no page has such a path.
@@ -154,6 +156,7 @@ class UnderTest:
             "DJANGO_SETTINGS_MODULE": PROBED,
             "OVERLAID_SETTINGS": self.project.settings,
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
+            "BENCHAPP_FILES": str(self.var / FILES),
             **media,
         }
 

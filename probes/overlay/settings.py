@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+
 import environ
 
 from overlay import environment
 from overlay import settings as _below
 
 globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
+
+_collected = "django.contrib.staticfiles.storage.StaticFilesStorage"
+_plain = "django.core.files.storage.FileSystemStorage"
+_storages = getattr(_below, "STORAGES", {"default": {"BACKEND": _plain}, "staticfiles": {"BACKEND": _collected}})
+_older = hasattr(_below, "DEFAULT_FILE_STORAGE") or hasattr(_below, "STATICFILES_STORAGE")
+if "BENCHAPP_MEDIA_ROOT" in os.environ and not _older and _storages.get("default", {}).get("BACKEND") == _plain:
+    # The folder has links to the uploaded files of the project.
+    _default = {**_storages["default"], "BACKEND": "probes.overlay.media.CopiedWhenWritten"}
+    STORAGES = {**_storages, "default": _default}
 
 BENCHAPP_PROBES = environment.flag(environ.Env(), "BENCHAPP_PROBES", default=False)
 if BENCHAPP_PROBES:

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from bench import paths
+from probes.overlay.media import CopiedWhenWritten
 
 THEIRS = """
 DEBUG = True
@@ -22,6 +23,12 @@ MIDDLEWARE = ["django.middleware.security.SecurityMiddleware", "django.middlewar
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "theirs", "OPTIONS": {"timeout": 7}},
              "other": {"ENGINE": "django.db.backends.sqlite3", "NAME": "other"}}
 """
+FILES = """
+LOGGING = {"version": 1, "handlers": {"mine": {"class": "logging.FileHandler", "filename": "theirs.log"},
+                                      "other": {"class": "logging.StreamHandler"}}}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": "theirs"},
+          "other": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+"""
 ASKED = (
     "import json; from {} import settings as s; "
     "print(json.dumps({{n: getattr(s, n) for n in dir(s) if n.isupper() and n != 'STORAGES'}}, default=str))"
@@ -30,8 +37,8 @@ ASKED = (
 
 @pytest.fixture
 def laid_over(tmp_path):
-    def settings(package: str = "overlay", **env: str) -> dict:
-        (tmp_path / "their_settings.py").write_text(THEIRS)
+    def settings(package: str = "overlay", more: str = "", **env: str) -> dict:
+        (tmp_path / "their_settings.py").write_text(THEIRS + more)
         path = f"{tmp_path}:{paths.PROJECT}"
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "OVERLAID_SETTINGS": "their_settings", **env}
         done = subprocess.run(
@@ -70,6 +77,31 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     assert found["DATABASES"]["other"]["NAME"] == "/tmp/other.sqlite3"
     assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
     assert not any("whitenoise" in name for name in found["MIDDLEWARE"])
+
+
+def test_logs_and_file_caches_go_elsewhere_where_it_is_tried_alone(laid_over, tmp_path):
+    found = laid_over(more=FILES, BENCHAPP_FILES="/tmp/ours")
+    assert found["LOGGING"]["handlers"]["mine"] == {"class": "logging.FileHandler", "filename": "/tmp/ours/mine.log"}
+    assert found["LOGGING"]["handlers"]["other"] == {"class": "logging.StreamHandler"}
+    assert [cache.get("LOCATION") for cache in found["CACHES"].values()] == ["/tmp/ours/cache-default", None]
+    # In production they stay where the project has them.
+    there = laid_over(more=FILES)
+    assert there["LOGGING"]["handlers"]["mine"]["filename"] == "theirs.log"
+    assert there["CACHES"]["default"]["LOCATION"] == "theirs"
+
+
+@pytest.mark.parametrize("mode", ["w", "a", "r+"])
+def test_an_uploaded_file_that_is_written_to_is_copied_first(tmp_path, mode):
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "file").symlink_to(tmp_path / "theirs")
+    storage = CopiedWhenWritten(tmp_path / "ours")
+    with storage.open("file") as file:
+        assert file.read() == b"theirs" and (tmp_path / "ours" / "file").is_symlink()
+    with storage.open("file", mode) as file:
+        file.write("ours++")
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert (tmp_path / "ours" / "file").read_text() == {"a": "theirsours++"}.get(mode, "ours++")
 
 
 def test_the_instrument_s_own_settings_add_the_probes(laid_over):

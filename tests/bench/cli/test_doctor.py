@@ -20,7 +20,9 @@ def test_what_only_hurts_is_no_failure_and_json_says_the_same(bench, new_project
     found = json.loads(done.stdout)
     assert (done.returncode, found["project"]["settings"]) == (0, "shop.settings"), found
     assert {item["level"] for item in found["advice"]} == {"hurts"}
-    assert [(page["path"], page["status"]) for page in found["facts"]["pages"]] == [("/", 200)]
+    # Its description names no pages: those of URL patterns without parameters are looked at.
+    pages = [(page["path"], page["status"]) for page in found["facts"]["pages"]]
+    assert pages == [("/", 200), ("/form/", 200), ("/visits/", 500), ("/who/", 500)]
 
 
 def test_a_folder_that_is_no_project_is_one_line(bench, tmp_path):

@@ -72,11 +72,22 @@ def test_a_project_with_nothing_to_change():
         ({"pages": (msgspec.structs.replace(HOME, queries=2),)}, ("hurts", "health")),
         ({"pages": (msgspec.structs.replace(HOME, cookies=("csrftoken",)),)}, ("hurts", "cacheability")),
         ({"pages": (msgspec.structs.replace(HOME, session_read=True),)}, ("hurts", "cacheability")),
+        ({"pages": (msgspec.structs.replace(HOME, vary="Accept, Cookie"),)}, ("hurts", "cacheability")),
+        ({"pages": (msgspec.structs.replace(HOME, cache_control="max-age=0, private"),)}, ("hurts", "cacheability")),
+        ({"pages": (msgspec.structs.replace(HOME, session_written=True),)}, ("hurts", "sessions")),
+        ({"meant_for_https": True}, ("hurts", "SECURE_PROXY_SSL_HEADER")),
+        ({"forwarded_host": True}, ("hurts", "USE_X_FORWARDED_HOST")),
+        ({"trusted_origins": ("https://a.example", "http://b.example")}, ("hurts", "CSRF_TRUSTED_ORIGINS")),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else next(iter(value)),
 )
 def test_each_fact_has_its_advice(fact, finding):
     assert names(msgspec.structs.replace(GOOD, **fact)) == [finding]
+
+
+def test_a_site_behind_tls_that_is_told_of_it_is_right():
+    facts = msgspec.structs.replace(GOOD, meant_for_https=True, proxy_ssl_header=True)
+    assert names(msgspec.structs.replace(facts, trusted_origins=("https://a.example",))) == []
 
 
 def test_hosts_block_only_where_the_kit_sets_none():

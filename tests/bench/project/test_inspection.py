@@ -10,6 +10,29 @@ from bench.errors import BenchError
 from bench.project import description, inspection
 from tests.projects import tree
 
+IN_MEMORY = """
+_sqlite = "django.db.backends.sqlite3"
+DATABASES["cached"] = {"ENGINE": _sqlite, "NAME": ":memory:"}
+DATABASES["shared"] = {"ENGINE": _sqlite, "NAME": "file:pages?mode=memory&cache=shared"}
+"""
+WRITES_FILES = """
+LOGGING = {"version": 1, "handlers": {"mine": {"class": "logging.FileHandler", "filename": BASE_DIR / "site.log"}},
+           "root": {"handlers": ["mine"], "level": "DEBUG"}}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": BASE_DIR / "c"}}
+"""
+LOGS = """
+def logs(request):
+    import logging
+
+    from django.core.cache import cache
+
+    logging.getLogger("shop").warning("seen")
+    cache.set("seen", 1)
+    return HttpResponse(str(cache.get("seen")))
+
+
+urlpatterns.append(path("logs/", logs))
+"""
 PUBLIC = '[tool.benchapp]\npublic = ["/form/", "/visits/", "/who/", "/nowhere/"]\n'
 
 
@@ -44,6 +67,36 @@ def test_a_page_that_writes_leaves_no_row(new_project):
     assert tree(folder) == before
 
 
+def test_a_database_with_memory_in_its_name_is_a_file(new_project):
+    folder = new_project("DATABASES['default']['NAME'] = BASE_DIR / 'memory-game.sqlite3'\n" + IN_MEMORY)
+    with sqlite3.connect(folder / "memory-game.sqlite3") as database:
+        database.execute("pragma journal_mode=wal")
+    database.close()
+    before = tree(folder)
+    facts = inspection.inspect(description.read(folder))
+    assert facts.database_files == {"default": str(folder / "memory-game.sqlite3")}
+    assert facts.databases_in_memory == ("cached", "shared")
+    assert tree(folder) == before
+
+
+def test_logs_and_file_caches_are_not_written_beside_the_code(new_project):
+    folder = new_project(WRITES_FILES, '[tool.benchapp]\npublic = ["/logs/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(LOGS)
+    before = tree(folder)
+    facts = inspection.inspect(description.read(folder))
+    assert [(page.path, page.status) for page in facts.pages] == [("/", 200), ("/logs/", 200)]
+    assert tree(folder) == before
+
+
+def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(new_project):
+    folder = new_project()
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("urlpatterns += [path(name, form) for name in ('logout/', 'item/<int:id>/', 'more/', 'last/')]\n")
+    facts = inspection.inspect(description.read(folder), 5)
+    assert [page.path for page in facts.pages] == ["/", "/form/", "/visits/", "/who/", "/more/"]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -56,6 +109,7 @@ def test_a_page_that_writes_leaves_no_row(new_project):
         ("import nonsense", "ModuleNotFoundError: No module named 'nonsense' (shop/settings.py:"),
         ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
         ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
+        ("WSGI_APPLICATION = 'shop'", "application shop cannot be imported: ValueError: "),
         ("WSGI_APPLICATION = 'shop.wsgi.app'", "application shop.wsgi.app cannot be imported: AttributeError"),
         ("ROOT_URLCONF = 'shop.nowhere'", "urls cannot be imported: ModuleNotFoundError"),
     ],
