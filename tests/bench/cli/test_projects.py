@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,15 +39,30 @@ VERIFY = ("verify", "gunicorn", "--layer", "none")
 
 def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> str:
     """The line that a command ends with, which leaves nothing behind."""
-    before, temporary = tree(folder), set(Path("/tmp").glob("benchapp-*"))
+    before, left = tree(folder), files_left()
     status = command_line.main([*words, "--project", str(folder)])
     said = capsys.readouterr()
     assert (status, said.out) == (2, ""), said.err
     assert tree(folder) == before
-    assert not {path for path in set(Path("/tmp").glob("benchapp-*")) - temporary if str(folder) in path.name}
-    line = said.err.strip().splitlines()[-1]
+    assert files_left() == left
+    *progress, line = said.err.strip().splitlines()
+    assert not [each for each in progress if not each.endswith("(once)")]
     assert line.startswith(f"bench {words[0]}: ") and "Traceback" not in said.err
     return line.partition(": ")[2]
+
+
+def files_left() -> set[Path]:
+    """What is in the test's temporary directory, and the files that the kit has made but for what it keeps."""
+    made = {path for path in paths.VAR.rglob("*") if path.is_file() and not {"venv", "servers"} & set(path.parts)}
+    kept = {path for path in made if path.name == "environment.json" or path.name.endswith("lock")}
+    return {*made - kept, *Path(tempfile.gettempdir()).iterdir()}
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """A temporary directory of the test's own, so that nothing in it is another program's."""
+    (folder := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
 
 @pytest.mark.parametrize(
