@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_size(parser)
     options.add_project(parser)
     options.add_database(parser)
+    options.add_write(parser, "make accounts of visitors")
     options.add_env(parser)
     options.add_set(parser)
     options.add_folder(parser, "faults")
@@ -61,12 +62,14 @@ def main(args: argparse.Namespace) -> int:
     """Make the faults; returns 1 when one was not as expected, 130 or 143 when stopped by a signal."""
     if args.list_faults:
         return _print_faults(args.json)
+    if not args.resume:
+        options.check_write(args)
     if args.dry_run:
         return _print_plan(args)
     printer = Printer(sys.stderr if args.json else None)
     if args.resume:
         _check_resumable(args)
-        session, batches = begin.resume(args.resume, args.database, printer)
+        session, batches = begin.resume(args.resume, args.database, args.write, printer)
     else:
         session, batches = begin.begin(_request(args), printer)
     directory = session.folder.directory
@@ -78,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
 
     with printer, session.folder.locked():
-        then = f"resume with: python -m bench faults --resume {directory}"
+        then = f"resume with: python -m bench faults --resume {directory}{' --write' if args.write else ''}"
         stopped = until_stopped("faults", directory, go, then)
     return stopped or _show(directory, args.json)
 
@@ -132,6 +135,7 @@ def _request(args: argparse.Namespace) -> Request:
         env=tuple(args.env),
         changes=tuple(args.set),
         guarded=not args.no_guards,
+        write=args.write,
         to=args.to,
         command=tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:])),
     )

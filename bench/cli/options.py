@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.catalog import catalog, manifest, sizes
+from bench.errors import BenchError
 from bench.measure import guards
 from bench.results.folder import RUN_FILE
 
@@ -69,6 +70,19 @@ def add_project(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="the folder of another Django project's manage.py (default: the site that the kit ships)",
     )
+
+
+def add_write(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--write`; `what` is what it allows. See check_write."""
+    parser.add_argument(
+        "--write", action="store_true", help=f"{what} in a database that a --project uses itself (default: in copies)"
+    )
+
+
+def check_write(args: argparse.Namespace) -> None:
+    """Raise BenchError for a --write that allows nothing."""
+    if args.write and args.project is None:
+        raise BenchError("--write allows writes to the database of a --project; name one, or leave out --write")
 
 
 def add_env(parser: argparse.ArgumentParser) -> None:

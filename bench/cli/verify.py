@@ -22,7 +22,7 @@ from bench.project import commands, pythons, under_test
 from bench.results.records import GROUPS, Outcome, Skip
 from bench.serve import database, deployment
 from bench.verify import table
-from bench.verify.site import Site, learn, prepare
+from bench.verify.site import Site, learn, permitted, prepare
 from bench.verify.suite import Selection, Subject, all_checks, layer_names, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
@@ -30,6 +30,8 @@ from bench.verify.wire import Target
 
 UP = "up"
 TARGET = "target"
+# Outcomes, skips, and notes for those who read them.
+Found = tuple[list[Outcome], list[Skip], list[str]]
 NEEDS_LAYER = "these checks are made only where there is a layer"
 LOAD_SECONDS = options.between(0.1, 60, "a number of seconds from 0.1 to 60")
 
@@ -57,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_database(parser)
     options.add_size(parser)
     options.add_env(parser)
-    parser.add_argument("--write", action="store_true", help="let checks write to a database of a --project itself")
+    options.add_write(parser, "let checks write")
     parser.add_argument(
         "--target",
         metavar="URL",
@@ -76,15 +78,19 @@ def main(args: argparse.Namespace) -> int:
     """Run the command; returns 1 when a check fails or a deployment does not come up, 2 with nothing to verify."""
     if args.list_checks:
         return _print_checks(args.json)
+    options.check_write(args)
     selection = Selection(tuple(args.check), tuple(args.group), args.load, thorough=not args.quick)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     skips: list[Skip] = []
+    notes: list[str] = []
     if args.inventory:
         outcomes = verify_hosts.verify(args)
     else:
-        outcomes, skips = _verify_target(args, selection) if args.target else _verify_deployments(args, selection)
+        outcomes, skips, notes = (
+            _verify_target(args, selection) if args.target else _verify_deployments(args, selection)
+        )
     if args.json:
-        print(json.dumps(table.as_document(outcomes, skips), indent=2))
+        print(json.dumps(table.as_document(outcomes, skips, notes), indent=2))
     elif outcomes:
         say(table.as_text(outcomes, skips))
     if not outcomes:
@@ -103,10 +109,12 @@ def _print_checks(as_json: bool) -> int:
     return 0
 
 
-def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:
+def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     """Run the suite against a site that runs already."""
     if args.stacks:
         raise BenchError(f"--target {args.target}: it runs already, so name no STACK")
+    if args.write and not args.database:
+        raise BenchError(f"--target {args.target}: without --database nothing is written, so leave out --write")
     if args.python:
         raise BenchError(f"--target {args.target}: it runs already, so leave out --python")
     if args.layer and len(args.layer) > 1:
@@ -120,7 +128,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> tuple[list
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         site, env = _site_of(target, args)
         subject = Subject(target, site, TARGET, layer, env, declared)
-        return run_suite(subject, selection, show_check(printer)), []
+        return run_suite(subject, selection, show_check(printer)), [], []
 
 
 def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
@@ -132,12 +140,13 @@ def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, 
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
     env = project.environment({**commands.site_environment(chosen.url, project.var), **given})
+    commands.make_files(worker())
     commands.warm_up()
     site = learn(None, env, project.python, project.manage_py, prefix=worker().prefix, description=project.description)
-    return prepare(site), given
+    return prepare(permitted(site, chosen, args.write)), given
 
 
-def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple[list[Outcome], list[Skip]]:
+def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found:
     """Bring up each deployment that can run here, one after another, and verify it."""
     stacks = args.stacks
     if versions := pythons.choose(args.python):
@@ -150,33 +159,45 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> tuple
         else:
             skips.append(Skip(item.stack.name, item.layer_name, None, NEEDS_LAYER))
     if not compositions:
-        return [], skips
+        return [], skips, []
     with database.in_use(args.database, alone=True):
-        return _verify_all(compositions, selection, args), skips
+        outcomes, notes = _verify_all(compositions, selection, args)
+        return outcomes, skips, notes
 
 
 def _verify_all(
     compositions: list[compose.Composition], selection: Selection, args: argparse.Namespace
-) -> list[Outcome]:
+) -> tuple[list[Outcome], list[str]]:
+    """The outcomes, and what a reader of them must know, each note once."""
     verifier = Verifier(selection, args.write)
     outcomes: list[Outcome] = []
+    noted: dict[str, None] = {}
     for number, composition in enumerate(compositions, 1):
         started = time.monotonic()
         what = f"{composition.stack.name} with layer {composition.layer_name}"
         with Printer(sys.stderr, f"{number} of {len(compositions)}: ") as printer:
-            found = _verify_one(verifier, composition, args, printer)
+            found = _verify_one(verifier, composition, args, printer, noted)
             took_s = time.monotonic() - started
             printer.say(f"{what}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
         outcomes += found
-    return outcomes
+    return outcomes, list(noted)
 
 
 def _verify_one(
-    verifier: Verifier, composition: compose.Composition, args: argparse.Namespace, printer: Printer
+    verifier: Verifier,
+    composition: compose.Composition,
+    args: argparse.Namespace,
+    printer: Printer,
+    noted: dict[str, None],
 ) -> list[Outcome]:
     stack, layer = composition.stack.name, composition.layer_name
     try:
         with deployment.deployed(composition, database=args.database, size=args.size, progress=printer.show) as running:
+            for note in running.notes:
+                if note not in noted:
+                    printer.clear()
+                    print(f"note: {note}", file=sys.stderr, flush=True)
+            noted.update(dict.fromkeys(running.notes))
             found = verifier.verify(running, show_check(printer, f"{stack} with layer {layer}: "))
             if died := running.died():
                 found.append(_not_up(stack, layer, died))

@@ -40,6 +40,7 @@ class Request:
     changes  of values, as NAME=VALUE
     env      of the site, as NAME=VALUE
     guarded  whether a busy machine voids outcomes
+    write    whether accounts may be made in a database that a project uses itself
     command  the command line, without passwords
     """
 
@@ -52,6 +53,7 @@ class Request:
     env: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     guarded: bool = True
+    write: bool = False
     to: Path | None = None
     command: tuple[str, ...] = ()
 
@@ -63,7 +65,7 @@ def begin(request: Request, printer: Printer) -> tuple[Session, list[Batch]]:
     paths.must_be_plain(folder.directory)
     info = FaultsInfo(FORMAT, request.command, now(), None, plan, _environment(found, plan))
     folder.create(info)
-    return Session(folder, info, Ledger(), _up(plan, request.database), printer), found
+    return Session(folder, info, Ledger(), _up(plan, request.database, request.write), printer), found
 
 
 def planned(request: Request) -> tuple[FaultsPlan, list[Batch]]:
@@ -76,8 +78,11 @@ def planned(request: Request) -> tuple[FaultsPlan, list[Batch]]:
     return plan, found
 
 
-def resume(directory: Path, asked: str | None, printer: Printer) -> tuple[Session, list[Batch]]:
-    """The session in a folder, with what is left of it. Raises BenchError when there is nothing, or it cannot be."""
+def resume(directory: Path, asked: str | None, write: bool, printer: Printer) -> tuple[Session, list[Batch]]:
+    """The session in a folder, with what is left of it. Raises BenchError when there is nothing, or it cannot be.
+
+    `write` as in Request: a folder stores no leave to write.
+    """
     run = read_faults(directory)
     under_test.select_recorded(run.info.plan.project)
     ledger, found = Ledger(run.outcomes), _batches(run.info.plan)
@@ -91,7 +96,7 @@ def resume(directory: Path, asked: str | None, printer: Printer) -> tuple[Sessio
     folder = FaultsFolder(directory)
     with folder.locked():
         folder.repair()
-    return Session(folder, replace(run.info, finished_at=None), ledger, _up(plan, asked), printer), found
+    return Session(folder, replace(run.info, finished_at=None), ledger, _up(plan, asked, write), printer), found
 
 
 def make_plan(request: Request) -> FaultsPlan:
@@ -141,7 +146,7 @@ def _composer(plan: FaultsPlan) -> Compose:
     return composed
 
 
-def _up(plan: FaultsPlan, asked: str | None) -> Up:
+def _up(plan: FaultsPlan, asked: str | None, write: bool) -> Up:
     """Brings a composition of the plan up."""
 
     def up(
@@ -155,6 +160,7 @@ def _up(plan: FaultsPlan, asked: str | None) -> Up:
             progress=progress,
             guarded=plan.guards,
             rounds=plan.rounds,
+            write=write,
             interrupts=interrupts,
         )
 

@@ -14,7 +14,7 @@ from bench.verify.finding import NotTried
 
 HOLDS_TIMEOUT_S = 20
 ENDS_TIMEOUT_S = 5
-NO_LIMIT = "only a database server has a limit of connections: give --database postgresql"
+NO_LIMIT = "it ends all clients' connections, so only a private database server has it: give --database postgresql"
 
 
 @contextmanager
@@ -27,13 +27,13 @@ def write_lock(running: Running) -> Iterator[str]:
 
 
 def has_limit(running: Running) -> bool:
-    """Whether the site's database allows so many connections and no more."""
-    return _scheme(running).startswith("postgres")
+    """Whether the site's database allows so many connections and no more, and has no other clients than the site."""
+    return running.services.database is not None
 
 
 @contextmanager
 def connections(running: Running) -> Iterator[str]:
-    """Hold every connection that the database allows until the block ends; raises NotTried where there is no limit."""
+    """Hold every connection that the database allows until the block ends; raises NotTried unless it is private."""
     if not has_limit(running):
         raise NotTried(NO_LIMIT)
     with _held(running, "connections") as said:

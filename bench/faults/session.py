@@ -25,7 +25,12 @@ STORED = ("logs", "visits")
 
 
 class Made(Protocol):
-    """A deployment that faults can be made on; see bench.faults.stage."""
+    """A deployment that faults can be made on; see bench.faults.stage.
+
+    notes  what a reader of its outcomes must know
+    """
+
+    notes: list[str]
 
     def make(self, fault: Fault, outcome: FaultOutcome, name: str) -> FaultOutcome:
         """Make a fault; the completed outcome."""
@@ -44,6 +49,7 @@ class Session:
     def __init__(self, folder: FaultsFolder, info: FaultsInfo, ledger: Ledger, up: Up, printer: Printer):
         self.folder, self.info, self.ledger = folder, info, ledger
         self._up, self._printer = up, printer
+        self._noted: set[str] = set()
 
     def go(self, batches: list[Batch], interrupts: Interrupts) -> None:
         """Make all faults of these batches that are left, and write that it is done."""
@@ -62,6 +68,7 @@ class Session:
             directory = self._new_directory(batch)
             try:
                 with self._up(batch.composition, directory, interrupts, self._printer.show) as made:
+                    self._note(made.notes)
                     self._make(made, batch, left)
             except GlobalFault:
                 raise
@@ -81,6 +88,13 @@ class Session:
                 self._add(made.make(item.fault, self._outcome(batch, item), f"{item.fault.name}~{attempt}"))
                 if not made.is_whole():
                     return
+
+    def _note(self, notes: list[str]) -> None:
+        """Say what has not been said yet."""
+        for note in notes:
+            if note not in self._noted:
+                self._printer.say(f"note: {note}")
+        self._noted |= set(notes)
 
     def _outcome(self, batch: Batch, item: Item) -> FaultOutcome:
         """The outcome of a fault before it is made."""

@@ -26,7 +26,7 @@ from bench.serve.deployment import Running
 from bench.serve.supervisor import Supervisor
 from bench.verify.browser import log_in
 from bench.verify.finding import NotTried
-from bench.verify.site import Site, learn
+from bench.verify.site import Site, learn, permitted
 from bench.verify.wire import BadAnswer, Target
 
 ACCOUNTS = 2
@@ -40,6 +40,7 @@ class Stage:
 
     cookies   the Cookie header of each account, by its name
     own       pages of the project that visitors ask for, too
+    notes     what a reader of its outcomes must know
     guarded   whether a busy machine voids an outcome
     rounds    how often each fault is made in all
     capacity  requests a second that it answers
@@ -51,6 +52,7 @@ class Stage:
     site: Site
     cookies: list[tuple[str, str]]
     own: list[visitors.Page]
+    notes: list[str]
     directory: Path
     guarded: bool = True
     rounds: int = 1
@@ -116,10 +118,12 @@ def staged(
     progress: Callable[[str], None],
     guarded: bool,
     rounds: int,
+    write: bool,
     interrupts: Interrupts,
 ) -> Iterator[Stage]:
     """Bring the deployment up, and take it down at the end; signals wait meanwhile.
 
+    `write` lets accounts be made in a database that a project uses itself.
     Raises BenchError when it does not come up or gives no right answers.
     """
     up = deployment.deployed(
@@ -127,13 +131,14 @@ def staged(
     )
     with interrupts.released_at_end(), up as running:
         try:
-            site = _site(running)
-            with _accounts(site, running) as cookies:
+            site = _site(running, write)
+            notes = list(running.notes)
+            with _accounts(site, running, notes) as cookies:
                 assert running.releases is not None
                 supervisor = Supervisor(running, progress)
                 versions = Versions(running.releases, _first_said(running, secrets.token_hex(4))[0])
                 own = _own_pages(running)
-                stage = Stage(running, supervisor, versions, site, cookies, own, directory, guarded, rounds)
+                stage = Stage(running, supervisor, versions, site, cookies, own, notes, directory, guarded, rounds)
                 progress(f"{composition.stack.name}: measuring its capacity")
                 stage.measure()
                 yield stage
@@ -144,19 +149,22 @@ def staged(
             progress(f"stopping {composition.stack.name}")
 
 
-def _site(running: Running) -> Site:
-    """The project's URLs and commands."""
+def _site(running: Running, write: bool) -> Site:
+    """The project's URLs and commands, and what they may write."""
     project = under_test.current()
     env = project.environment(commands.site_environment(running.env["DATABASE_URL"], project.var))
-    return learn(None, env, project.python, project.manage_py, prefix=worker().prefix, description=project.description)
+    who, said = worker().prefix, project.description
+    site = learn(None, env, project.python, project.manage_py, prefix=who, description=said)
+    return permitted(site, running.database, write)
 
 
 @contextmanager
-def _accounts(site: Site, running: Running) -> Iterator[list[tuple[str, str]]]:
-    """Accounts that are signed in, with their Cookie headers, removed at the end; none where the project has none."""
+def _accounts(site: Site, running: Running, notes: list[str]) -> Iterator[list[tuple[str, str]]]:
+    """Accounts that are signed in, with their Cookie headers, removed at the end. Where none can be, a note says so."""
     try:
         accounts = site.create_accounts(ACCOUNTS)
-    except NotTried:
+    except NotTried as error:
+        notes.append(f"no visitor is signed in: {error.reason}")
         yield []
         return
     try:

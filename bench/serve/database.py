@@ -10,10 +10,11 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.host.identity import Identity, worker
@@ -45,10 +46,18 @@ class Database:
 
     @property
     def note(self) -> str:
-        """What a reader must know of whose rows these are, or an empty string."""
-        if self.source is not None:
+        """Whose rows these are, for those who serve a project of theirs."""
+        if self.source is not None and self.source.is_file():
             return f"database: a copy of {self.source}"
-        return "database: the project's own, as it is" if self.label == AS_IS else ""
+        if self.label == AS_IS:
+            return "database: the project's own, as it is"
+        if self.own:
+            return "database: a private one of the kit, filled by the commands of setup"
+        return "database: that of --database, as it is" if self.url else "database: none"
+
+    def again(self, url: str) -> Database:
+        """The same for a second deployment beside the one that made it and serves it by `url`."""
+        return replace(self, url=url, service="", own=False)
 
     @property
     def of_project(self) -> bool:
@@ -72,7 +81,7 @@ def parse(asked: str | None) -> Database:
     Without one it is the DATABASE_URL of the environment, or the default SQLite file; for another project than the
     kit's own a copy of its SQLite file, or the database of its settings as it is.
     """
-    project = under_test.current()
+    project, asked = under_test.current(), asked or None
     if not project.own and (asked in (None, AS_IS) or (asked == SQLITE and "default" in project.facts.database_files)):
         return _of_settings(project)
     asked = asked or os.environ.get("DATABASE_URL") or SQLITE
@@ -107,6 +116,31 @@ def _of_settings(project: UnderTest) -> Database:
     return Database(AS_IS)
 
 
+def as_they_are() -> list[str]:
+    """The aliases, besides `default`, of databases that a project's servers use as they are: neither files nor memory.
+
+    Its SQLite files are copied.
+    """
+    project = under_test.current()
+    if project.own:
+        return []
+    copied = {*project.facts.database_files, *project.facts.databases_in_memory}
+    return sorted(alias for alias in project.facts.databases if alias != "default" and alias not in copied)
+
+
+def is_ours(chosen: Database) -> bool:
+    """Whether all databases of a deployment are the kit's, copies or private ones, so that checks may write to them."""
+    return under_test.current().own or (chosen.own and not as_they_are())
+
+
+def notes(chosen: Database) -> list[str]:
+    """Whose rows a deployment of another project than the kit's serves: copies, or databases as they are."""
+    if under_test.current().own:
+        return []
+    others = as_they_are()
+    return [chosen.note, *([f"databases {', '.join(others)}: the project's own, as they are"] if others else [])]
+
+
 @contextmanager
 def in_use(asked: str | None, *, alone: bool) -> Iterator[None]:
     """Hold the lock of the database of `--database asked`, alone or together with others that only serve it.
@@ -124,18 +158,28 @@ def in_use(asked: str | None, *, alone: bool) -> Iterator[None]:
 
 
 def _lock(chosen: Database) -> tuple[Path, str]:
-    """The file of the database's lock, beside an SQLite file, and a name for people without a password."""
+    """The file of the database's lock, and a name for people without a password.
+
+    It is beside an SQLite file of the kit's; for a database of somebody else it is below `var`.
+    """
     path = sqlite_path(chosen.url)
     if path is None:
         place = "".join(urlsplit(chosen.url)[1:3]).rpartition("@")[2]
-        under_test.current().var.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256(place.encode()).hexdigest()[:12]
-        return under_test.current().var / f"{chosen.label}-{digest}.lock", f"the database {place}"
+        return _lock_of_another(under_test.current().var, chosen.label, place), f"the database {place}"
     if chosen.own:
         path.parent.mkdir(parents=True, exist_ok=True)
     else:
         check_sqlite(path, worker())
-    return path.resolve().with_name(f"{path.resolve().name}.lock"), f"the database {path}"
+    real = path.resolve()
+    if chosen.own or paths.VAR.resolve() in real.parents:
+        return real.with_name(f"{real.name}.lock"), f"the database {path}"
+    # One folder for all projects: they may name the same file.
+    return _lock_of_another(paths.VAR, chosen.label, str(real)), f"the database {path}"
+
+
+def _lock_of_another(folder: Path, label: str, place: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{label}-{hashlib.sha256(place.encode()).hexdigest()[:12]}.lock"
 
 
 def check(database: Database, env: dict[str, str], identity: Identity) -> None:
@@ -158,12 +202,13 @@ def prepare(database: Database, url: str, identity: Identity, progress: Callable
     `progress` is called with nothing before rows are loaded, which shows its own progress. Raises BenchError when the
     user's SQLite file is missing or the workers cannot write to it.
     """
-    if database.own:
-        var = under_test.current().var
-        var.mkdir(parents=True, exist_ok=True)
-        with exclusive(var / f"{database.label}.lock", f"the {database.label} database"):
+    project = under_test.current()
+    if database.own or (not project.own and project.facts.database_files):
+        project.var.mkdir(parents=True, exist_ok=True)
+        with exclusive(project.var / f"{database.label}.lock", f"the {database.label} database"):
             _copy_files(identity)
-            _fill_once(database, url, identity, progress)
+            if database.own:
+                _fill_once(database, url, identity, progress)
     path = sqlite_path(url)
     if path is not None:
         check_sqlite(path, identity)

@@ -36,6 +36,7 @@ class Running:
 
     ready_s  seconds from the first server started to the first healthy answer
     notes    what a reader of its results must know
+    database whose rows it serves; for a private service without the URL, which is in `env`
     group    the control group of its size, None without one
     releases what it serves, where it was asked to serve releases rather than the checkout
     memory_idle_bytes  PSS of every process tree when all had just become ready; None where it cannot be read
@@ -48,6 +49,7 @@ class Running:
     group: Group | None
     ready_s: float
     notes: list[str]
+    database: Database
     releases: Releases | None = None
     memory_idle_bytes: dict[str, int | None] = field(init=False)
 
@@ -164,14 +166,18 @@ class Running:
         here = self.composition
         changed = {**here.values.changes, **changes}
         composition = compose.must_compose(here.stack.name, here.layer_name, changed, here.given_env)
-        with deployed(composition, database=self.env["DATABASE_URL"]) as running:
+        with deployed(composition, database=self._same_database) as running:
             yield running
 
     @contextmanager
     def beside(self) -> Iterator[Running]:
         """A second web server: the same deployment once more, on the same database and the very same services."""
-        with deployed(self.composition, database=self.env["DATABASE_URL"], shares=self.services) as running:
+        with deployed(self.composition, database=self._same_database, shares=self.services) as running:
             yield running
+
+    @property
+    def _same_database(self) -> Database:
+        return self.database.again(self.env["DATABASE_URL"])
 
     def _note_memory(self) -> None:
         self.memory_idle_bytes = {name: processes.memory_bytes(pid) for name, pid in self.pids.items()}
@@ -185,7 +191,7 @@ def _show_nothing(step: str) -> None:
 def deployed(
     composition: Composition,
     *,
-    database: str | None = None,
+    database: str | Database | None = None,
     size: str = sizes.UNLIMITED,
     port: int | None = None,
     run_dir: Path | None = None,
@@ -195,7 +201,7 @@ def deployed(
 ) -> Iterator[Running]:
     """Bring the composition up, yield it once it serves, and stop all of it at the end.
 
-    database  `sqlite`, the name of a persistent service, or a URL; see serve.database.parse
+    database  `sqlite`, the name of a persistent service, or a URL (see serve.database.parse), or one that was parsed
     size      the limit put on services, servers and sidecars together; a name of deploy/sizes.toml
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
@@ -234,18 +240,19 @@ def _brought_up(
     layout: Layout,
     places: Places,
     launcher: Launcher,
-    asked: str | None,
+    asked: str | Database | None,
     cleanup: ExitStack,
     progress: Callable[[str], None],
     releases: Releases | None,
     shares: Services | None,
 ) -> Running:
     """Start services and servers, the inner before the outer, and wait until the site answers."""
-    chosen = database.parse(asked)
+    chosen = asked if isinstance(asked, Database) else database.parse(asked)
     health.require(under_test.current(), chosen.of_project)
     name = f"{composition.stack.name} with layer {composition.layer_name}"
     progress(f"starting {name}: database and services")
     _prepare_front(composition, layout, places, launcher)
+    commands.make_files(launcher.identity)
     given = dict(composition.given_env)
     database.check(chosen, {**composition.values.env, **given} if given else {}, launcher.identity)
     commands.collect_static(launcher.identity)
@@ -265,10 +272,15 @@ def _brought_up(
     cleanup.callback(chain.stop)
     progress(f"starting {name}: {', '.join(server.name for server in composition.servers)}")
     chain.start()
+    took_s, notes = time.monotonic() - begun, _notes(composition, chosen, launcher)
+    return Running(composition, layout, services, chain, launcher.group, took_s, notes, chosen, releases)
+
+
+def _notes(composition: Composition, chosen: Database, launcher: Launcher) -> list[str]:
+    """What a reader of its results must know: of layers, the project, its rows, and the user that servers run as."""
     notice = launcher.identity.notice
-    of_project = [*under_test.current().notes, *([chosen.note] if chosen.note else [])]
-    notes = [*composition.notes, *of_project, *([notice] if notice else [])]
-    return Running(composition, layout, services, chain, launcher.group, time.monotonic() - begun, notes, releases)
+    of_project = [*under_test.current().notes, *database.notes(chosen)]
+    return [*composition.notes, *of_project, *([notice] if notice else [])]
 
 
 def _prepare_front(composition: Composition, layout: Layout, places: Places, launcher: Launcher) -> None:

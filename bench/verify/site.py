@@ -25,6 +25,8 @@ from bench.project.commands import COMMANDS_ENV
 from bench.project.description import FILE, Description
 from bench.project.inspection import SESSION_COOKIE
 from bench.project.run_command import INHERITED, Interpreter
+from bench.serve import database
+from bench.serve.database import Database
 from bench.verify.expected import ORIGIN, Expected
 from bench.verify.finding import NotTried
 
@@ -86,8 +88,8 @@ class Site:
     prefix: tuple[str, ...] = ()
     description: Description = NOTHING_SAID
     static_url: str = STATIC_URL
-    may_write: bool = True
-    is_copy: bool = True
+    may_write: bool = False
+    is_copy: bool = False
     interpreter: Mapping[str, str] = field(default_factory=dict)
     session_cookie: str = SESSION_COOKIE
     # Whether its commands can reach its database.
@@ -244,6 +246,12 @@ def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: 
     return list(islice(cycle(found), count))
 
 
+def permitted(site: Site, chosen: Database, write: bool) -> Site:
+    """The site with what checks may do to its database; `write` is the user's leave for one that is not the kit's."""
+    ours = database.is_ours(chosen)
+    return replace(site, may_write=write or ours, is_copy=ours)
+
+
 def learn(
     database_url: str | None,
     env: Mapping[str, str],
@@ -255,7 +263,7 @@ def learn(
     static: Path | None = None,
     static_url: str = STATIC_URL,
 ) -> Site:
-    """The site with its URLs, without expected pages.
+    """The site with its URLs, without expected pages, and without leave to write (`permitted`).
 
     database_url  None leaves the choice to `env` and the site's default
     env           environment of the site as its servers have it, without layers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,11 +15,12 @@ MAX_COLUMNS = 12
 WORDS = ("FAIL", "not tried", "declared", "pass")
 
 
-def as_document(outcomes: list[Outcome], skips: list[Skip]) -> dict[str, Any]:
+def as_document(outcomes: list[Outcome], skips: list[Skip], notes: Sequence[str] = ()) -> dict[str, Any]:
     """The document for `--json`.
 
     ok      true when something was verified and nothing failed
     layers  layer -> group -> the outcomes of its checks on all stacks, counted
+    notes   such as whose rows were served, and where versions of packages clash
     """
     return {
         "ok": bool(outcomes) and all(item.ok for item in outcomes),
@@ -28,6 +29,7 @@ def as_document(outcomes: list[Outcome], skips: list[Skip]) -> dict[str, Any]:
             for layer, groups in _by_layer(outcomes).items()
         },
         "outcomes": [asdict(item) for item in outcomes],
+        "notes": list(notes),
         "skips": [{"stack": skip.stack, "layer": skip.layer, "reason": skip.reason} for skip in skips],
     }
 

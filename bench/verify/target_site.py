@@ -43,6 +43,9 @@ class TargetSite(Site):
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
         raise NotTried(NEEDS_DATABASE)
 
+    def require_writes(self) -> None:
+        raise NotTried(NEEDS_DATABASE)
+
     def is_outdated(self) -> bool:
         return False
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from bench.host.identity import worker
 from bench.project import commands, under_test
-from bench.project.under_test import UnderTest
 from bench.results.records import Outcome
 from bench.serve.deployment import Running
-from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, prepare
+from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, permitted, prepare
 from bench.verify.suite import Progress, Selection, Subject, run_suite
 from bench.verify.wire import Target
 
@@ -65,9 +63,7 @@ class Verifier:
                 static=commands.static_root(),
                 static_url=project.names["static_url"],
             )
-            is_copy = _is_ours(project, running)
-            site = replace(site, may_write=self.write or is_copy, is_copy=is_copy)
-            self._sites[project.python] = prepare(site)
+            self._sites[project.python] = prepare(permitted(site, running.database, self.write))
         composition = running.composition
         return Subject(
             Target.parse(running.url),
@@ -78,9 +74,3 @@ class Verifier:
             {item.check: item.reason for item in composition.declares},
             running,
         )
-
-
-def _is_ours(project: UnderTest, running: Running) -> bool:
-    """Whether the deployment's database is the kit's, a copy or a private one, and not one that a project uses."""
-    copy = f"sqlite:///{project.copy_of('default')}"
-    return project.own or running.services.database is not None or running.env["DATABASE_URL"] == copy

@@ -31,6 +31,7 @@ def test_the_faults_are_listed_with_what_happens(capsys):
             ["gunicorn", "--fault", "front-server"],
             "nothing can be made here: gunicorn with layer none: the application",
         ),
+        (["--write"], "--write allows writes to the database of a --project; name one, or leave out --write"),
         (["--resume", "{tmp}"], "{tmp}: it has no faults.json; give a folder that `python -m bench faults` made"),
         (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out stacks"),
         (["gunicorn", "--to", "{full}"], "{full}: not empty; give --to a new folder, or continue with --resume"),

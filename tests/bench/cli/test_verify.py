@@ -21,6 +21,7 @@ from bench.measure.printer import Printer
 from bench.measure.progress import show_check
 from bench.results.records import Outcome
 from bench.serve import deployment
+from bench.serve.database import Database
 from bench.verify import table, verifier
 from bench.verify.site import Expected
 from bench.verify.suite import Selection, all_checks
@@ -37,6 +38,8 @@ class FakeRunning:
     composition: compose.Composition
     env: dict[str, str] = field(default_factory=lambda: {"DATABASE_URL": "sqlite:////tmp/none.sqlite3"})
     death: DeploymentError | None = None
+    notes: list[str] = field(default_factory=list)
+    database: Database = field(default_factory=lambda: Database("sqlite", "sqlite:////tmp/none.sqlite3"))
 
     def died(self):
         return self.death
@@ -189,6 +192,7 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments):
         (["--target", "127.0.0.1:8000"], "--target 127.0.0.1:8000: not the address of a site; write it as http"),
         (["--target", "http://x:99999/"], "--target http://x:99999/: not the address of a site; write it as http"),
         (["uwsgi", "--target", "http://127.0.0.1:8000/"], "it runs already, so name no STACK"),
+        (["--write"], "--write allows writes to the database of a --project; name one, or leave out --write"),
         (["--target", "http://127.0.0.1:8000/", "--layer", "a", "--layer", "b"], "name the one layer it runs under"),
     ],
 )

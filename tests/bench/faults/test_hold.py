@@ -22,9 +22,11 @@ from tests import postgresql
 from tests.waiting import until
 
 
-def running(url: str, folder) -> SimpleNamespace:
+def running(url: str, folder, service: str | None = "postgresql") -> SimpleNamespace:
+    """A deployment on that database, which a service of its own runs unless it is None."""
     launcher = SimpleNamespace(identity=worker(folder), clean_env=commands.clean_environment(folder))
-    return SimpleNamespace(env={"DATABASE_URL": url}, chain=SimpleNamespace(launcher=launcher))
+    services = SimpleNamespace(database=service)
+    return SimpleNamespace(env={"DATABASE_URL": url}, chain=SimpleNamespace(launcher=launcher), services=services)
 
 
 @pytest.fixture
@@ -59,11 +61,13 @@ def test_nobody_else_writes_while_the_lock_is_held(sqlite_file):
     [
         (hold.write_lock, "sqlite:////nowhere/site.sqlite3", "the lock could not be held: .*unable to open"),
         (hold.write_lock, "postgresql://nowhere/x", "only SQLite has one lock"),
-        (hold.connections, "sqlite:///x", "give --database postgresql"),
+        (hold.connections, "sqlite:///x", "only a private database server has it: give --database postgresql"),
+        # A server that others use, too.
+        (hold.connections, "postgresql://nowhere/x", "only a private database server has it"),
     ],
 )
 def test_what_cannot_be_held_says_why(open_folder, hold_it, url, why):
-    with pytest.raises(NotTried, match=why), hold_it(running(url, open_folder)):
+    with pytest.raises(NotTried, match=why), hold_it(running(url, open_folder, None)):
         pass
 
 

@@ -32,6 +32,7 @@ class FakeUp:
         self.outcomes = {}
         self.ruined_by = set()
         self.refuses = None
+        self.notes = []
 
     @contextmanager
     def __call__(self, composition, directory, interrupts, progress):
@@ -133,6 +134,13 @@ def test_what_is_done_is_not_made_again_by_resume(up, tmp_path):
     made(up, tmp_path / "f", [PLAIN])
     made(up, tmp_path / "f", [PLAIN, OTHER], rounds=2)
     assert words(tmp_path / "f") == [("plain", 1, "ok"), ("other", 1, "ok"), ("plain", 2, "ok"), ("other", 2, "ok")]
+
+
+def test_whose_database_it_is_is_said_once(up, tmp_path):
+    up.notes = ["database: the project's own, as it is"]
+    printed = made(up, tmp_path / "f", [PLAIN, OTHER], rounds=2)
+    assert up.log.count("up") == 2
+    assert printed.count("note: database: the project's own, as it is\n") == 1
 
 
 def test_logs_stay_and_cookies_do_not(up, tmp_path):

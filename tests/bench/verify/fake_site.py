@@ -138,6 +138,8 @@ class FakeSite:
             Path(sys.executable),
             self.folder / "manage.py",
             description=Description(public=("/", "/posts/"), settings="config.settings"),
+            may_write=True,
+            is_copy=True,
             interpreter={"python": sys.version.split()[0], "prefix": sys.prefix, "base_prefix": sys.base_prefix},
         )
 

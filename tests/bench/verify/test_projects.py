@@ -68,7 +68,8 @@ def prepared(project: Path, **said: Any) -> Site:
     description = Description(**{"public": (*PUBLIC, "/leaky/"), "login": LOGIN, "settings": "shop.settings"} | said)
     env, manage_py = small_project.environment(project), project / "manage.py"
     static = project / "collected"
-    return prepare(learn(None, env, sys.executable, manage_py, description=description, static=static))
+    site = learn(None, env, sys.executable, manage_py, description=description, static=static)
+    return prepare(replace(site, may_write=True, is_copy=True))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ LOGIN = Description(login=Login("/login/"))
 
 def prepare(*place, **how) -> Site:
     """The site with its expected pages."""
-    return sites.prepare(sites.learn(*place, **how))
+    return sites.prepare(replace(sites.learn(*place, **how), may_write=True, is_copy=True))
 
 
 @pytest.fixture

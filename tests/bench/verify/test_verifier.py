@@ -12,6 +12,7 @@ from msgspec import structs
 from bench.catalog import compose
 from bench.project import commands, under_test
 from bench.project.description import Write
+from bench.serve.database import Database
 from bench.verify import verifier
 from bench.verify.site import Site
 from bench.verify.suite import Selection
@@ -28,7 +29,9 @@ def test_a_described_write_stays_so_that_the_next_deployment_has_other_pages(mon
     monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
     monkeypatch.setattr(verifier, "run_suite", lambda subject, selection, progress: [])
     composition = compose.Composition(SimpleNamespace(name="any"), (SimpleNamespace(name="none"),), {})
-    running = SimpleNamespace(env={"DATABASE_URL": "x"}, url="http://127.0.0.1:1/", composition=composition)
+    running = SimpleNamespace(
+        env={"DATABASE_URL": "x"}, url="http://127.0.0.1:1/", composition=composition, database=Database("sqlite")
+    )
     one = verifier.Verifier(Selection(("status",)))
     for _ in range(2):
         one.verify(running)

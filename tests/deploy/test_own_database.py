@@ -1,0 +1,103 @@
+"""A project whose settings name a live PostgreSQL: it is used as it is, and nothing is written to it without leave."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg2
+import pytest
+
+from bench import paths
+from tests.deploy.running import command, runnable
+from tests.projects import tree
+
+SETTINGS = """
+ROOT_URLCONF = "live"
+DATABASES = {{"default": {{"ENGINE": "django.db.backends.postgresql", "NAME": "{name}", "USER": "{user}",
+                         "PASSWORD": "{password}", "HOST": "{host}", "PORT": "{port}"}}}}
+"""
+URLS = """
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView
+from django.http import HttpResponse
+from django.urls import path
+
+urlpatterns = [
+    path("", lambda request: HttpResponse(f"<!doctype html><p>{User.objects.count()} members</p>")),
+    path("in/", LoginView.as_view(template_name="in.html")),
+]
+"""
+DESCRIPTION = """
+[tool.benchapp]
+public = ["/"]
+
+[tool.benchapp.login]
+url = "/in/"
+
+[tool.benchapp.write]
+command = "shell -c 'from django.contrib.auth.models import User; User.objects.create(username=\\"written\\")'"
+page = "/"
+"""
+# The last serves it once more with a short time to live, on the same database.
+CHECKS = ("login", "accounts-apart", "time-to-live")
+REFUSED = "it writes to the project's own database: give --write to allow that, or another --database"
+
+
+@pytest.fixture
+def live(postgresql_database) -> Iterator[tuple[Path, str]]:
+    """The project's folder, and the URL of its database."""
+    # Not below pytest's own directory, which is closed to the servers' user.
+    folder = Path(tempfile.mkdtemp(prefix="benchapp-project-", dir="/tmp"))
+    folder.chmod(0o755)
+    subprocess.run([sys.executable, "-m", "django", "startproject", "shop", folder], check=True)
+    url = urlsplit(postgresql_database)
+    with (folder / "shop" / "settings.py").open("a") as file:
+        place = {"user": url.username, "password": url.password, "host": url.hostname, "port": url.port}
+        file.write(SETTINGS.format(name=url.path[1:], **place))
+    (folder / "live.py").write_text(URLS)
+    (folder / "pyproject.toml").write_text(DESCRIPTION)
+    subprocess.run([sys.executable, "-B", "manage.py", "migrate", "-v", "0"], cwd=folder, env={}, check=True)
+    yield folder, postgresql_database
+    for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
+        shutil.rmtree(made)
+
+
+def rows(url: str) -> dict[str, int]:
+    """How many rows each table has ever got: those that were removed again count."""
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT sequencename, coalesce(last_value, 0) FROM pg_sequences")
+        found = dict(cursor.fetchall())
+        cursor.execute("SELECT count(*) FROM django_session")
+        return {**found, "sessions": cursor.fetchone()[0]}
+
+
+def test_verify_leaves_a_live_database_as_it_is_and_says_so(live):
+    folder, url = live
+    runnable("gunicorn", "site-middleware")
+    before, files = rows(url), tree(folder)
+    named = [word for name in CHECKS for word in ("--check", name)]
+    words = [
+        "verify",
+        "gunicorn",
+        "--layer",
+        "site-middleware",
+        "--project",
+        str(folder),
+        "--set",
+        "processes=1",
+        *named,
+    ]
+    done = command("-m", "bench", *words, "--json", database="postgresql://of/the-shell")
+    assert "note: database: the project's own, as it is\n" in done.stderr
+    found = json.loads(done.stdout)
+    assert "database: the project's own, as it is" in found["notes"]
+    assert {item["check"]: item["not_tried"] for item in found["outcomes"]} == dict.fromkeys(CHECKS, REFUSED)
+    assert (rows(url), tree(folder)) == (before, files)
