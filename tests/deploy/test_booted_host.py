@@ -55,6 +55,16 @@ def test_certbot_was_answered_and_its_certificate_is_served(host):
     assert host.run(f"curl -s -o /dev/null -w '%{{http_code}}' --resolve {NAME}:80:127.0.0.1 http://{NAME}/") == "301"
 
 
+def test_reloads_and_a_renewal_lose_no_request(host):
+    """As the notes have them: each server that can is reloaded, and certbot hands over another certificate."""
+    with visited(host) as noticed:
+        host.run("systemctl reload benchapp-nginx")
+        host.run("systemctl reload-or-restart benchapp-gunicorn")
+        host.run("benchapp-certificate /srv/certificate")
+    assert noticed["failed"] == []
+    assert noticed["answers"] > 12
+
+
 def sql(host: Machine, statement: str) -> str:
     script = f"import sqlite3; c = sqlite3.connect('{SITE}', isolation_level=None)"
     return host.run(f"python3 -c {shlex.quote(f'{script}; print(c.execute({statement!r}).fetchall())')}", APP).strip()
@@ -234,6 +244,25 @@ def test_a_full_disk_changes_nothing(host):
     with host.full_disk():
         line = refused(host, f"benchapp-deploy {SOURCE}")
     assert line.startswith("benchapp-deploy: ") and "No space left on device" in line
+
+
+def test_a_release_that_does_not_get_ready_is_taken_back(host):
+    """It is in service until its page /readyz was asked for in vain."""
+    views = host.root / SOURCE[1:] / "benchapp/views.py"
+    right = views.read_text()
+    views.write_text(f"{right}\ndef readyz(request):\n    return HttpResponse(status=500)\n")
+    commit(host, "not-ready")
+    before = host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
+    # It asks for 30 s otherwise.
+    host.run("sed s/--retry-max-time.30/--retry-max-time\\ 3/ /usr/local/sbin/benchapp-deploy > /srv/sooner")
+    with visited(host) as noticed:
+        done = host.try_run(f"sh /srv/sooner {SOURCE}")
+    views.write_text(right)
+    commit(host, "mended")
+    assert (noticed["failed"], noticed["versions"][-1]) == ([], "1")
+    assert host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
+    (line,) = done.stdout.splitlines()
+    assert done.returncode == 1 and "does not serve, so it is not in service: curl: (22)" in line
 
 
 @pytest.mark.parametrize(

@@ -293,18 +293,27 @@ def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed:
     )
     (bin_folder / "systemctl").chmod(0o755)
 
-    def hook(folder: Path) -> int:
+    def hook(folder: Path) -> tuple[int, str]:
         env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "RENEWED_LINEAGE": str(folder)}
         script = Path(made.places.conf) / "benchapp-certificate"
-        return subprocess.run(["sh", str(script)], env=env, capture_output=True).returncode
+        done = subprocess.run(["sh", str(script)], env=env, capture_output=True, text=True)
+        return done.returncode, done.stderr
 
     before = certificate_of(made)
-    # A key that is not the certificate's.
-    (mixed := renewed / "mixed").mkdir()
-    shutil.copy(renewed / "fullchain.pem", mixed)
-    shutil.copy(Path(made.places.tls) / "privkey.pem", mixed)
-    assert (hook(mixed), certificate_of(made)) == (1, before)
-    assert hook(renewed) == 0
+    (wrong := renewed / "wrong").mkdir()
+    shutil.copy(renewed / "fullchain.pem", wrong)
+    key = wrong / "privkey.pem"
+
+    def refused(reason: str) -> bool:
+        return hook(wrong) == (1, f"benchapp-certificate: {reason}; nothing is changed\n")
+
+    assert refused(f"{key}: no such file, or not for you to read")
+    key.write_text("no key")
+    assert refused(f"{key}: no key without a password")
+    shutil.copy(Path(made.places.tls) / "privkey.pem", key)
+    assert refused(f"{wrong}: the key is not that of the certificate")
+    assert certificate_of(made) == before
+    assert hook(renewed)[0] == 0
     expected = ssl.PEM_cert_to_DER_cert((renewed / "fullchain.pem").read_text())
     wait_for(lambda: certificate_of(made), expected, processes.values())
     modes = {path.name: oct(path.stat().st_mode)[-3:] for path in Path(made.places.tls).iterdir()}
