@@ -82,11 +82,17 @@ def inspect(question, folder):
 
 def files_elsewhere(settings, folder):
     """Have logs and file caches written to a folder of our own, before the first of them is opened."""
-    spec = importlib.util.spec_from_file_location("overlay_files", Path(__file__).parents[1] / "overlay" / "files.py")
-    files = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(files)
+    files = loaded("benchapp_files", Path(__file__).parents[1] / "overlay" / "files.py")
     settings.LOGGING = files.logs_in(Path(folder), settings.LOGGING)
     settings.CACHES = files.caches_in(Path(folder), settings.CACHES)
+
+
+def loaded(name, path):
+    """A module of the kit's, by its path: the project may have packages of the same names."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def from_settings(settings, version):
@@ -161,6 +167,13 @@ def link_media(settings, folder):
             link.symlink_to(path)
     settings.MEDIA_ROOT = str(target)
     setting_changed.send(sender=None, setting="MEDIA_ROOT", value=settings.MEDIA_ROOT, enter=True)
+    storages = getattr(settings, "STORAGES", {})
+    default = storages.get("default", {})
+    if default.get("BACKEND") == "django.core.files.storage.FileSystemStorage":
+        # A link that is written to would lead to the file of the project.
+        storage = loaded("benchapp_media", Path(__file__).parent / "overlay" / "media.py").CopiedWhenWritten
+        settings.STORAGES = {**storages, "default": {**default, "BACKEND": f"benchapp_media.{storage.__name__}"}}
+        setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
 
 
 def copy_sqlite(folder):

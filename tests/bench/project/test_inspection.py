@@ -132,6 +132,7 @@ from django.core.files.storage import default_storage
 
 def stores(request):
     default_storage.save("old/new", ContentFile(default_storage.open("old/there").read()))
+    default_storage.open("old/there", "w").write("overwritten")
     return HttpResponse("stored")
 
 
@@ -159,7 +160,7 @@ def test_pages_are_asked_for_as_they_are_served(new_project):
     assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[3].status_words)
     assert (facts.debug, facts.allowed_hosts, facts.static_storage) == (True, (), storage)
     assert facts.media_root == str(folder / "media")
-    assert [path.name for path in (folder / "media" / "old").iterdir()] == ["there"]
+    assert [(path.name, path.read_text()) for path in (folder / "media" / "old").iterdir()] == [("there", "x" * 200)]
 
 
 def test_an_interpreter_without_django_is_named(new_project, tmp_path):
