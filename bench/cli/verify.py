@@ -128,7 +128,9 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         site, env = _site_of(target, args)
         subject = Subject(target, site, TARGET, layer, env, declared)
-        return run_suite(subject, selection, show_check(printer)), [], []
+        notes = database.notes(database.parse(args.database)) if args.database else []
+        _say_notes(notes, printer, {})
+        return run_suite(subject, selection, show_check(printer)), [], notes
 
 
 def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
@@ -193,11 +195,7 @@ def _verify_one(
     stack, layer = composition.stack.name, composition.layer_name
     try:
         with deployment.deployed(composition, database=args.database, size=args.size, progress=printer.show) as running:
-            for note in running.notes:
-                if note not in noted:
-                    printer.clear()
-                    print(f"note: {note}", file=sys.stderr, flush=True)
-            noted.update(dict.fromkeys(running.notes))
+            _say_notes(running.notes, printer, noted)
             found = verifier.verify(running, show_check(printer, f"{stack} with layer {layer}: "))
             if died := running.died():
                 found.append(_not_up(stack, layer, died))
@@ -205,6 +203,15 @@ def _verify_one(
             return found
     except DeploymentError as error:
         return [_not_up(stack, layer, error)]
+
+
+def _say_notes(notes: list[str], printer: Printer, noted: dict[str, None]) -> None:
+    """Say what has not been noted yet, and note it."""
+    for note in notes:
+        if note not in noted:
+            printer.clear()
+            print(f"note: {note}", file=sys.stderr, flush=True)
+    noted.update(dict.fromkeys(notes))
 
 
 def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
