@@ -75,7 +75,7 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
         "FOUND": sorted(_found(listing).items()),
     }
     for title, rows in sections.items():
-        lines += ["", title, *columns(rows, "  ", width)]
+        lines += ["", *paragraph(title, width), *columns(rows, "  ", width)]
     return "\n".join([*lines, "", *_limits(listing["stacks"], width)])
 
 
