@@ -25,6 +25,7 @@ PREFIX = "benchapp-"
 PERIOD_US = 100_000
 POLL_S = 0.02
 REMOVE_TIMEOUT_S = 5
+EMPTY_TIMEOUT_S = 1
 HOW = "run it as root, or by `systemd-run --user --scope -p Delegate=yes python -m bench ...`"
 # Joins the groups whose process lists come before `--`, then becomes the command behind it.
 JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
@@ -135,6 +136,21 @@ def existing(folders: Iterable[str], version: int) -> Group | None:
     """The group that was made in these directories; None when the instrument did not make them."""
     paths = tuple(Path(folder) for folder in folders)
     return Group(paths, version) if paths and all(path.name.startswith(PREFIX) for path in paths) else None
+
+
+def remove_empty(*names: str, root: Path = Path("/")) -> None:
+    """Remove groups of these names that other programs made below the instrument's own, in which nothing runs.
+
+    What has just been killed has a moment to go.
+    """
+    mount = _mounts(root).get("cgroup2")
+    if mount is None:
+        return
+    own = _beneath(mount, _own_groups(root).get("", "/"))
+    deadline = time.monotonic() + EMPTY_TIMEOUT_S
+    for name in names:
+        while not _removed(own / name) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
 
 
 def _settings(version: int, limits: Limits) -> list[tuple[str, str]]:

@@ -70,6 +70,8 @@ def remove() -> None:
         folders, version = json.loads(path.read_text("utf-8"))
         if group := cgroups.existing(folders, version):
             group.remove()
+    # systemd-nspawn makes them for all of its containers that have no unit of their own.
+    cgroups.remove_empty("payload", "supervisor")
     machines.remove()
     links.remove()
 

@@ -63,6 +63,7 @@ def left() -> list[str]:
     """What there is of a world on this machine."""
     places = [plan.ROOT, *Path("/run/netns").glob(f"{plan.PREFIX}*"), *Path("/sys/class/net").glob(f"{plan.PREFIX}*")]
     mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    places += [Path("/sys/fs/cgroup/unified/payload"), Path("/sys/fs/cgroup/payload")]
     return [str(path) for path in places if path.exists()] + [path for path in mounted if str(plan.ROOT) in path]
 
 

@@ -70,6 +70,18 @@ def test_version_2_is_written_as_its_documentation_says(tmp_path):
     assert group.oom_kills() == 2
 
 
+def test_empty_groups_of_others_are_removed_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(cgroups, "EMPTY_TIMEOUT_S", 0.05)
+    root = version_2(tmp_path)
+    own = root / "sys/fs/cgroup/user.slice"
+    (own / "empty/system.slice/a.service").mkdir(parents=True)
+    (own / "busy/a.service").mkdir(parents=True)
+    # As a process keeps a group: its directory cannot be removed.
+    (own / "busy/a.service/process").touch()
+    cgroups.remove_empty("empty", "busy", "none", root=root)
+    assert [path.name for path in own.iterdir()] == ["busy"]
+
+
 def test_controllers_that_the_root_keeps_to_itself_are_passed_on(tmp_path):
     root = version_2(tmp_path, **{"cgroup.subtree_control": "pids"})
     cgroups.group(root)
