@@ -159,7 +159,11 @@ def read(folder: Path) -> Project:
     """The project in a folder; raises BenchError, in one line, when there is none or its description is wrong."""
     folder = folder.absolute()
     manage = folder / "manage.py"
-    if not manage.is_file():
+    try:
+        there = manage.is_file()
+    except OSError as error:
+        raise BenchError(f"{folder}: cannot be read: {error.strerror}; correct its rights") from None
+    if not there:
         raise BenchError(f"{folder}: no manage.py there; name the folder of a Django project, which has one")
     said = _description(folder / FILE)
     return Project(folder, said, said.settings or _settings(manage), _python(folder, said), _variables(folder, said))

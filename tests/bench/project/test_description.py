@@ -115,6 +115,18 @@ def test_a_folder_without_manage_py_is_no_project(tmp_path):
         description.read(tmp_path)
 
 
+def test_a_folder_that_may_not_be_searched_is_one_line(folder, monkeypatch):
+    def refused(path, **how):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    # As root, which tests may run as, every folder may be searched.
+    monkeypatch.setattr(Path, "stat", refused)
+    with pytest.raises(BenchError) as caught:
+        description.read(folder)
+    monkeypatch.undo()
+    assert str(caught.value) == f"{folder}: cannot be read: Permission denied; correct its rights"
+
+
 def test_a_manage_py_that_sets_nothing_needs_a_word(folder):
     (folder / "manage.py").write_text("")
     with pytest.raises(BenchError, match=r"it sets no DJANGO_SETTINGS_MODULE; write settings = "):
