@@ -30,8 +30,12 @@ WITH_PROBES = (
 
 @dataclass(frozen=True)
 class HostSite(Site):
-    """The site of one web host; its accounts and rows are those of all."""
+    """The site of one web host; its accounts and rows are those of all.
 
+    Whoever names an inventory lets checks make rows of their own there, which they remove.
+    """
+
+    may_write: bool = True
     host: Host | None = None
 
     @property
