@@ -173,8 +173,12 @@ def _lock(chosen: Database) -> tuple[Path, str]:
     real = path.resolve()
     if chosen.own or paths.VAR.resolve() in real.parents:
         return real.with_name(f"{real.name}.lock"), f"the database {path}"
-    # One folder for all projects: they may name the same file.
-    return _lock_of_another(paths.VAR, chosen.label, str(real)), f"the database {path}"
+    return _lock_of_another(locks(), chosen.label, str(real)), f"the database {path}"
+
+
+def locks() -> Path:
+    """The folder of the locks of foreign SQLite files: one for all projects, which may name the same file."""
+    return paths.VAR / "locks"
 
 
 def _lock_of_another(folder: Path, label: str, place: str) -> Path:

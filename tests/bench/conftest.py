@@ -12,6 +12,7 @@ import pytest
 from bench import paths
 from bench.cli import main
 from bench.host.small_disk import CannotMount, SmallDisk, mounted
+from bench.serve import database
 
 Command = Callable[..., CompletedProcess]
 
@@ -46,3 +47,9 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
             yield disk
     except CannotMount as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(autouse=True)
+def locks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The locks of a test's own databases go with its directory; they would stay in `var`."""
+    monkeypatch.setattr(database, "locks", lambda: tmp_path_factory.getbasetemp() / "locks")

@@ -97,11 +97,12 @@ def test_a_second_deployment_has_the_same_database_and_not_that_of_the_shell(the
 
 def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "VAR", tmp_path / "var")
+    monkeypatch.setattr(database, "locks", lambda: tmp_path / "var" / "locks")
     monkeypatch.setattr(database, "check_sqlite", lambda path, identity: None)
     (tmp_path / "theirs").mkdir()
     with database.in_use(f"sqlite:///{tmp_path}/theirs/db.sqlite3", alone=True):
         assert not list((tmp_path / "theirs").iterdir())
-        (lock,) = (tmp_path / "var").iterdir()
+        (lock,) = (tmp_path / "var" / "locks").iterdir()
         assert lock.name.startswith("sqlite-")
     # Its own copy has one lock, whoever names it.
     (tmp_path / "var" / "data").mkdir()
