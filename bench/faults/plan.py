@@ -10,7 +10,7 @@ from typing import Any
 from bench.catalog.compose import CannotRun, Composition
 from bench.catalog.manifest import NO_LAYER
 from bench.faults.fault import Fault
-from bench.figures.words import about
+from bench.figures.words import about, plural
 from bench.results.faults import FaultOutcome, FaultsPlan
 
 # How often a voided fault is made again.
@@ -122,7 +122,9 @@ def words(found: Sequence[Batch], ledger: Ledger) -> list[str]:
     left = [(batch, [item for item in batch.items if ledger.is_left(item.fault_id)]) for batch in found]
     due = {batch.name: [item for item in items if not item.skip] for batch, items in left}
     count, ups = sum(map(len, due.values())), sum(map(bool, due.values()))
-    lines = [f"{count} faults to make, {ups} deployments, in about {about(UP_S * ups + FAULT_S * count)}"]
+    lines = [
+        f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}, in about {about(UP_S * ups + FAULT_S * count)}"
+    ]
     skipped: dict[str, list[str]] = {}
     for batch, items in left:
         for item in items:
