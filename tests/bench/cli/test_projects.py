@@ -13,7 +13,8 @@ from bench import paths
 from bench.cli import main as command_line
 from tests.projects import tree
 
-pytestmark = pytest.mark.usefixtures("selection")
+# Each starts several programs.
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
 
 POSTED = {
     "startedDateTime": "2026-11-22T12:00:00Z",

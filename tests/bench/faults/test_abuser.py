@@ -13,6 +13,9 @@ from bench.faults.malformed import Malformed
 from bench.host.ports import free_port
 from bench.verify.wire import Target
 
+# Each needs seconds of requests, or starts several programs.
+pytestmark = pytest.mark.servers
+
 ANSWER = b"HTTP/1.1 %s Words\r\nContent-Length: 0\r\n\r\n"
 
 

@@ -16,6 +16,9 @@ from bench.host.small_disk import CannotMount
 from bench.verify import slow
 from tests.bench.verify.few_threads import THREADS, few_threads
 
+# Each needs a second or more of requests or of other programs.
+pytestmark = pytest.mark.servers
+
 
 def scene(**running) -> SimpleNamespace:
     """What the faults use of a scene; time does not pass in it."""

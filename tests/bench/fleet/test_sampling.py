@@ -22,6 +22,9 @@ from bench.fleet.inventory import Host, Inventory
 from bench.fleet.sampling import sampling
 from bench.results.hosts import HostCosts
 
+# Each needs a second or more of requests or of other programs.
+pytestmark = pytest.mark.servers
+
 FRONT = Host("front1", "127.0.0.1", ("front",), "127.0.0.1", local=True, link_mbit=8)
 WEB = [Host(f"web{number}", f"10.0.0.{number}", ("web",), "127.0.0.1", local=True) for number in (1, 2)]
 LINE = '10.0.0.9 - - [22/Nov/2026:20:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" site.example 1a 0.001 0.001 "{}"\n'

@@ -10,6 +10,9 @@ from bench.errors import BenchError
 from bench.project import description, inspection
 from tests.projects import tree
 
+# Each starts another interpreter.
+pytestmark = pytest.mark.servers
+
 IN_MEMORY = """
 _sqlite = "django.db.backends.sqlite3"
 DATABASES["cached"] = {"ENGINE": _sqlite, "NAME": ":memory:"}

@@ -14,7 +14,8 @@ from bench.project import under_test
 from bench.serve import export, render
 from tests.projects import SAID
 
-pytestmark = pytest.mark.usefixtures("selection")
+# Each starts several programs.
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
 
 # Modules of the kit that a host of another project may import.
 OURS = re.compile(r"benchapp\.caching(\..*)?|overlay(\..*)?")

@@ -21,7 +21,8 @@ from bench.serve import containers, export
 from tests.bench.serve.test_containers import KUBERNETES, of_compose, of_pod, on_a_host, read
 from tests.projects import SAID
 
-pytestmark = pytest.mark.usefixtures("selection")
+# Each starts several programs.
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
 
 SETTINGS = "import os\nSECRET_KEY = os.environ['SHOP_KEY']"
 

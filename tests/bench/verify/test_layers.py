@@ -11,6 +11,9 @@ from bench.verify.checks import privacy, web
 from bench.verify.suite import LEFT_OUT, all_checks
 from tests.bench.verify import conftest
 
+# Each needs a second or more of requests or of other programs.
+pytestmark = pytest.mark.servers
+
 GROUPS = ("caching", "privacy", "web", "bytes", "names")
 # They need deployments of their own, which a fake layer has not; test_shared.py has their mistakes.
 OF_DEPLOYMENTS = ["shared-cache"]

@@ -8,6 +8,9 @@ from bench.verify import slow
 from bench.verify.slow import SlowClients
 from tests.bench.verify.few_threads import THREADS, few_threads
 
+# Each needs a second or more of requests or of other programs.
+pytestmark = pytest.mark.servers
+
 
 @pytest.mark.parametrize("how", [slow.headers, slow.bodies, slow.readers], ids=lambda how: how.__name__)
 def test_as_many_as_there_are_threads_hold_up_all_others(how, monkeypatch):

@@ -19,6 +19,9 @@ from bench.verify.suite import all_checks
 from tests.bench.verify import conftest
 from tests.bench.verify.fake_running import FakeRunning
 
+# Each needs a second or more of requests or of other programs.
+pytestmark = pytest.mark.servers
+
 GROUPS = ("freshness", "stampede", "files", "service", "advisories")
 # Check -> the mistakes of the fake layer that it must notice.
 MISTAKES = {
