@@ -56,6 +56,9 @@ if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
 CACHES = getattr(_below, "CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
 CACHING_SECONDS = environment.whole_number(_env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 CACHING_LAYERS = environment.caching_layers(_env, registry.LAYERS, base=_base)
+# What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
+CACHING_PUBLIC = json.loads(os.environ.get("BENCHAPP_PUBLIC", "[]"))
+CACHING_STALE = json.loads(os.environ.get("BENCHAPP_STALE", "{}"))
 if "site-middleware" in CACHING_LAYERS:
     # An alias of its own: the project's caches stay what they are.
     CACHES = {
@@ -91,6 +94,7 @@ MIDDLEWARE = [
     *_middleware[:_outer],
     *([_static] if _serves_static else []),
     *registry.outer_middleware(CACHING_LAYERS),
+    *(["benchapp.caching.described.OnlyPublic"] if CACHING_PUBLIC and CACHING_LAYERS else []),
     *_middleware[_outer:],
     *registry.inner_middleware(CACHING_LAYERS),
 ]

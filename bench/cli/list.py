@@ -14,7 +14,7 @@ from bench.measure.printer import Printer
 from bench.project import under_test
 
 FOR_HISTORIC = "where they are named, and in reproductions"
-TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer is told which pages it makes stale"
+TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"
 FOR_WRITES = "docs/hosts.md; what a write does holds for a site that says which pages it makes stale"
 KINDS = {
     "outer": ("outer", "in a server, by what pages say; any project"),
@@ -26,7 +26,7 @@ KINDS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `list`."""
     options.add_project(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -36,7 +36,8 @@ def main(args: argparse.Namespace) -> int:
         print(json.dumps(listing, indent=2))
     else:
         printer = Printer()
-        printer.say(as_text(listing, printer.width, not under_test.current().own))
+        project = under_test.current()
+        printer.say(as_text(listing, printer.width, not project.own and not project.description.stale))
     return 0
 
 

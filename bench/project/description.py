@@ -80,6 +80,11 @@ class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     page: str
 
 
+# Of a page that a write makes stale: `{name}` is looked up in the row, and `*` covers all pages below.
+_STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
+_MODEL = re.compile(r"\w+\.\w+")
+
+
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[tool.benchapp]`: what detection does not find, or gets wrong.
 
@@ -93,7 +98,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     setup               commands of manage.py that fill a new database
     check               a command of manage.py that fails with one line when the site cannot be served on its database
     rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
-    public              paths of pages that anonymous visitors share
+    public              paths of pages that anonymous visitors share: with those below them, all that may be cached
+    stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.described)
     reads_environment   its settings read the variables of `overlay.settings` themselves, which is not laid over them
     workloads           what visitors request, by name; the pages of `public` when empty
     login, write        what lets `verify` prove that accounts see their own pages, and that pages become fresh
@@ -110,10 +116,17 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     check: str = "check --database default"
     rows: str | None = None
     public: tuple[str, ...] = ()
+    stale: dict[str, tuple[str, ...]] = {}
     reads_environment: bool = False
     workloads: dict[str, Requests] = {}
     login: Login | None = None
     write: Write | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What it says of its pages, for the settings laid over the project's: compact JSON, without spaces."""
+        said = {"BENCHAPP_PUBLIC": self.public, "BENCHAPP_STALE": self.stale}
+        return {name: msgspec.json.encode(value).decode() for name, value in said.items() if value}
 
     def __post_init__(self) -> None:
         login = (self.login.url, self.login.page) if self.login else ()
@@ -130,6 +143,15 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for path in (self.health, *ready, *self.public, *login, *write):
             if not path.startswith("/"):
                 raise ValueError(f"{path!r} is no path: it begins with /")
+        for model, pages in self.stale.items():
+            if not _MODEL.fullmatch(model):
+                raise ValueError(f'stale names {model!r}: write a model as "app.Model"')
+            for page in pages:
+                # Of one field alone the value may end with a slash, as that of get_absolute_url does.
+                if not _STALE.fullmatch(page) or not (page.rstrip("*").endswith("/") or page.startswith("{")):
+                    raise ValueError(f"stale: {page!r} is no page: it begins and ends with /, or ends with /*")
+        if spoiled := [path for path in self.public if re.search(r'[\s"\\$]', path)]:
+            raise ValueError(f"public: {spoiled[0]!r} is no path: percent-encode spaces, quotes, \\ and $")
 
 
 def _require_words(name: str, command: str) -> None:

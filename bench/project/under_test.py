@@ -149,7 +149,6 @@ class UnderTest:
         if not self.overlaid:
             return {**self.project.env, **env}
         files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files if alias != "default"}
-        media = {"BENCHAPP_MEDIA_ROOT": str(self.media_root)} if self.facts.media_root else {}
         return {
             **self.project.env,
             **renamed(env),
@@ -157,7 +156,8 @@ class UnderTest:
             "OVERLAID_SETTINGS": self.project.settings,
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
             "BENCHAPP_FILES": str(self.var / FILES),
-            **media,
+            **({"BENCHAPP_MEDIA_ROOT": str(self.media_root)} if self.facts.media_root else {}),
+            **self.description.environment,
         }
 
     def copy_of(self, alias: str) -> Path:
@@ -318,6 +318,8 @@ def select(folder: Path) -> UnderTest:
     if found.overlaid:
         # What it says of them is read here, too: before a database is filled.
         _ = found.names
+    if found.facts.stale_problem:
+        raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {found.facts.stale_problem}; correct it")
     identity.read_also(project.folder, layered.base, *map(Path, layered.sites))
     programs.use(layered.venv, layered.kit)
     compose.refuse(found.refuses)

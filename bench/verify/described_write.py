@@ -19,7 +19,8 @@ WARM = 3
 def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
     """Run the described command, and see its page change within so many seconds, to what is rendered in process."""
     write, site = context.site.description.write, context.site
-    assert write is not None
+    if write is None:
+        raise NotTried(f"the project describes no write: [tool.benchapp.write] in its {FILE}")
     site.require_writes()
     before = site.rendered_now(write.page)[write.page]
     for _ in range(WARM):

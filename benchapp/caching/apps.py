@@ -6,13 +6,14 @@ from django.apps import AppConfig
 
 
 class CachingConfig(AppConfig):
-    """Connects the active layers to invalidations."""
+    """Connects the active layers to invalidations, and these to the models that settings name."""
 
     name = "benchapp.caching"
     verbose_name = "Caching layers"
 
     def ready(self) -> None:
-        """Connect the layers that CACHING_LAYERS names."""
-        from benchapp.caching import registry
+        """Connect the layers that CACHING_LAYERS names, and the models of CACHING_STALE."""
+        from benchapp.caching import described, registry
 
         registry.connect()
+        described.connect()

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Iterable
 from functools import cache
 from hashlib import md5
+from urllib.parse import unquote
 
 from django.conf import settings
 from django.core.cache import caches
@@ -50,7 +51,9 @@ def renew(alias: str, stale: StalePages) -> None:
 
     If the cache does not take them it is retried, and then loses every page: it may come back with all its pages.
     """
-    names = {_below(prefix) for prefix in stale.prefixes} | {_names(path)[-1] for path in stale.paths}
+    # Keys are made of paths as requests have them: without percent-encoding.
+    below, exact = map(unquote, stale.prefixes), map(unquote, stale.paths)
+    names = {_below(prefix) for prefix in below} | {_names(path)[-1] for path in exact}
     if not _set_new_words(alias, names):
         _retry(alias).request(for_s=settings.CACHING_SECONDS)
 

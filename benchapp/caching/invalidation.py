@@ -28,6 +28,9 @@ class StalePages:
     def __or__(self, other: StalePages) -> StalePages:
         return StalePages(self.paths | other.paths, self.prefixes | other.prefixes)
 
+    def __bool__(self) -> bool:
+        return bool(self.paths or self.prefixes)
+
     def covers(self, path: str) -> bool:
         """Whether a cached copy of this path is stale."""
         return path in self.paths or any(path.startswith(prefix) for prefix in self.prefixes)

@@ -26,5 +26,7 @@ if BENCHAPP_PROBES:
     _marks = environment.flag(environ.Env(), "BENCHAPP_MARKS", default=False)
     _inner = ["probes.visits.marked"] if _marks else []
     MIDDLEWARE = [*_below.MIDDLEWARE, "benchapp.caching.rendering.render_id", *_inner]
+    if _below.CACHING_PUBLIC:
+        CACHING_PUBLIC = [*_below.CACHING_PUBLIC, "/__probe__/"]
     OVERLAID_URLCONF = _below.ROOT_URLCONF
     ROOT_URLCONF = "probes.overlay.urls"

@@ -104,6 +104,7 @@ def test_an_uploaded_file_that_is_written_to_is_copied_first(tmp_path, mode):
     assert (tmp_path / "ours" / "file").read_text() == {"a": "theirsours++"}.get(mode, "ours++")
 
 
+@pytest.mark.servers
 def test_the_instrument_s_own_settings_add_the_probes(laid_over):
     found = laid_over("probes.overlay", BENCHAPP_PROBES="1")
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "probes"]

@@ -96,10 +96,14 @@ def authors(context: Context) -> Iterator[Finding]:
 
 @check("told-of-commands", group="freshness", thorough=True)
 def commands(context: Context) -> Iterator[Finding]:
-    """A write by a management command invalidates every page that shows the row, while visitors request them."""
-    require_invalidation(context)
+    """A write by a management command invalidates every page that shows the row, while visitors request them; of
+    another project the described write, where it says what that makes stale."""
+    require_invalidation(context, described=True)
     if context.running is None:
         raise NotTried("it runs a command with the site's settings: verify a STACK instead of a --target")
+    if not context.site.own:
+        yield from becomes_fresh(context, INVALIDATED_S)
+        return
     with new_rows(context) as (writer, (row,)):
         paths = [right.path for right in expected_pages(context, row, None)]
         with Clients(context, paths, lambda path, answer: None, READERS, pause_s=PAUSE_S):
@@ -127,10 +131,12 @@ def read_your_write(context: Context) -> Iterator[Finding]:
     yield Figure("reads_after_writes", asked)
 
 
-def require_invalidation(context: Context) -> None:
-    """Raise NotTried where stale pages only expire."""
-    if not context.site.own:
-        raise NotTried("no write of the project invalidates pages: see time-to-live")
+def require_invalidation(context: Context, described: bool = False) -> None:
+    """Raise NotTried where stale pages only expire; `described`: the write of another project is enough."""
+    if not context.site.own and not context.site.description.stale:
+        raise NotTried(f"the project names no stale pages ([tool.benchapp.stale] in its {FILE}): see time-to-live")
+    if not context.site.own and not described:
+        raise NotTried("it writes rows of the kit's own site: see told-of-commands")
     if names := ", ".join(layer.name for layer in without_invalidation(context)):
         raise NotTried(f"no write invalidates {names}: see time-to-live")
 
@@ -196,9 +202,9 @@ def time_to_live(context: Context) -> Iterator[Finding]:
     """
     bound_s = SHORT_TTL_S * len(layers_of(context)) + SLACK_S
     if not context.site.own:
-        if context.site.description.write is None:
-            raise NotTried(f"the project describes no write: [tool.benchapp.write] in its {FILE}")
-        yield from becomes_fresh(clone(context, {"cache_seconds": SHORT_TTL_S}), bound_s)
+        # The write of a process whose layers know of no stale pages.
+        short = clone(context, {"cache_seconds": SHORT_TTL_S})
+        yield from becomes_fresh(replace(short, env={**short.env, "BENCHAPP_STALE": "{}"}), bound_s)
         return
     invalidates = not without_invalidation(context)
     # Authors last: the home page names only the newest six.

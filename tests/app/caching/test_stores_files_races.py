@@ -74,6 +74,7 @@ while True:
 """
 
 
+@pytest.mark.servers
 def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: FileStore):
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}
     for _ in range(3):

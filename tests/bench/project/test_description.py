@@ -61,6 +61,11 @@ def test_the_environment_file_is_read(folder):
             "[tool.benchapp] write.command is 'x \"': no closing quotation",
         ),
         (['wsgi = "mysite"'], "[tool.benchapp] wsgi is 'mysite': write it as \"module:application\"; correct it"),
+        (["stale.Post = ['/']"], "[tool.benchapp] stale names 'Post': write a model as \"app.Model\"; correct it"),
+        (
+            ["stale.'blog.Post' = ['/blog']"],
+            "stale: '/blog' is no page: it begins and ends with /, or ends with /*; correct it",
+        ),
         (['health = "up"'], "[tool.benchapp] 'up' is no path: it begins with /; correct it"),
         (
             ["login.url = '/in/'", "login.users_env = ['A', 'B']", "login.superuser = true"],

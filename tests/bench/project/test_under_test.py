@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -24,7 +25,8 @@ def test_the_kit_s_own_site_needs_nothing_laid_over_it():
 
 def test_another_project_is_described_by_what_is_found_in_it(new_project):
     folder = new_project(
-        "STATIC_URL = 'assets/'\nSESSION_COOKIE_NAME = 'shop_session'", '[tool.benchapp]\npublic = ["/"]\n'
+        "STATIC_URL = 'assets/'\nSESSION_COOKIE_NAME = 'shop_session'",
+        '[tool.benchapp]\npublic = ["/"]\nstale = {"auth.User" = ["/", "/people/{username}/"]}\n',
     )
     found = under_test.select(folder)
     assert under_test.current() is found and not found.own
@@ -39,11 +41,27 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
     assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("probes.overlay.settings", "shop.settings")
     assert json.loads(env["BENCHAPP_DATABASE_FILES"]) == {}
+    assert json.loads(env["BENCHAPP_PUBLIC"]) == ["/"]
+    assert json.loads(env["BENCHAPP_STALE"]) == {"auth.User": ["/", "/people/{username}/"]}
     known = catalog.read()
     assert compose.unfit(known.stack("uvicorn"), known.joined_layers("none")) == ""
     assert compose.unfit(known.stack("uvicorn"), known.joined_layers("fragments")).startswith(
         "fragments: it is written"
     )
+
+
+@pytest.mark.parametrize(
+    ("stale", "said"),
+    [
+        ("auth.Users = ['/']", "names auth.Users, which is no model of it; correct it"),
+        ("auth.User = ['/{usernam}/']", "names usernam, which auth.User has not; correct it"),
+    ],
+)
+def test_what_a_write_makes_stale_is_of_its_models(new_project, stale, said):
+    model, _, pages = stale.partition(" = ")
+    folder = new_project(said=f'[tool.benchapp.stale]\n"{model}" = {pages}\n')
+    with pytest.raises(BenchError, match=re.escape(f"{folder}/pyproject.toml: [tool.benchapp.stale] {said}")):
+        under_test.select(folder)
 
 
 @pytest.mark.parametrize(

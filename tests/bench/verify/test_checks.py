@@ -221,7 +221,7 @@ def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, monkey
 
 
 @pytest.mark.parametrize("name", ["slow-bodies", "slow-headers"])
-@pytest.mark.parametrize("mistake", ["", "one-thread"])
+@pytest.mark.parametrize("mistake", ["", pytest.param("one-thread", marks=pytest.mark.servers)])
 def test_slow_clients_hold_up_nobody(stub, url, name, mistake):
     stub.reset(mistake)
     running = SimpleNamespace(composition=SimpleNamespace(threads=1), env={})

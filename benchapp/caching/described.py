@@ -1,0 +1,166 @@
+"""What a project's settings say of its pages, so that its code need not: which may be cached, and which a write makes
+stale.
+
+CACHING_PUBLIC = ["/", "/blog/"]: only these pages and those below them may be cached; `/` is the home page alone. Empty
+or absent: all that a shared cache may store.
+
+CACHING_STALE = {"blog.Post": ["/", "/blog/*", "/authors/{author.slug}/"]}: model -> pages that a saved or deleted row
+makes stale. `*` covers every page below; `{author.slug}` is looked up in the row, as it was and as it is now. Writes
+that send no signals of Django (QuerySet.update, bulk_create, raw SQL) show after the time to live.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections.abc import Callable, Sequence
+from urllib.parse import unquote, urlsplit
+
+from django.apps import apps
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured, ObjectDoesNotExist
+from django.db import models
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_cache_control
+from django.utils.encoding import iri_to_uri
+
+from benchapp.caching.invalidation import StalePages, invalidate
+
+FIELD = re.compile(r"\{([\w.]+)\}")
+BELOW = "*"
+logger = logging.getLogger(__name__)
+
+
+class OnlyPublic:
+    """Middleware that marks each page outside CACHING_PUBLIC as private, which keeps it out of every layer."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        # Requests have their paths without percent-encoding.
+        self.exact = frozenset(unquote(urlsplit(page).path) for page in settings.CACHING_PUBLIC)
+        self.below = tuple(f"{path.rstrip('/')}/" for path in self.exact if path != "/")
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if request.path not in self.exact and not request.path.startswith(self.below):
+            patch_cache_control(response, private=True)
+        return response
+
+
+def connect() -> None:
+    """Watch the models of CACHING_STALE, where a layer is active.
+
+    Raises ImproperlyConfigured for a model, or a field, that there is not.
+    """
+    stale = getattr(settings, "CACHING_STALE", {}) if settings.CACHING_LAYERS else {}
+    for label, pages in stale.items():
+        try:
+            model = apps.get_model(label)
+        except (LookupError, ValueError):
+            raise ImproperlyConfigured(f"CACHING_STALE: there is no model {label!r}") from None
+        if model._meta.swapped:
+            raise ImproperlyConfigured(f"CACHING_STALE: {label} is replaced by {model._meta.swapped}")
+        for name in FIELD.findall("".join(pages)):
+            if not hasattr(model, name.partition(".")[0]):
+                raise ImproperlyConfigured(f"CACHING_STALE: {label} has no {name!r}")
+        _watch(model._meta.concrete_model, pages)
+
+
+def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
+    """The pages of one row; those that name something that it has not are left out."""
+    paths, prefixes = set(), set()
+    for page in pages:
+        if (path := _filled(page, instance)) is None:
+            continue
+        if not path.startswith("/") or not path.rstrip(BELOW).endswith("/"):
+            logger.warning("%s is not invalidated: cached pages begin and end with a slash", path)
+        elif path.endswith(BELOW):
+            prefixes.add(path.rstrip(BELOW))
+        else:
+            paths.add(path)
+    return StalePages(frozenset(paths), frozenset(prefixes))
+
+
+def _watch(watched: type[models.Model], pages: Sequence[str]) -> None:
+    """Connect the signals of a model and of those that inherit from it, but of no other: Django deletes the rows of a
+    model without receivers at once."""
+    name = f"stale_before_save_of_{watched._meta.label}"
+
+    @_harmless
+    def remember(sender: type[models.Model], instance: models.Model, using: str, **kwargs: object) -> None:
+        # A changed row leaves the pages that it was on, too. `loaddata` saves new instances with the keys of old rows.
+        if instance.pk is not None:
+            for old in sender._base_manager.using(using).filter(pk=instance.pk):
+                instance.__dict__[name] = stale_pages(old, pages)
+
+    @_harmless
+    def changed(instance: models.Model, using: str, **kwargs: object) -> None:
+        before = instance.__dict__.pop(name, StalePages())
+        if stale := before | stale_pages(instance, pages):
+            invalidate(stale, using)
+
+    @_harmless
+    def related(
+        instance: models.Model, action: str, model: type[models.Model], pk_set: set | None, using: str, **kwargs: object
+    ) -> None:
+        if not action.startswith("post_"):
+            return
+        if isinstance(instance, watched):
+            changed(instance=instance, using=using)
+        if issubclass(model, watched):
+            for row in model._base_manager.using(using).filter(pk__in=pk_set or ()):
+                changed(instance=row, using=using)
+
+    connections = [(post_save, changed), (post_delete, changed)]
+    if FIELD.search("".join(pages)):
+        connections.append((pre_save, remember))
+    for model in (it for it in apps.get_models() if issubclass(it, watched)):
+        for signal, receiver in connections:
+            signal.connect(receiver, sender=model, weak=False, dispatch_uid=name)
+        for through in _relations(model):
+            m2m_changed.connect(related, sender=through, weak=False, dispatch_uid=name)
+
+
+def _relations(model: type[models.Model]) -> set[type[models.Model]]:
+    """The tables of relations of many rows to many, declared by the model or by another one."""
+    own = {field.remote_field.through for field in model._meta.many_to_many}
+    return own | {relation.through for relation in model._meta.related_objects if relation.many_to_many}
+
+
+def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
+    """The receiver; an error in it is logged and does not stop the write."""
+
+    @functools.wraps(receiver)
+    def safe(**kwargs: object) -> None:
+        try:
+            receiver(**kwargs)
+        except Exception:
+            # Its own words for itself may be what failed.
+            logger.exception("%s: a row is not invalidated; it shows after the time to live", type(kwargs["instance"]))
+
+    return safe
+
+
+def _filled(page: str, instance: models.Model) -> str | None:
+    """The path with the row's values; None where one of them is empty."""
+    values = {name: _value(instance, name) for name in FIELD.findall(page)}
+    if any(value is None for value in values.values()):
+        return None
+    return FIELD.sub(lambda found: values[found[1]] or "", page)
+
+
+def _value(instance: models.Model, name: str) -> str | None:
+    found: object = instance
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except (AttributeError, ObjectDoesNotExist):
+            return None
+        if getattr(found, "alters_data", False):
+            return None
+        found = found() if callable(found) else found
+        if found is None:
+            return None
+    return iri_to_uri(str(found)) or None
