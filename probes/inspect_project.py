@@ -1,8 +1,9 @@
 """What a Django project is made of, as JSON: python inspect_project.py OUTPUT QUESTION
 
 The project's own interpreter runs it in the project's folder, with DJANGO_SETTINGS_MODULE set. It needs Django 4.2 or
-newer and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, and the application to
-import, `module:name`, or null for that of the settings. OUTPUT is a file: a project may print what it likes.
+newer and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, the application to import,
+`module:name`, or null for that of the settings, and the pages that a write of each model makes stale. OUTPUT is a file:
+a project may print what it likes.
 
 It changes nothing of the project: it works on copies of SQLite files and links to uploaded files, and rolls back what a
 page writes elsewhere.
@@ -19,10 +20,15 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 MAX_PATTERNS = 500
 PLAIN = re.compile(r"(/[\w.~-]+)*/?")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
+
+
+# Options of a database that libpq has, too.
+LIBPQ = {"service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey"}
 
 
 class Problem(Exception):
@@ -70,6 +76,7 @@ def inspect(question, folder):
     facts["application"] = application(settings, question)
     facts["urls"] = urls()
     facts["commands"] = sorted(get_commands())
+    facts["stale_problem"] = stale_problem(question["stale"])
     facts["checks"] = deployment_checks()
     facts["migrations_left"], facts["database_error"] = migrations_left()
     facts["max_connections"] = max_connections()
@@ -112,6 +119,7 @@ def from_settings(settings, version):
         "static_storage": storages.get("staticfiles", {}).get("BACKEND"),
         "middleware": list(settings.MIDDLEWARE),
         "databases": engines,
+        "postgresql": postgresql(settings.DATABASES.get("default", {})),
         "conn_max_age": {alias: it.get("CONN_MAX_AGE", 0) for alias, it in settings.DATABASES.items()},
         "caches": {alias: cache["BACKEND"] for alias, cache in settings.CACHES.items()},
         "session_engine": settings.SESSION_ENGINE,
@@ -125,6 +133,16 @@ def from_settings(settings, version):
         "forwarded_host": bool(settings.USE_X_FORWARDED_HOST),
         "trusted_origins": list(map(str, settings.CSRF_TRUSTED_ORIGINS)),
     }
+
+
+def postgresql(database):
+    """What libpq needs to connect to a database, as a URL, which may hold a password; empty for another kind."""
+    if "postg" not in database.get("ENGINE", ""):
+        return ""
+    named = {name.lower(): database.get(name) for name in ("USER", "PASSWORD", "HOST", "PORT")}
+    named.update((name, value) for name, value in database.get("OPTIONS", {}).items() if name in LIBPQ)
+    words = {name: str(value) for name, value in named.items() if value}
+    return "postgresql:///" + quote(str(database.get("NAME") or "")) + "?" + urlencode(words, quote_via=quote)
 
 
 def sqlite_files(settings):
@@ -243,6 +261,24 @@ def plain_paths(routes):
     """The paths of URL patterns without parameters, but for an admin's and those whose names are an action's."""
     found = [route for route in routes if PLAIN.fullmatch(route)]
     return [route for route in found if not route.startswith("/admin/") and not ACTION.search(route)]
+
+
+def stale_problem(stale):
+    """Which model, or which of its fields, is named that there is not; None without one."""
+    from django.apps import apps
+
+    for label, pages in stale.items():
+        try:
+            model = apps.get_model(label)
+        except LookupError:
+            return "names " + label + ", which is no model of it"
+        if model._meta.swapped:
+            return "names " + label + ", which is replaced by " + model._meta.swapped
+        names = re.findall(r"\{([\w.]+)\}", "".join(pages))
+        missing = [name for name in names if not hasattr(model, name.partition(".")[0])]
+        if missing:
+            return "names " + missing[0] + ", which " + label + " has not"
+    return None
 
 
 def deployment_checks():

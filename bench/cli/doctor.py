@@ -7,9 +7,11 @@ import textwrap
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from bench import paths
 from bench.catalog import catalog
+from bench.cli import options
 from bench.measure.printer import Printer, say
 from bench.project import description, doctor, inspection
 from bench.project.description import Project
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="the folder of its manage.py (default: the project of this checkout)",
     )
-    parser.add_argument("--json", action="store_true", help="facts and advice as JSON")
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -46,6 +48,8 @@ def main(args: argparse.Namespace) -> int:
     servers = {server.config: server for stack in known.stacks.values() for server in stack.servers}
     advice = doctor.examine(project, facts, names["processes"], names["threads"], servers.values())
     if args.json:
+        # It may hold a password.
+        facts = structs.replace(facts, postgresql="")
         say(msgspec.json.encode({"project": _identity(project), "facts": facts, "advice": advice}).decode())
     else:
         _print(project, facts, advice)

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_set(parser)
     options.add_folder(parser, "faults")
     parser.add_argument("--no-guards", action="store_true", help="let no busy machine void an outcome")
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     projected.add_argument(
         "runs", metavar="RUN", nargs="+", type=options.results_folder, help="folder of a run on hosts"
     )
-    projected.add_argument("--json", action="store_true", help="print JSON")
+    options.add_json(projected)
     projected.set_defaults(act=_project)
 
 

@@ -137,11 +137,21 @@ def add_keep_going(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None."""
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`; a bool."""
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """`--to`: where the results go; a Path or None."""
     parser.add_argument(
         "--to", type=results_folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
     )
+
+
+def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None."""
+    add_to(parser)
     parser.add_argument("--resume", type=results_folder, metavar="DIR", help=f"resume the {what} in that folder")
 
 

@@ -12,7 +12,7 @@ from bench.errors import BenchError
 from bench.fleet import host_record, inventory, session
 from bench.fleet.front import Front
 from bench.fleet.inventory import front_of
-from bench.fleet.trials import Site
+from bench.fleet.trials import DeployedHosts
 from bench.interrupt import Interrupts
 from bench.measure.begin import Request
 from bench.measure.printer import Printer, say
@@ -57,7 +57,7 @@ def main(args: argparse.Namespace, request: Request) -> int:
         raise BenchError(f"--locustfile is for Locust; add --tool {run_locust.TOOL}")
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
-    site = Site(hosts, Front(found, front_of(hosts).address, _trusted(args.trust)))
+    site = DeployedHosts(hosts, Front(found, front_of(hosts).address, _trusted(args.trust)))
     host_record.must_be(found, request.stacks, request.layers)
     if args.tool:
         return run_locust.main(args, request, site)
@@ -90,7 +90,7 @@ def _trusted(path: Path | None) -> str:
     return text
 
 
-def _print_plan(request: Request, site: Site) -> int:
+def _print_plan(request: Request, site: DeployedHosts) -> int:
     """Print what a run would do, without writing anything or making load."""
     info, ledger = session.planned(request, site)
     for case in info.cases:

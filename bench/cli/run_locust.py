@@ -13,7 +13,7 @@ from bench.errors import BenchError
 from bench.fleet import locust, session
 from bench.fleet.inventory import LOAD
 from bench.fleet.locust import Wanted
-from bench.fleet.trials import Site
+from bench.fleet.trials import DeployedHosts
 from bench.interrupt import Interrupts
 from bench.measure.begin import DURATION_S, LEVEL, Request
 from bench.measure.printer import say
@@ -30,7 +30,7 @@ REFUSED = ("workload", "mode", "rate", "rounds", "warmup", "capacity", "think", 
 NOTES = ("a locustfile was run by Locust alone: there are no trials, and nothing was verified",)
 
 
-def main(args: argparse.Namespace, request: Request, site: Site) -> int:
+def main(args: argparse.Namespace, request: Request, site: DeployedHosts) -> int:
     """Run it; returns 0, or 130 or 143 when stopped by a signal. Without figures nothing is left of a new run."""
     for name in REFUSED:
         if getattr(args, name) not in (None, [], False):
@@ -55,7 +55,7 @@ def main(args: argparse.Namespace, request: Request, site: Site) -> int:
             return until_stopped("run", folder.directory, go, "begin again")
 
 
-def wanted_of(locustfile: Path, site: Site, users: int, seconds: int) -> Wanted:
+def wanted_of(locustfile: Path, site: DeployedHosts, users: int, seconds: int) -> Wanted:
     """What Locust shall do with the front; raises BenchError. All users begin within the first second."""
     front, target = site.front, site.front.target
     scheme, _, name = front.deployed.url.partition("://")
@@ -65,7 +65,7 @@ def wanted_of(locustfile: Path, site: Site, users: int, seconds: int) -> Wanted:
     return Wanted(locustfile, url, users, users, seconds, front.address, front.trust, headers)
 
 
-def _begun(request: Request, site: Site, users: int, failed: ExitStack) -> Folder:
+def _begun(request: Request, site: DeployedHosts, users: int, failed: ExitStack) -> Folder:
     """The folder of a new run without trials, which is removed when the stack ends."""
     run = session.begin(replace(request, levels=(users,)), site)
     folder, info = run.journal.folder, run.journal.info
@@ -76,14 +76,14 @@ def _begun(request: Request, site: Site, users: int, failed: ExitStack) -> Folde
     return folder
 
 
-def _joined(directory: Path, site: Site) -> Folder:
+def _joined(directory: Path, site: DeployedHosts) -> Folder:
     """The folder of a run on the same hosts, whose report shows Locust's figures beside its own; raises BenchError."""
     session.require_same(directory, read_run(directory), site)
     site.front.get(under_test.current().ready)
     return Folder(directory)
 
 
-def _run(folder: Folder, site: Site, wanted: Wanted) -> None:
+def _run(folder: Folder, site: DeployedHosts, wanted: Wanted) -> None:
     """Run the locustfile; its figures go into the folder."""
     hosts = site.inventory.of(LOAD)
     before = read_run(folder.directory)

@@ -51,10 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SEC",
         help=f"seconds of a trial (default: {CAPACITY_DURATION_S})",
     )
-    parser.add_argument("--json", action="store_true", help="the answer as JSON; progress goes to stderr")
-    parser.add_argument(
-        "--to", type=options.results_folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
-    )
+    options.add_json(parser)
+    options.add_to(parser)
     options.add_keep_going(parser)
     options.add_guard(parser)
 

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     load = f"seconds of load by 100 clients at once (default: {options.LOAD_S})"
     parser.add_argument("--load", type=LOAD_SECONDS, default=options.LOAD_S, metavar="SEC", help=load)
     add_inventory(parser, "verify what is deployed on these hosts: one STACK with one --layer")
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.add_json(parser)
     options.add_set(parser)
     options.add_python(parser, several=True)
 

@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 from bench.catalog.compose import Composition
 from bench.errors import BenchError
 from bench.fleet import host_record, host_site
+from bench.fleet.front import FORWARDED
 from bench.fleet.host_record import Deployed
 from bench.fleet.host_site import HostSite
 from bench.fleet.inventory import Host, Inventory
 from bench.fleet.sampling import Sampler, sampling
 from bench.fleet.split import Split
 from bench.fleet.tunnels import tunnel
+from bench.host.supervise import Address
 from bench.project import under_test
 from bench.serve import export, render
 from bench.serve.layout import LOOPBACK, Places
@@ -23,9 +25,6 @@ from bench.serve.render import Wiring
 from bench.verify.context import Accounts, Context
 from bench.verify.suite import layer_names
 from bench.verify.target import Target, Via
-
-# The web server takes it from the hosts that it trusts, the application from the web server.
-BY_TLS = (("X-Forwarded-Proto", "https"),)
 
 
 @dataclass(frozen=True)
@@ -67,16 +66,16 @@ def reached(composition: Composition, inventory: Inventory) -> Iterator[Reached]
         site = host_site.learn(split.web[0], under_test.current().description)
         https = composition.values.env.get("BENCHAPP_HTTPS") == "1"
         target = Target("https" if https else "http", composition.settings["server_name"], 443 if https else 80)
-        headers = BY_TLS if https else ()
+        # The web server takes them from the hosts that it trusts, the application from the web server.
+        headers = tuple(FORWARDED.items()) if https else ()
         ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
         context = Context(
             replace(target, via=Via(*ends, tls, () if tls else headers)), site, layer_names(composition.layer_name)
         )
         direct = {}
-        for name, (address, port) in _doors(split, wiring).items():
-            host = next(host for host in split.web if host.name == name)
-            ends = cleanup.enter_context(tunnel(host, address, port))
-            direct[name] = replace(context, target=replace(target, via=Via(*ends, False, headers)), pages={})
+        for host, address in _doors(split, wiring):
+            ends = cleanup.enter_context(tunnel(host, address.host, address.port))
+            direct[host.name] = replace(context, target=replace(target, via=Via(*ends, False, headers)), pages={})
         sampler = cleanup.enter_context(sampling(inventory, composition.values.names["access_log"]))
         context.accounts = Accounts(site, {}, lambda: site.create_accounts(2), 0)
         cleanup.callback(context.accounts.remove, context.posts)
@@ -91,10 +90,9 @@ def _require_same_values(there: Deployed, composition: Composition, places: Plac
         raise BenchError(f"the hosts have {there.url} at port {there.port}; give the --set of their `render`")
 
 
-def _doors(split: Split, wiring: Wiring) -> dict[str, tuple[str, int]]:
+def _doors(split: Split, wiring: Wiring) -> list[tuple[Host, Address]]:
     """Where each web host's application listens, if it speaks HTTP and the front is on another host."""
     server = split.inner[-1] if split.split else None
     if server is None or server.speaks != "http":
-        return {}
-    listens = {host.name: split.wiring(wiring, host).listens[server.name][0] for host in split.web}
-    return {name: (address.host, address.port) for name, address in listens.items()}
+        return []
+    return [(host, split.wiring(wiring, host).listens[server.name][0]) for host in split.web]

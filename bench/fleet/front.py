@@ -6,14 +6,13 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
 from bench.fleet.host_record import Deployed
 from bench.fleet.loaders import LoadTarget
-from bench.host.http import TIMEOUT_S, VisitError
+from bench.host.http import CLOSE, TIMEOUT_S, VisitError, ask
 
 # What those who end TLS before a front say of a client.
 FORWARDED = {"X-Forwarded-Proto": "https"}
@@ -39,18 +38,7 @@ class Front:
 
     def get(self, path: str) -> bytes:
         """The body at `path`. Raises VisitError unless the status is 200."""
-        try:
-            with closing(self._connection()) as connection:
-                connection.request("GET", path, headers={**self._headers, "Connection": "close"})
-                answer = connection.getresponse()
-                body = answer.read()
-        except TimeoutError:
-            raise VisitError(f"GET {path}: no answer in {TIMEOUT_S} s") from None
-        except ssl.SSLCertVerificationError as error:
-            why = f"the certificate of {self.address} is not trusted ({error.verify_message})"
-            raise VisitError(f"GET {path}: {why}; give the one that signed it with --trust FILE") from None
-        except (OSError, http.client.HTTPException) as error:
-            raise VisitError(f"GET {path}: {error or type(error).__name__}") from None
+        body, answer = ask(self._connection, path, {**self._headers, **CLOSE})
         if answer.status != 200:
             raise VisitError(f"GET {path}: status {answer.status}, not 200{self._advice(answer.status)}")
         return body
@@ -73,7 +61,11 @@ class Front:
         connection = http.client.HTTPConnection(name, timeout=TIMEOUT_S)
         connection.sock = socket.create_connection((self.address, self.deployed.port), TIMEOUT_S)
         if self._tls:
-            connection.sock = self._tls.wrap_socket(connection.sock, server_hostname=name)
+            try:
+                connection.sock = self._tls.wrap_socket(connection.sock, server_hostname=name)
+            except ssl.SSLCertVerificationError as error:
+                why = f"the certificate of {self.address} is not trusted ({error.verify_message})"
+                raise OSError(f"{why}; give the one that signed it with --trust FILE") from None
         return connection
 
     @cached_property

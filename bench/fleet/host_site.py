@@ -32,7 +32,7 @@ WITH_PROBES = (
 class HostSite(Site):
     """The site of one web host; its accounts and rows are those of all.
 
-    Whoever names an inventory lets checks make rows of their own there, which they remove.
+    Naming an inventory lets checks make rows of their own there, which they remove.
     """
 
     may_write: bool = True

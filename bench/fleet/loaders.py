@@ -24,11 +24,11 @@ from bench.load import Figures, Job
 from bench.load.engine import Engine
 from bench.load.openloop.counts import together
 from bench.load.openloop.encode import encoded
+from bench.load.openloop.processes import FORK_S
 from bench.measure.load_process import Live
 
 # From the moment at which all are ready to the start: for the last to hear of it and to start its processes.
 LEAD_S = 0.5
-FORK_S = 0.05
 # For the last answers to be added up and sent here.
 GRACE_S = 30.0
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import time
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from bench import paths
+from bench.errors import BenchError
 from bench.fleet import reach
 from bench.fleet.inventory import Host
-from bench.fleet.reach import ROUND_TRIPS, TIMEOUT_S, Clock
+from bench.fleet.reach import TIMEOUT_S, Clock
 from bench.fleet.ssh import Connection
 from bench.measure.load_process import Live, TrialError, drain
 
@@ -38,44 +36,38 @@ class Loader(Connection):
 
     def greet(self) -> None:
         """Send what runs there, and learn its clock and its cores."""
-        text = REMOTE.read_bytes()
-        self.send(b"%d\n%s" % (len(text), text))
+        self.send_program(REMOTE.read_bytes())
         said = self._answer("cannot be reached", TIMEOUT_S)
         if said["python"] < MIN_PYTHON:
             version, wanted = (".".join(map(str, numbers)) for numbers in (said["python"], MIN_PYTHON))
             raise TrialError(f"{self.host.name}: its Python is {version}; load needs Python {wanted} or a later one")
         self.cores = said["cores"]
-        trips = []
-        for _ in range(ROUND_TRIPS):
-            sent = time.time_ns()
-            self._say("time")
-            there = self._answer("does not say the time", TIMEOUT_S)
-            trips.append((sent, there, time.time_ns()))
-        self.clock = reach.offset(trips)
+        self.clock = reach.clock_of(self._time)
 
     def prepare(self, job: dict[str, Any]) -> None:
         """Send the load tool and its job, and wait until it could begin."""
-        self._say({"modules": modules(), "job": job})
+        self.send_json({"modules": modules(), "job": job})
         self._answer("cannot make load", TIMEOUT_S)
 
     def begin(self, at: float) -> None:
         """Have the load begin at that time by this machine's clock, in seconds."""
-        self._say({"begins": at + self.clock.ahead_ms / 1000})
+        self.send_json({"begins": at + self.clock.ahead_ms / 1000})
 
     def counts(self, limit_s: float) -> dict[str, Any]:
         """What it has counted and the processor seconds it used, when it is done."""
         found: dict[str, Any] = self._answer("the load ended early", limit_s)
         return found
 
-    def _say(self, what: object) -> None:
-        self.send(json.dumps(what).encode() + b"\n")
+    def _time(self) -> int:
+        self.send_json("time")
+        there: int = self._answer("does not say the time", TIMEOUT_S)
+        return there
 
     def _answer(self, failure: str, limit_s: float) -> Any:
-        """The next line from there. Raises TrialError with the words of the failure and what was said of it."""
-        if line := self.line(limit_s):
-            with contextlib.suppress(ValueError):
-                return json.loads(line)
-        raise TrialError(f"{self.host.name}: {failure}: {self.why(limit_s)}")
+        try:
+            return self.answer(failure, limit_s)
+        except BenchError as error:
+            raise TrialError(str(error)) from None
 
 
 def _listen(live: Live | None, stream: IO[bytes], said: list[bytes]) -> None:

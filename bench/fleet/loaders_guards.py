@@ -76,9 +76,8 @@ def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
 def _clock(shares: Sequence[LoadShare], bound: float) -> str:
     for share in shares:
         clock, name = share.clock, share.host.name
-        if abs(clock.ahead_ms) - clock.error_ms > bound:
-            way = "ahead" if clock.ahead_ms > 0 else "behind"
-            return f"the clock of {name} is {abs(clock.ahead_ms):.0f} ms {way}: apt-get install chrony"
+        if wrong := clock.wrong(bound):
+            return f"the clock of {name} is {wrong}"
         if clock.error_ms > bound:
             return f"the clock of {name} is known to within {clock.error_ms:.0f} ms alone: its link is slow"
     return ""

@@ -73,7 +73,7 @@ class Wanted:
             raise BenchError(f"package not installed: locust; install it: {INSTALL}")
 
     def job(self, arguments: Sequence[str], processes: int) -> dict[str, Any]:
-        """What a host is told to do."""
+        """The job of a host."""
         settings = {"name": urlsplit(self.url).hostname, "address": self.address, "headers": dict(self.headers)}
         texts = (self.locustfile.read_text("utf-8"), HOOKS.read_text("utf-8"), msgspec.json.encode(settings).decode())
         trust = {"trust.pem": self.trust} if self.trust else {}

@@ -63,13 +63,13 @@ def installed(asked: str) -> tuple[str, str]:
     of_program = Path(program).read_text("utf-8", "replace").splitlines()[0][2:].strip() if program else ""
     for python in [asked] if asked else filter(None, (sys.executable, of_program)):
         try:
-            told = subprocess.run(
+            found = subprocess.run(
                 [python, "-c", VERSION], stdout=-1, stderr=-3, stdin=-3, timeout=ANSWER_S, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
             continue
-        if told.returncode == 0:
-            return python, told.stdout.decode().strip()
+        if found.returncode == 0:
+            return python, found.stdout.decode().strip()
     return "", ""
 
 

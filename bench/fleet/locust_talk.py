@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -31,10 +29,9 @@ class Talk(Connection):
 
     def greet(self) -> dict[str, Any]:
         """Learn the version of Locust there, and the cores."""
-        text = REMOTE.read_bytes()
-        self.send(b"%d\n%s" % (len(text), text))
-        self.send(json.dumps({"python": self.host.python}).encode() + b"\n")
-        said = self._answer("cannot be reached", ANSWER_S)
+        self.send_program(REMOTE.read_bytes())
+        self.send_json({"python": self.host.python})
+        said: dict[str, Any] = self.answer("cannot be reached", ANSWER_S)
         if not said["version"]:
             how = f"{self.host.python or 'python'} -m pip install locust"
             raise BenchError(f"{self.host.name}: Locust is not installed; install it there: {how}")
@@ -42,13 +39,6 @@ class Talk(Connection):
 
     def do(self, job: dict[str, Any]) -> dict[str, Any]:
         """Have a job done: how its processes ended, and the files that they wrote."""
-        self.send(json.dumps(job).encode() + b"\n")
-        return self._answer("the connection ended")
-
-    def _answer(self, failure: str, limit_s: float | None = None) -> dict[str, Any]:
-        """The next line from there. Raises BenchError with the words of the failure and what was said of it."""
-        if line := self.line(limit_s):
-            with contextlib.suppress(ValueError):
-                found: dict[str, Any] = json.loads(line)
-                return found
-        raise BenchError(f"{self.host.name}: {failure}: {self.why(limit_s or 0)}")
+        self.send_json(job)
+        done: dict[str, Any] = self.answer("the connection ended")
+        return done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,12 @@ class Clock:
     ahead_ms: float
     error_ms: float
 
+    def wrong(self, bound_ms: float) -> str:
+        """`80 ms ahead` and what to do, when it surely differs by more than the bound; else empty."""
+        if abs(self.ahead_ms) - self.error_ms <= bound_ms:
+            return ""
+        return f"{abs(self.ahead_ms):.0f} ms {'ahead' if self.ahead_ms > 0 else 'behind'}: apt-get install chrony"
+
 
 @dataclass(frozen=True)
 class Found:
@@ -40,6 +46,16 @@ def look(inventory: Inventory) -> list[Found]:
     """Ask all hosts at the same time; returns what was found in the order of the inventory."""
     with ThreadPoolExecutor(len(inventory.hosts)) as pool:
         return list(pool.map(_look_at, inventory.hosts))
+
+
+def clock_of(ask: Callable[[], int]) -> Clock:
+    """The clock of a host; `ask` returns its time in nanoseconds."""
+    trips = []
+    for _ in range(ROUND_TRIPS):
+        sent = time.time_ns()
+        there = ask()
+        trips.append((sent, there, time.time_ns()))
+    return offset(trips)
 
 
 def offset(trips: Iterable[tuple[int, int, int]]) -> Clock:
@@ -68,19 +84,16 @@ def _asked(host: Host, connection: Connection) -> tuple[Clock, tuple[str, ...]]:
     def answer() -> bytes:
         return connection.line(max(0.0, deadline - time.monotonic()))
 
-    has_python, is_root, has_systemd = (word == b"yes" for word in answer().split())
-    trips = []
-    for _ in range(ROUND_TRIPS):
-        sent = time.time_ns()
+    def ask() -> int:
         connection.send(b"\n")
-        there = int(answer())
-        trips.append((sent, there, time.time_ns()))
-    clock = offset(trips)
+        return int(answer())
+
+    has_python, is_root, has_systemd = (word == b"yes" for word in answer().split())
+    clock = clock_of(ask)
     lacks = [] if has_python else ["no Python 3, which Ansible needs: install it"]
     if host.groups != (LOAD,):
         lacks += [] if is_root else ["no root: connect as root, or allow sudo without a password"]
         lacks += [] if has_systemd else ["no systemd, which runs the units"]
-    if abs(clock.ahead_ms) - clock.error_ms > MAX_OFFSET_MS:
-        way = "ahead" if clock.ahead_ms > 0 else "behind"
-        lacks.append(f"its clock is {abs(clock.ahead_ms):.0f} ms {way}: apt-get install chrony")
+    if wrong := clock.wrong(MAX_OFFSET_MS):
+        lacks.append(f"its clock is {wrong}")
     return clock, tuple(lacks)

@@ -1,8 +1,7 @@
 """Run on a host of an inventory by its own Python: what it used between the lines `start` and `stop` of standard input.
 
-It is sent as text, so it imports nothing of this package. It ends with its standard input, and by itself
-after `limit_s`. `start` is answered when it
-samples, `stop` with a line of JSON; a figure that cannot be read is null.
+It is sent as text, so it imports nothing of this package. It ends with its standard input, and by itself after
+`limit_s`. `start` is answered when it samples, `stop` with a line of JSON; a figure that cannot be read is null.
 https://man7.org/linux/man-pages/man5/proc.5.html
 """
 
@@ -113,16 +112,16 @@ class Log:
         if not self.first or not state or state[0] != self.first[0] or state[1] < self.first[1]:
             return None
         found: Counter[str] = Counter()
-        told = False
+        names_addresses = False
         with self.path.open("rb") as log:
             log.seek(self.first[1])
             for line in log:
                 field = UPSTREAM.search(line.rstrip())
-                told = told or field is not None
+                names_addresses = names_addresses or field is not None
                 # Of several, the last one answered.
                 if field and (address := ADDRESS.search(field[1])):
                     found[address[1].decode()] += 1
-        return dict(found) if told else None
+        return dict(found) if names_addresses else None
 
 
 class Sampler:

@@ -102,9 +102,9 @@ class _Talk(Connection):
         """What it has sampled, and the requests that its access log has by the address that answered them."""
         if line := self.read(deadline):
             try:
-                told = msgspec.json.decode(line, type=dict[str, Any])
-                addresses = told.pop("by_address", None)
-                return msgspec.convert(told, HostCosts), addresses
+                answer = msgspec.json.decode(line, type=dict[str, Any])
+                addresses = answer.pop("by_address", None)
+                return msgspec.convert(answer, HostCosts), addresses
             except msgspec.DecodeError:
                 self.lost = f"its answer cannot be read: {line[:60].decode('utf-8', 'replace').strip()}"
                 self.kill()

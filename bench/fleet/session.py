@@ -13,7 +13,7 @@ from bench.errors import BenchError
 from bench.fleet import loaders, loaders_guards
 from bench.fleet.host_record import PRODUCTION, file_of
 from bench.fleet.inventory import DB, LOAD, Inventory, front_of
-from bench.fleet.trials import Site, measure
+from bench.fleet.trials import DeployedHosts, measure
 from bench.host import machine
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.openloop import VERSION
@@ -43,7 +43,7 @@ AS_DEPLOYED = "deployed"
 class Session:
     """Makes what a ledger has left."""
 
-    def __init__(self, journal: Journal, ledger: Ledger, site: Site, done: tuple[Trial, ...] = ()):
+    def __init__(self, journal: Journal, ledger: Ledger, site: DeployedHosts, done: tuple[Trial, ...] = ()):
         self.journal = journal
         self.progress = RunProgress(Printer(), journal.info, ledger.trials_left, done)
         self.ledger = ledger
@@ -93,7 +93,7 @@ class Session:
         return self.journal.addresses[name]
 
 
-def planned(request: Request, site: Site) -> tuple[RunInfo, Ledger]:
+def planned(request: Request, site: DeployedHosts) -> tuple[RunInfo, Ledger]:
     """The run that `begin` would make; raises BenchError for what the hosts cannot be asked."""
     deployed, inventory = site.front.deployed, site.inventory
     own = [word for word in request.guards if word.partition("=")[0] in loaders_guards.BOUNDS]
@@ -118,7 +118,7 @@ def planned(request: Request, site: Site) -> tuple[RunInfo, Ledger]:
     return info, ledger_of(cases, info)
 
 
-def begin(request: Request, site: Site) -> Session:
+def begin(request: Request, site: DeployedHosts) -> Session:
     """A new run, its folder made; raises BenchError when the front does not answer."""
     info, ledger = planned(request, site)
     site.front.get(under_test.current().ready)
@@ -130,7 +130,7 @@ def begin(request: Request, site: Site) -> Session:
     return Session(Journal(folder, info, environment), ledger, site)
 
 
-def resume(directory: Path, site: Site, again: bool = False) -> Session:
+def resume(directory: Path, site: DeployedHosts, again: bool = False) -> Session:
     """The run in a folder, with what is left of it; raises BenchError when the hosts are not as they were.
 
     The front is asked first: if it does not answer, no trial could be made.
@@ -149,7 +149,7 @@ def resume(directory: Path, site: Site, again: bool = False) -> Session:
     return Session(Journal(folder, run.info, run.environment), ledger, site, run.trials)
 
 
-def require_same(directory: Path, run: Run, site: Site) -> None:
+def require_same(directory: Path, run: Run, site: DeployedHosts) -> None:
     """Raise BenchError unless the run was made on these hosts with what is deployed there now."""
     plan, deployed = run.info.plan, site.front.deployed
     if not plan.inventory:
@@ -176,7 +176,7 @@ def load_of(plan: Plan) -> Load:
     return Load(tool, "", int(plan.duration_s), plan.warmup_s, 1, plan.mode, plan.replay, plan.guards or {})
 
 
-def static_names(site: Site) -> dict[str, str]:
+def static_names(site: DeployedHosts) -> dict[str, str]:
     """The hashed name of every static file by its plain one, as the front has them."""
     host, path = front_of(site.inventory), f"{site.front.deployed.static_root}/staticfiles.json"
     (text,) = file_of(host, path)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from bench.errors import BenchError
 from bench.fleet.inventory import Host
@@ -101,6 +102,21 @@ class Connection:
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(data)
             self._process.stdin.flush()
+
+    def send_json(self, what: object) -> None:
+        """Send it in a line."""
+        self.send(json.dumps(what).encode() + b"\n")
+
+    def send_program(self, text: bytes) -> None:
+        """Send what the script there reads and runs, after its size."""
+        self.send(b"%d\n%s" % (len(text), text))
+
+    def answer(self, failure: str, limit_s: float | None = None) -> Any:
+        """The next line from there, of JSON. Raises BenchError with the host, the failure and what was said of it."""
+        if line := self.line(limit_s):
+            with contextlib.suppress(ValueError):
+                return json.loads(line)
+        raise BenchError(f"{self.host.name}: {failure}: {self.why(limit_s or 0)}")
 
     def line(self, limit_s: float | None = None) -> bytes:
         """The next whole line from there; empty when none came within the limit, which ends the connection."""

@@ -35,7 +35,7 @@ NOT_COUNTED = "the access log is on the front's host"
 
 
 @dataclass(frozen=True)
-class Site:
+class DeployedHosts:
     """The hosts, and where their front answers."""
 
     inventory: Inventory
@@ -56,7 +56,7 @@ class Loaded:
     checked: int
 
 
-def measure(item: Measurement, paths: tuple[str, ...], site: Site, load: Load, folder: Folder) -> Trial:
+def measure(item: Measurement, paths: tuple[str, ...], site: DeployedHosts, load: Load, folder: Folder) -> Trial:
     """Make the trial and return its record; its status is `failed` when anything went wrong."""
     directory = folder.raw / item.trial_id
     directory.mkdir(parents=True, exist_ok=True)
@@ -92,14 +92,14 @@ def measure(item: Measurement, paths: tuple[str, ...], site: Site, load: Load, f
     return replace(made, hosts=costs)
 
 
-def _visit(when: str, site: Site, paths: Iterable[str]) -> dict[str, bytes]:
+def _visit(when: str, site: DeployedHosts, paths: Iterable[str]) -> dict[str, bytes]:
     try:
         return site.front.all_of(paths)
     except VisitError as error:
         raise TrialError(f"{when}: {error}") from None
 
 
-def _made(site: Site, load: Load, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
+def _made(site: DeployedHosts, load: Load, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
     try:
         return loaders.make(site.inventory.of(LOAD), engine(load), job, site.front.target, load.live, ready)
     except TrialError:
@@ -108,7 +108,7 @@ def _made(site: Site, load: Load, job: Job, ready: Callable[[], None] = lambda: 
         raise TrialError(str(error)) from None
 
 
-def _timed(job: Job, load: Load, site: Site, expected: Mapping[str, bytes], directory: Path) -> Loaded:
+def _timed(job: Job, load: Load, site: DeployedHosts, expected: Mapping[str, bytes], directory: Path) -> Loaded:
     """Make the load, sample the hosts and compare pages meanwhile; what each load host counted is stored."""
     bodies = Bodies(site.front.get, expected, max(1.0, job.seconds / PAGES_CHECKED))
     limit_s = job.seconds + job.timeout_s + BESIDE_S

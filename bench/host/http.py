@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from bench.errors import BenchError
@@ -50,27 +50,33 @@ def connect(base_url: str, timeout_s: float = TIMEOUT_S) -> http.client.HTTPConn
 def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None:
     """The status of GET `path`, or None when there is no answer."""
     try:
-        return _exchange(base_url, path, CLOSE, timeout_s)[1].status
+        return _exchange(connect(base_url, timeout_s), path, CLOSE)[1].status
     except (OSError, http.client.HTTPException):
         return None
 
 
-def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, http.client.HTTPResponse]:
+def ask(
+    connect: Callable[[], http.client.HTTPConnection], path: str, headers: Mapping[str, str]
+) -> tuple[bytes, http.client.HTTPResponse]:
+    """The body at `path` and its answer, over a connection of its own. Raises VisitError where none comes."""
     try:
-        body, answer = _exchange(base_url, path, headers, TIMEOUT_S)
+        return _exchange(connect(), path, headers)
     except TimeoutError:
         raise VisitError(f"GET {path}: no answer in {TIMEOUT_S} s") from None
     except (OSError, http.client.HTTPException) as error:
         raise VisitError(f"GET {path}: {error or type(error).__name__}") from None
+
+
+def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, http.client.HTTPResponse]:
+    body, answer = ask(lambda: connect(base_url), path, headers)
     if answer.status != 200:
         raise VisitError(f"GET {path}: status {answer.status}, not 200")
     return body, answer
 
 
 def _exchange(
-    base_url: str, path: str, headers: dict[str, str], timeout_s: float
+    connection: http.client.HTTPConnection, path: str, headers: Mapping[str, str]
 ) -> tuple[bytes, http.client.HTTPResponse]:
-    connection = connect(base_url, timeout_s)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()

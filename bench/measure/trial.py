@@ -1,7 +1,8 @@
 """One trial: request every address once, warm up, make the load and sample what it costs, request every address again.
 
-Only this module times anything. A trial in which anything went wrong is failed, with the reason and without figures; a
-trial that a guard (bench.measure.guards) does not trust is voided, with the reason and its figures.
+Only this module, and bench.fleet.trials for several hosts, time anything. A trial in which anything went wrong is
+failed, with the reason and without figures; a trial that a guard (bench.measure.guards) does not trust is voided, with
+the reason and its figures.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ def examine(
     servers  whose configuration files the project may have, each once
     """
     found = [
+        *_description(facts),
         *_application(facts, project.description.reads_environment),
         *_database(facts, processes * threads),
         *_pages(project, facts),
@@ -52,6 +53,12 @@ def examine(
         *_limits(project, servers),
     ]
     return sorted(found, key=lambda advice: advice.level)
+
+
+def _description(facts: Facts) -> Iterator[Advice]:
+    if facts.stale_problem:
+        found = f"[tool.benchapp.stale] {facts.stale_problem}"
+        yield Advice("blocks", "stale", found, f"correct it in {FILE}", f"{DOCS}/ref/models/fields/")
 
 
 def _application(facts: Facts, own_settings: bool) -> Iterator[Advice]:

@@ -78,6 +78,8 @@ class Facts(msgspec.Struct, frozen=True):
     proxy_ssl_header whether a header tells it that a visitor used HTTPS
     forwarded_host   whether it believes X-Forwarded-Host; trusted_origins: its CSRF_TRUSTED_ORIGINS
     max_connections  how many connections the database takes; None when it does not say
+    stale_problem    which model, or which of its fields, `stale` names that there is not; None without one
+    postgresql       a URL of the default database, with its password; empty for another kind
     pages            the paths that were asked for; none when the database cannot be used
     """
 
@@ -113,6 +115,8 @@ class Facts(msgspec.Struct, frozen=True):
     proxy_ssl_header: bool = False
     forwarded_host: bool = False
     trusted_origins: tuple[str, ...] = ()
+    stale_problem: str | None = None
+    postgresql: str = ""
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -137,6 +141,7 @@ def inspect(project: Project, patterns: int = 0) -> Facts:
         "patterns": patterns,
         "wsgi": said.wsgi,
         "asgi": said.asgi,
+        "stale": said.stale,
     }
     with tempfile.TemporaryDirectory(prefix="benchapp-inspect-") as folder:
         answer = Path(folder) / "facts.json"

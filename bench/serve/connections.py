@@ -5,8 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
+
+import psutil
+
+from bench.project import under_test
 
 # Seconds between two counts while a load is made.
 INTERVAL_S = 0.1
@@ -16,8 +21,8 @@ PAUSE_S = 0.25
 CONNECT_TIMEOUT_S = 2
 NAME = "bench-count"
 COUNT = (
-    "SELECT count(*) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> %s"
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND backend_type = 'client backend' AND application_name <> %s AND backend_start >= to_timestamp(%s)"
 )
 LIMIT = "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
 
@@ -26,10 +31,12 @@ class Connections:
     """Counts the client connections to a database on a connection of its own, which does not count.
 
     As a context manager it ends what it began, and gives up its connection.
+
+    since  the connections that began before this time, in seconds since 1970, do not count
     """
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, since: float = 0.0) -> None:
+        self._url, self._since = url, since
         self._own: Any = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -37,13 +44,13 @@ class Connections:
 
     def count(self) -> int | None:
         """How many there are now; None when the database does not answer."""
-        return self._asked(COUNT, NAME)
+        return self._asked(COUNT, NAME, self._since)
 
     def limit(self) -> int | None:
         """How many the database allows, all programs together; None when it does not answer."""
         return self._asked(LIMIT)
 
-    def _asked(self, question: str, *values: str) -> int | None:
+    def _asked(self, question: str, *values: str | float) -> int | None:
         import psycopg2  # type: ignore[import-untyped]
 
         try:
@@ -99,12 +106,32 @@ class Connections:
                 return
 
 
-def of(url: str) -> Connections | None:
+def of_site(env: Mapping[str, str], pids: Iterable[int]) -> Connections | None:
+    """What counts the connections of a site with this environment and these processes.
+
+    Where it names no database, the settings of a project name one, which may have other clients: those that were
+    there before the site do not count.
+    """
+    if url := env.get("DATABASE_URL"):
+        return of(url)
+    project = under_test.current()
+    return None if project.own else of(project.facts.postgresql, min(map(_begun, pids), default=0.0))
+
+
+def _begun(pid: int) -> float:
+    """When a process began, in seconds since 1970; 0 for one that has ended."""
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def of(url: str, since: float = 0.0) -> Connections | None:
     """What counts the connections to the database of this URL; None for another database, or without the driver."""
     if urlsplit(url).scheme.partition("+")[0] not in ("postgres", "postgresql"):
         return None
     with contextlib.suppress(ImportError):
         import psycopg2  # noqa: F401
 
-        return Connections(url)
+        return Connections(url, since)
     return None

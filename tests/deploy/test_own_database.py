@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +18,9 @@ import psycopg2
 import pytest
 
 from bench import paths
+from bench.project import under_test
+from bench.serve import connections
+from bench.serve.connections import Connections
 from tests.deploy.running import command, runnable
 from tests.projects import tree
 
@@ -77,6 +82,17 @@ def rows(url: str) -> dict[str, int]:
         found = dict(cursor.fetchall())
         cursor.execute("SELECT count(*) FROM django_session")
         return {**found, "sessions": cursor.fetchone()[0]}
+
+
+def test_its_connections_are_counted_as_its_settings_name_it(live, selection):
+    folder, url = live
+    under_test.select(folder)
+    counted = connections.of_site({"DATABASE_URL": ""}, [])
+    assert counted is not None
+    # Other clients that were there before the site do not count.
+    client = partial(psycopg2.connect, url)
+    with counted, closing(client()), Connections(url, time.time()) as later, closing(client()):
+        assert (counted.count(), later.count()) == (2, 1)
 
 
 def test_verify_leaves_a_live_database_as_it_is_and_says_so(live):

@@ -2,6 +2,8 @@
 
 import json
 
+SECRET = {"PASSWORD": "aXq7Lw"}
+
 
 def test_it_says_what_blocks_and_what_hurts(bench, new_project):
     folder = new_project("DEBUG = True\nWSGI_APPLICATION = None")
@@ -23,6 +25,13 @@ def test_what_only_hurts_is_no_failure_and_json_says_the_same(bench, new_project
     # Its description names no pages: those of URL patterns without parameters are looked at.
     pages = [(page["path"], page["status"]) for page in found["facts"]["pages"]]
     assert pages == [("/", 200), ("/form/", 200), ("/visits/", 500), ("/who/", 500)]
+
+
+def test_the_password_of_a_database_is_not_shown(bench, new_project):
+    database = {"ENGINE": "django.db.backends.postgresql", "NAME": "s", "HOST": "127.0.0.1", "PORT": 1}
+    done = bench("doctor", "--json", "--project", new_project(f"DATABASES = {{'default': {database | SECRET}}}"))
+    assert json.loads(done.stdout)["facts"]["databases"] == {"default": database["ENGINE"]}
+    assert done.returncode == 1 and SECRET["PASSWORD"] not in done.stdout
 
 
 def test_a_folder_that_is_no_project_is_one_line(bench, tmp_path):

@@ -4,6 +4,7 @@ import re
 import sqlite3
 import sys
 
+import psycopg2.extensions
 import pytest
 
 from bench.errors import BenchError
@@ -55,6 +56,20 @@ def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_chang
     assert facts.migrations_left
     assert "/visits/" in facts.urls
     assert tree(folder) == before, "a file of the project changed"
+
+
+def test_the_default_database_has_a_url_that_libpq_understands(new_project):
+    database = {"NAME": "a site", "USER": "me", "PASSWORD": "p w@:/%?&", "HOST": "/var/run", "PORT": 5433}
+    options = {"ENGINE": "django.db.backends.postgresql", "OPTIONS": {"sslmode": "prefer", "pool": True}}
+    facts = inspection.inspect(description.read(new_project(f"DATABASES = {{'default': {database | options}}}")))
+    assert psycopg2.extensions.parse_dsn(facts.postgresql) == {
+        "dbname": "a site",
+        "user": "me",
+        "password": "p w@:/%?&",
+        "host": "/var/run",
+        "port": "5433",
+        "sslmode": "prefer",
+    }
 
 
 def test_a_page_that_writes_leaves_no_row(new_project):
