@@ -103,11 +103,11 @@ $(VENV)/.installed: requirements.txt
 		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
 	@touch $@
 
-# Of projects that the tests serve; their packages stay out of the kit's environment.
+# Of projects that the tests serve, on the oldest Django that the kit serves; their packages stay out of its environment.
 $(VENV)-projects/.installed:
 	@echo "make: installing Wagtail and django-allauth into $(VENV)-projects"
 	$(PYTHON) -m venv $(VENV)-projects
-	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'wagtail>=7,<9' 'django-allauth>=65,<66' psycopg2-binary
+	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'Django>=4.2,<5' 'wagtail>=7,<7.1' 'django-allauth>=65,<66' psycopg2-binary
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt
