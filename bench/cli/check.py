@@ -7,7 +7,7 @@ import argparse
 from bench.catalog import catalog
 from bench.cli import options
 from bench.measure.printer import Printer
-from bench.serve.config_check import Finding, check
+from bench.serve.config_check import ConfigCheck, check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: ConfigCheck) -> str:
     word = "skip" if finding.skipped else "FAIL" if finding.problem else "ok"
     where = f"{finding.stack} {finding.layer} {finding.server}".rstrip()
     lines = finding.problem.splitlines()

@@ -19,19 +19,16 @@ CHARACTER = 6.9  # average width of a 13 px character
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
     """An element. Text and attribute values are escaped; `cls` means class, `_` in a name becomes a hyphen."""
-    pairs = Markup("").join(
-        Markup(' {}="{}"').format(_attribute(key), _text(value))
-        for key, value in attributes.items()
-        if value is not None
+    # A chart has thousands of elements: strings are joined several times as fast as Markup.
+    pairs = "".join(
+        f' {_attribute(key)}="{escape(_text(value))}"' for key, value in attributes.items() if value is not None
     )
-    content = Markup("").join(child if isinstance(child, Markup) else escape(_text(child)) for child in children)
-    if not children:
-        return Markup("<{}{}/>").format(Markup(name), pairs)
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), pairs, content)
+    content = "".join(child if isinstance(child, Markup) else escape(_text(child)) for child in children)
+    return Markup(f"<{name}{pairs}>{content}</{name}>" if children else f"<{name}{pairs}/>")
 
 
-def _attribute(key: str) -> Markup:
-    return Markup("class" if key == "cls" else key if key == "viewBox" else key.replace("_", "-"))
+def _attribute(key: str) -> str:
+    return "class" if key == "cls" else key if key == "viewBox" else key.replace("_", "-")
 
 
 def _text(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +73,7 @@ _GLOBALS = {
 }
 
 
+@functools.cache
 def environment(escaped: Callable[[object], object], **functions: Callable[..., object]) -> Environment:
     """The templates' environment. `escaped` makes a value safe for the form; the functions are also filters."""
     made = Environment(

@@ -25,7 +25,7 @@ MAX_LINES = 12
 
 
 @dataclass(frozen=True)
-class Finding:
+class ConfigCheck:
     """The outcome of one server's check under one layer; `problem` is empty when it passed.
 
     `problem` has the lines that the server printed, with the templates' paths in place of the rendered files'.
@@ -38,7 +38,7 @@ class Finding:
     skipped: bool = False
 
 
-def check(stack: Stack, layer: Layer) -> list[Finding]:
+def check(stack: Stack, layer: Layer) -> list[ConfigCheck]:
     """Render the stack with the layer and run each server's configuration test.
 
     Without the layer every server is tested; with it, those that read one of its snippets.
@@ -47,14 +47,14 @@ def check(stack: Stack, layer: Layer) -> list[Finding]:
         return []
     composed = compose.compose(stack.name, layer.name)
     if isinstance(composed, CannotRun):
-        return [Finding(stack.name, layer.name, "", composed.reason, skipped=True)]
+        return [ConfigCheck(stack.name, layer.name, "", composed.reason, skipped=True)]
     with contextlib.ExitStack() as cleanup:
         folder = Path(tempfile.mkdtemp(prefix="benchapp-check-"))
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         findings = []
         for server in composed.servers:
             if server.check and (layer.name == NO_LAYER or server in layer.servers or layer.snippets(server.name)):
-                findings.append(Finding(stack.name, layer.name, server.name, problem(composed, server, folder)))
+                findings.append(ConfigCheck(stack.name, layer.name, server.name, problem(composed, server, folder)))
         return findings
 
 

@@ -163,7 +163,7 @@ def deployment_of(outcome: FaultOutcome) -> Deployment:
 # ------------------------------------------------------------------------------------- the table to choose by
 
 
-def spread(values: Sequence[float], unit: str = "") -> str:
+def with_range(values: Sequence[float], unit: str = "") -> str:
     """The median, with the range of several rounds that differ."""
     if not values:
         return "not measured"
@@ -181,7 +181,7 @@ def short(value: float) -> str:
 def lost(made: Made) -> str:
     """How many requests failed, and how many answers were wrong if any was."""
     wrong = made.values("wrong")
-    return f"{spread(made.values('failed'))} lost" + (f", {spread(wrong)} wrong" if any(wrong) else "")
+    return f"{with_range(made.values('failed'))} lost" + (f", {with_range(wrong)} wrong" if any(wrong) else "")
 
 
 def back(made: Made) -> str:
@@ -191,7 +191,7 @@ def back(made: Made) -> str:
     if not any(made.values("failed")):
         return ""
     by = "by itself" if made.operator == "nothing" else made.operator
-    return f"{spread(made.values('recovery_s'))}{SECONDS}, {by}"
+    return f"{with_range(made.values('recovery_s'))}{SECONDS}, {by}"
 
 
 def _died(made: Made) -> str:
@@ -199,12 +199,12 @@ def _died(made: Made) -> str:
 
 
 def _held(made: Made) -> str:
-    return f"{lost(made)}, gap {spread(made.values('longest_gap_s'))}{SECONDS}"
+    return f"{lost(made)}, gap {with_range(made.values('longest_gap_s'))}{SECONDS}"
 
 
 def _deployed(made: Made) -> str:
     mixed = made.values("mixed_s")
-    return f"{lost(made)}, " + (f"mixes {spread(mixed)}{SECONDS}" if mixed else "the new version never came")
+    return f"{lost(made)}, " + (f"mixes {with_range(mixed)}{SECONDS}" if mixed else "the new version never came")
 
 
 def _stops(made: Made) -> str:
@@ -213,8 +213,8 @@ def _stops(made: Made) -> str:
 
 
 def _garbage(made: Made) -> str:
-    errors, ended = spread(made.figures("server_errors")), spread(made.figures("workers_ended"))
-    return f"{errors} 5xx, {ended} crashes, {spread(made.figures('log_bytes_per_request'))} B of log each"
+    errors, ended = with_range(made.figures("server_errors")), with_range(made.figures("workers_ended"))
+    return f"{errors} 5xx, {ended} crashes, {with_range(made.figures('log_bytes_per_request'))} B of log each"
 
 
 def _memory(made: Made) -> str:
@@ -223,7 +223,7 @@ def _memory(made: Made) -> str:
 
 
 def _stale(made: Made) -> str:
-    texts = [f"old pages for {spread(made.values('stale_s'))}{SECONDS}"] if made.values("stale_s") else []
+    texts = [f"stale pages for {with_range(made.values('stale_s'))}{SECONDS}"] if made.values("stale_s") else []
     missing = made.values("missing_static")
     texts += [f"{short(max(missing))} files missing"] if any(missing) else []
     return ", ".join(texts) or "nothing"
@@ -279,8 +279,8 @@ def lost_by_deploy(made: Mapping[str, Made]) -> str:
     deploy = made.get(DEPLOY)
     if deploy is None or not deploy.usable:
         return ""
-    requests = spread(deploy.requests)
-    return f"A deploy loses {spread(deploy.values('failed'))} of {requests} requests."
+    requests = with_range(deploy.requests)
+    return f"A deploy loses {with_range(deploy.values('failed'))} of {requests} requests."
 
 
 def headings(found: Faults) -> list[str]:

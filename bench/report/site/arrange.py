@@ -81,7 +81,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Site:
+class AllRuns:
     """All runs of a site by file name, newest first."""
 
     runs: Mapping[str, SiteRun]

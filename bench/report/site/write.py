@@ -43,11 +43,11 @@ def write_site(directory: Path, runs: Iterable[Path] = ()) -> Path:
     for folder, run in added:
         text = msgspec.json.format(msgspec.json.encode(run), indent=1).decode() + "\n"
         write_text(directory / RUNS_DIRECTORY / summary.file_name(run), text, redact.places(folder))
-    write_text(directory / INDEX, page(site.Site(read_site(directory))), {})
+    write_text(directory / INDEX, page(site.AllRuns(read_site(directory))), {})
     return directory / INDEX
 
 
-def page(found: site.Site) -> str:
+def page(found: site.AllRuns) -> str:
     """The page, which loads nothing."""
     context = {"title": found.title, "site": found, "day": site.day, "deployment": site.deployment}
     return html.document("site.html.j2", context, ("report.js", "site.js"))

@@ -32,7 +32,7 @@ sys.stdin.read()
 STUBBORN = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if os.fork() == 0: time.sleep(600)
+if os.fork() == 0: print("begun", flush=True)
 time.sleep(600)
 """
 
@@ -43,7 +43,8 @@ def test_what_a_killed_instrument_leaves_is_cleaned_up(tmp_path, monkeypatch):
     owner = subprocess.Popen(argv, cwd=paths.PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     session = int(owner.stdout.readline())
     try:
-        until(lambda: len(members(session)) == 2, "the session has two processes")
+        until(lambda: "begun" in (scratch / "it.log").read_text(), "the session has begun")
+        assert len(members(session)) == 2
         monkeypatch.setattr(paths, "VAR", tmp_path / "var")
         assert orphans.clean() == 0, "what runs is left alone"
         assert len(members(session)) == 2

@@ -1,4 +1,4 @@
-"""The rating of stability: each part of its published formula, and the story of benchmark B in figures."""
+"""The rating of stability: each part of its published formula, and the story of the Cherokee report in figures."""
 
 from __future__ import annotations
 

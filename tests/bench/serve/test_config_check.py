@@ -12,7 +12,7 @@ from bench.catalog import compose, manifest
 from bench.catalog.compose import CannotRun
 from bench.cli import check as check_command
 from bench.serve import config_check
-from bench.serve.config_check import Finding
+from bench.serve.config_check import ConfigCheck
 
 BROKEN = [
     # stack, layer, file below deploy/, a line that breaks it, what is said
@@ -101,6 +101,6 @@ def test_a_check_fails_by_its_status_or_its_words(output, status, good_status, b
 
 
 def test_a_problem_of_several_lines_is_indented_below_its_stack():
-    assert check_command._line(Finding("a", "none", "x")) == "ok    a none x"
-    assert check_command._line(Finding("a", "none", "x", "bad")) == "FAIL  a none x: bad"
-    assert check_command._line(Finding("a", "none", "x", "one\ntwo")) == "FAIL  a none x:\n      one\n      two"
+    assert check_command._line(ConfigCheck("a", "none", "x")) == "ok    a none x"
+    assert check_command._line(ConfigCheck("a", "none", "x", "bad")) == "FAIL  a none x: bad"
+    assert check_command._line(ConfigCheck("a", "none", "x", "one\ntwo")) == "FAIL  a none x:\n      one\n      two"

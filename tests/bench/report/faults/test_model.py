@@ -36,7 +36,7 @@ def test_a_good_deployment_in_the_table(arranged):
     assert row["garbage"] == [Line("0 5xx, 0 crashes, 31.5 B of log each")]
     assert row["memory"] == [Line(DASH, "", NONE)]
     assert row["something hangs for 5 s"] == [Line("0 lost, gap 5.1\N{NO-BREAK SPACE}s", "server")]
-    assert row["stale after a deploy"] == [Line("old pages for 0.2\N{NO-BREAK SPACE}s")]
+    assert row["stale after a deploy"] == [Line("stale pages for 0.2\N{NO-BREAK SPACE}s")]
 
 
 def test_a_bad_deployment_in_the_table(arranged):
@@ -60,7 +60,7 @@ def test_wrong_answers_and_columns_without_a_fault(arranged):
     )
     row = cells(found)
     assert row["a process dies"] == [Line("0 lost, 88 wrong", "worker", BAD)]
-    assert row["stale after a deploy"] == [Line("old pages for 0\N{NO-BREAK SPACE}s")]
+    assert row["stale after a deploy"] == [Line("stale pages for 0\N{NO-BREAK SPACE}s")]
     assert list(row) == model.headings(found) == ["a deploy", "a process dies", "stale after a deploy"]
 
 
