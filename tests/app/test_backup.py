@@ -14,6 +14,8 @@ from django.contrib.auth import get_user_model
 
 from benchapp.models import Author
 
+pytestmark = pytest.mark.servers
+
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 
 

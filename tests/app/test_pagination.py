@@ -251,6 +251,7 @@ def test_pages_of_a_busy_site_are_those_of_offset(busy_site, settings):
 # --- The benchmark ------------------------------------------------------------------------------
 
 
+@pytest.mark.servers
 def test_the_benchmark_prints_every_list_mode_and_depth():
     result = subprocess.run(
         [sys.executable, "-m", "benchmarks.pagination", "--rows", "5100", "--rounds", "2"],

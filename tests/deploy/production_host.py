@@ -171,6 +171,10 @@ def serving(made: Host, **env: str):
                     log=Path(made.places.logs) / f"{name}.log",
                     identity=made.identity,
                 )
+            # Nginx's processes each leave out an instance that was not there yet.
+            listens = export.in_production(made.composition, "127.0.0.1")[2].listens
+            for address in (it for server in made.composition.servers[:-1] for it in listens[server.name]):
+                wait_for(address.accepts, True, processes.values())
             wait_for(lambda: ask(made, under_test.current().health, NAME)[0], 200, processes.values())
             for name in made.services():
                 told[name].as_said(made.lines(name, "Type"), processes.values())

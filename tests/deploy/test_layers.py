@@ -78,6 +78,7 @@ def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("name", ["bench", "production"])
 def test_a_stored_page_has_the_headers_of_the_site(name):
     chosen = catalog.read().values[name]

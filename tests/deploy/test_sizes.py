@@ -1,4 +1,4 @@
-"""Sizes on real deployments: who is inside, what is left, and benchmark B's story with a real server."""
+"""Sizes on real deployments: who is inside, what is left, and the Cherokee report's story with a real server."""
 
 from __future__ import annotations
 
