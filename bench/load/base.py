@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -186,11 +187,15 @@ class Tool(ABC):
         return job.base_url + job.paths[0]
 
 
-def latencies(found: HdrHistogram) -> dict[str, Any]:
-    """The fields of Figures that a histogram gives; none when nothing was answered."""
+def latencies(found: HdrHistogram, max_ms: float | None) -> dict[str, Any]:
+    """The fields of Figures that a histogram gives; none when nothing was answered.
+
+    A percentile is the upper end of its bucket, so none is above the exact maximum, where that is known.
+    """
     if not found.total_count:
         return {}
-    percentiles = {name: found.get_value_at_percentile(percent) / 1000 for name, percent in PERCENTILES.items()}
+    most = math.inf if max_ms is None else max_ms
+    percentiles = {name: min(found.get_value_at_percentile(q) / 1000, most) for name, q in PERCENTILES.items()}
     return {"latency_mean_ms": histogram.mean_ms(found), "histogram": histogram.encode(found), **percentiles}
 
 

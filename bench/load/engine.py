@@ -82,7 +82,7 @@ class Engine(Tool):
             thirds=tuple(printed["thirds"]),
             requests_dropped=printed["dropped"] if self.is_open else None,
             send_delay_p99_ms=delay.get_value_at_percentile(99) / 1000 if delay is not None else None,
-            **latencies(histogram.merged([printed["latency"]])),
+            **latencies(histogram.merged([printed["latency"]]), printed["max_us"] / 1000 or None),
         )
 
 

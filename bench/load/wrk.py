@@ -88,7 +88,7 @@ def _latencies(printed: dict[str, Any]) -> dict[str, Any]:
         printed.get("histogram") or [], printed["requests"], printed["duration_us"], printed.get("connections", 0)
     )
     if found is not None:
-        return latencies(histogram.of(found))
+        return latencies(histogram.of(found), printed.get("max_ms"))
     return {f"latency_{name}_ms": printed.get(f"{name}_ms") for name in ("mean", "p50", "p90", "p99")}
 
 

@@ -14,6 +14,7 @@ import fcntl
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,9 @@ LOCUST_FILE = "locust.jsonl"
 CONFIGS_DIRECTORY = "configs"
 RAW_DIRECTORY = "raw"
 MIN_FREE_BYTES = 65_536
+# A process killed while it started a program leaves its lock to that child, until the program begins.
+LOCK_WAIT_S = 2.0
+LOCK_POLL_S = 0.05
 
 Record = TypeVar("Record")
 
@@ -88,12 +92,22 @@ def locked(directory: Path, busy: str) -> Iterator[None]:
     """A folder of results for this process alone. Raises ResultsError with the words `busy` when another has it."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        deadline = time.monotonic() + LOCK_WAIT_S
+        while not _flock(handle):
+            if time.monotonic() > deadline:
+                raise ResultsError(f"{directory}: {busy}")
+            time.sleep(LOCK_POLL_S)
         yield
-    except BlockingIOError:
-        raise ResultsError(f"{directory}: {busy}") from None
     finally:
         os.close(handle)
+
+
+def _flock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 # ---------------------------------------------------------------------------------------------- reading

@@ -63,7 +63,9 @@ def left() -> list[str]:
     """What there is of a world on this machine."""
     places = [plan.ROOT, *Path("/run/netns").glob(f"{plan.PREFIX}*"), *Path("/sys/class/net").glob(f"{plan.PREFIX}*")]
     mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    places += [Path("/sys/fs/cgroup/unified/payload"), Path("/sys/fs/cgroup/payload")]
+    # Control groups with processes are of hosts that other tests have booted.
+    groups = [Path("/sys/fs/cgroup/unified/payload"), Path("/sys/fs/cgroup/payload")]
+    places += [path for path in groups if path.exists() and "populated 0" in (path / "cgroup.events").read_text()]
     return [str(path) for path in places if path.exists()] + [path for path in mounted if str(plan.ROOT) in path]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import threading
 from dataclasses import MISSING, asdict, fields, replace
 
 import pytest
@@ -143,6 +146,15 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     with pytest.raises(ResultsError, match="not empty, and not a run; give --to a new folder"):
         Folder(tmp_path).create()
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_a_lock_that_a_killed_process_left_to_a_child_for_a_moment_is_waited_for(folder):
+    held = os.open(folder.directory, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    timer = threading.Timer(0.3, os.close, [held])
+    timer.start()
+    with folder.locked():
+        assert not timer.is_alive()
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
