@@ -25,7 +25,7 @@ def tokens(text: str) -> set[str]:
 class Form:
     """A form of a page with the values that a browser sends unless its user changes them.
 
-    texts  names of the fields for typed text
+    texts  names of the fields for typed text, and areas those of several lines
     names  names of the fields that may take an account's name, and passwords of those that take a password
     emails those among `names` that take an address of mail alone
     """
@@ -34,6 +34,7 @@ class Form:
     method: str
     values: dict[str, str] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
+    areas: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     passwords: list[str] = field(default_factory=list)
     emails: list[str] = field(default_factory=list)
@@ -49,9 +50,9 @@ class Page:
     links: list[str] = field(default_factory=list)
     forms: list[Form] = field(default_factory=list)
 
-    def form(self, action_end: str) -> Form | None:
-        """The first form whose action ends with `action_end`, or None."""
-        return next((form for form in self.forms if form.action.split("?")[0].endswith(action_end)), None)
+    def comment_form(self) -> Form | None:
+        """The first form that posts a text of several lines, or None."""
+        return next((form for form in self.forms if form.areas and form.method == "post"), None)
 
     def login_form(self) -> Form | None:
         """The first form with a field for a name and one for a password, or None."""
@@ -101,6 +102,7 @@ class _Parser(HTMLParser):
         if tag == "textarea":
             form.values[name] = ""
             form.texts.append(name)
+            form.areas.append(name)
         elif tag == "select":
             self.select = name
             form.values[name] = ""

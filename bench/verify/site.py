@@ -38,12 +38,13 @@ UNKNOWN_PATH = "/no/such/page/"
 # What a worker says of itself. Of a project it is the versions alone: its packages may come from two environments.
 INSIDE = "/__probe__/inside"
 INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
-# How a project's own probes end the names of kinds: pages beyond the last one, and those that lead to another.
-BEYOND, REDIRECT = "_beyond", "_redirect"
+# How a project's own probes end the names of kinds: pages beyond the last one, those that lead to another, and the
+# second page of a list, whose path ends with its number.
+BEYOND, REDIRECT, LIST_PAGE = "_beyond", "_redirect", "_page"
 SLASH_REDIRECT = f"slash{REDIRECT}"
 # Kinds that stand for a page of another kind.
 ROLES = ("list", "login")
-NOT_PLAIN = ("_page", "_middle", "_last", BEYOND, REDIRECT)
+NOT_PLAIN = (LIST_PAGE, "_middle", "_last", BEYOND, REDIRECT)
 # The kinds of static files, one of each: a small text of some lines, and the largest that is no video.
 STATIC = "static_"
 STATIC_URL = "/static/"

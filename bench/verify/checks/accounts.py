@@ -16,6 +16,9 @@ from bench.verify.page_parser import Form
 from bench.verify.wire import Answer, BadAnswer
 
 
+NO_FORM = "its page has no form for a comment: see comment"
+
+
 @check("login-page")
 def login_page(context: Context) -> Iterator[Mismatch]:
     """Each visitor gets their own login form: no two share a CSRF token or a cookie."""
@@ -50,22 +53,6 @@ def post_without_token(context: Context) -> Iterator[Mismatch]:
     ):
         if answer.status != 403:
             yield Mismatch(f"POST {login} {what}: status 403", f"status {answer.status}")
-
-
-@check("comment-needs-login")
-def comment_needs_login(context: Context) -> Iterator[Mismatch]:
-    """An anonymous comment is refused with a redirect to the login page."""
-    visitor = Browser(context.target)
-    post, login = _post(context), context.site.url("login")
-    token = visitor.token(login) or ""
-    answer = visitor.post(f"{post}comment/", {"csrfmiddlewaretoken": token, "body": "by nobody", "rating": "3"})
-    if not 300 <= answer.status < 400 or login not in (answer.header("Location") or ""):
-        yield Mismatch(
-            f"POST {post}comment/ without login: a redirect to {login}",
-            f"status {answer.status}, Location {answer.header('Location')}",
-        )
-    else:
-        yield from wrong_location(context, f"POST {post}comment/ without login", answer, None)
 
 
 @check("login", stage=ACCOUNT)
@@ -126,14 +113,13 @@ def no_foreign_name(context: Context) -> Iterator[Mismatch]:
 @check("comment", stage=ACCOUNT)
 def comment(context: Context) -> Iterator[Mismatch]:
     """A comment shows at once for its author, and for others as soon as the page is rendered again."""
-    visitor, post = context.signed_in(), _post(context)
-    form = page_parser.parse(visitor.get(post).text, post).form("/comment/")
+    visitor, post, form = context.signed_in(), _post(context), _comment_form(context)
     # Both read the page of the new comment first: a cached copy must not hide the comment from its author.
     last = context.site.urls.get("post_last", post)
     visitor.get(last)
     context.get(last)
     if form is None:
-        yield Mismatch(f"GET {post} logged in: a form sent to {post}comment/", "none")
+        yield Mismatch(f"GET {post} logged in: a form for a comment", "none")
         return
     words = f"verified {secrets.token_hex(8)}"
     values = {**form.values, **dict.fromkeys(form.texts, words)}
@@ -155,13 +141,33 @@ def comment(context: Context) -> Iterator[Mismatch]:
         yield Mismatch(f"GET {shown} after a comment: the comment", f"status {others.status}, rendered without it")
 
 
+@check("comment-needs-login", stage=ACCOUNT)
+def comment_needs_login(context: Context) -> Iterator[Mismatch]:
+    """An anonymous comment is refused with a redirect to the login page."""
+    if (form := _comment_form(context)) is None:
+        raise NotTried(NO_FORM)
+    visitor, login = Browser(context.target), context.site.url("login")
+    own = {"csrfmiddlewaretoken": visitor.token(login) or ""}
+    answer = visitor.post(form.action, {**form.values, **dict.fromkeys(form.texts, "by nobody"), **own})
+    if not 300 <= answer.status < 400 or login not in (answer.header("Location") or ""):
+        yield Mismatch(
+            f"POST {form.action} without login: a redirect to {login}",
+            f"status {answer.status}, Location {answer.header('Location')}",
+        )
+    else:
+        yield from wrong_location(context, f"POST {form.action} without login", answer, None)
+
+
 @check("comment-without-token", stage=ACCOUNT)
 def comment_without_token(context: Context) -> Iterator[Mismatch]:
     """A logged-in visitor's comment without a CSRF token gets a 403."""
-    visitor, post = context.signed_in(), _post(context)
-    answer = visitor.post(f"{post}comment/", {"body": "without a token", "rating": "3"})
+    if (form := _comment_form(context)) is None:
+        raise NotTried(NO_FORM)
+    values = {**form.values, **dict.fromkeys(form.texts, "without a token")}
+    del values["csrfmiddlewaretoken"]
+    answer = context.signed_in().post(form.action, values)
     if answer.status != 403:
-        yield Mismatch(f"POST {post}comment/ without token: status 403", f"status {answer.status}")
+        yield Mismatch(f"POST {form.action} without token: status 403", f"status {answer.status}")
 
 
 @check("logout", stage=ACCOUNT)
@@ -189,6 +195,12 @@ def logout(context: Context) -> Iterator[Mismatch]:
 def _logout_form(answer: Answer, path: str) -> Form | None:
     """The form of a page that logs out."""
     return next((form for form in page_parser.parse(answer.text, path).forms if "logout" in form.action), None)
+
+
+def _comment_form(context: Context) -> Form | None:
+    """The form for a comment as the account that is logged in gets it."""
+    post = _post(context)
+    return page_parser.parse(context.signed_in().get(post).text, post).comment_form()
 
 
 def _post(context: Context) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import Mismatch
+from bench.verify.site import LIST_PAGE
 from bench.verify.wire import Answer
 
 # Each names a file of the project or of the machine if a server joins it to a directory unchanged. `located` says what
@@ -55,8 +57,6 @@ ODD = (
     b"{section}1%20/",
     b"{section}%EF%BC%91/",
     b"{section}99999999999999999999999/",
-    b"{section}page/99999999999999999999999/",
-    b"{section}1/page/99999999999999999999999/",
     b"{section}-1/",
     b"{section}1%0d%0aX-Injected:%20yes/",
     b"{static}%0d%0aX-Injected:%20yes",
@@ -65,6 +65,9 @@ ODD = (
     b"{static}" + b"a" * 300 + b".css",
     b"/" + b"a" * 3000 + b"/",
 )
+# In place of the number that an address of a list ends with.
+HUGE = b"99999999999999999999999"
+_NUMBER = re.compile(rb"\d+(?=/$)")
 # Not percent-encoding at all; a server that drops the malformed part answers with another page.
 BROKEN = (b"/%", b"/%zz/", b"{section}%", b"{static}%", b"{static}%zz.css")
 # Refused or not found.
@@ -87,7 +90,9 @@ def path_escapes(context: Context) -> Iterator[Mismatch]:
 @check("odd-paths")
 def odd_paths(context: Context) -> Iterator[Mismatch]:
     """Percent-encoded, non-ASCII and overlong paths get a 4xx, never a server error."""
-    for path in (located(context, path) for path in ODD):
+    lists = [path for kind, path in context.site.urls.items() if kind.endswith(LIST_PAGE)]
+    beyond = [_NUMBER.sub(HUGE, path.encode()) for path in lists]
+    for path in dict.fromkeys([*(located(context, path) for path in ODD), *beyond]):
         answer = context.get(path)
         shown = path[:60].decode("ascii", "backslashreplace")
         if not _refused(context, answer) and not _leads_to_refusal(context, answer):
