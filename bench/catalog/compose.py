@@ -69,7 +69,8 @@ class Composition:
         """The names that templates use: the values of the file, those of the stack, the user's, and what they imply."""
         names = {**self.values.names, **self.stack.values, **self.values.changes}
         env = {**self.values.env, **self.given_env}
-        return {**names, **values.derived(names), "https_only": int(env.get("BENCHAPP_HTTPS") == "1")}
+        flags = {"https_only": int(env.get("BENCHAPP_HTTPS") == "1"), "probed": env.get("BENCHAPP_PROBES") == "1"}
+        return {**names, **values.derived(names), **flags}
 
     @property
     def breaks(self) -> dict[str, str]:

@@ -32,6 +32,9 @@ PREFIX = "BENCHAPP_"
 FILES = "files"
 # A path that every server can have in its configuration, quoted or not.
 PLAIN = re.compile(r"(/[\w.-]+)+/?")
+# Where a path ends, also in a request line and before a query string; or where it ends or goes on below.
+PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
+PROBES = "__probe__/"
 # In place of the health checks of a project without paths for them: no page has such a path.
 NO_PAGES = ("/.health", "/.ready")
 # Headers that belong to one answer and not to every page.
@@ -240,6 +243,22 @@ def health_paths(project: UnderTest) -> tuple[str, ...]:
     pages = {"/", *project.description.public}
     named = dict.fromkeys((project.health, project.ready))
     return tuple(path for path in named if path not in pages and PLAIN.fullmatch(path)) or NO_PAGES
+
+
+def bypass_re(project: UnderTest, probed: bool) -> str:
+    """A regular expression (PCRE), without the first slash, of how paths of a project begin that no cache is asked for.
+
+    They are static files, health checks, the login form and all but the pages that it says may be cached; `probed`
+    has those of the probes, too. A web server's cache would let visitors of what it may not store wait for each
+    other.
+    """
+    said = project.description
+    paths = [project.names["static_url"], *project.names["health_paths"], *([said.login.url] if said.login else [])]
+    found = "|".join(re.escape(path[1:]) for path in dict.fromkeys(paths))
+    if not said.public or not project.overlaid:
+        return found
+    public = [re.escape(path.strip("/")) + BELOW if path != "/" else PATH_END for path in said.public]
+    return f"{found}|(?!{'|'.join([*public, *([PROBES] if probed else [])])})"
 
 
 _selected: list[UnderTest] = []

@@ -108,6 +108,7 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     if context["listen"].port:
         # The front address is that of the outermost server alone, which a layer may have put in front of this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
+    context["bypass_re"] = under_test.bypass_re(under_test.current(), context["probed"])
     if under_test.current().overlaid:
         context["page_headers"] = under_test.current().page_headers
     if index + 1 < len(chain) and context["listener"] == "behind":

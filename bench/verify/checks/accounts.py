@@ -15,7 +15,6 @@ from bench.verify.finding import Mismatch, NotTried
 from bench.verify.page_parser import Form
 from bench.verify.wire import Answer, BadAnswer
 
-
 NO_FORM = "its page has no form for a comment: see comment"
 
 

@@ -64,7 +64,7 @@ sub vcl_recv {
     if ("{{ https_only }}" == "1" && req.http.X-Forwarded-Proto != "https") {
         return (pass);
     }
-    if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/(static|login)/") {
+    if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/({{ bypass_re }})") {
         return (pass);
     }
     # Only for our own hosts; the chain refuses others.

@@ -50,6 +50,22 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     )
 
 
+def test_what_no_cache_is_asked_for(new_project):
+    kit = re.compile(under_test.bypass_re(under_test.current(), True))
+    for path in ("static/site.css", "login/", "login/?next=/", "healthz"):
+        assert kit.match(path), path
+    for path in ("", "posts/", "posts/7/", "__probe__/page/1/"):
+        assert not kit.match(path), path
+    # Of another project all but its public pages, and in production the probes, too.
+    folder = new_project("", '[tool.benchapp]\npublic = ["/", "/blog/", "/about"]\nlogin.url = "/blog/login/"\n')
+    found = re.compile(under_test.bypass_re(under_test.select(folder), True))
+    for path in ("", "|/", " HTTP/1.1", "?page=2", "blog/", "blog/7/|", "about", "about/us/", "__probe__/page/1/"):
+        assert not found.match(path), path
+    for path in ("account/", "blogs/", "blog/login/", "about-us/", "static/site.css"):
+        assert found.match(path), path
+    assert re.match(under_test.bypass_re(under_test.current(), False), "__probe__/page/1/")
+
+
 @pytest.mark.parametrize(
     ("stale", "said"),
     [
