@@ -225,7 +225,8 @@ class WritesHandler(ProbeHandler):
         stays = "never-expires" in self.stub.wrong or (
             "keeps-what-is-gone" in self.stub.wrong and self.stub.is_gone(key)
         )
-        if age_s > self.stub.ttl_s and not stays:
+        # The short time to live of one check is that of all: on a busy machine many clients may take longer.
+        if age_s > self.stub.ttl_s and not stays and "/slow/" not in key:
             self.stub.store.pop(key, None)
         return super().may_be_answered()
 
