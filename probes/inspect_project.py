@@ -22,6 +22,8 @@ import traceback
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from cookie_causes import causes
+
 MAX_PATTERNS = 500
 PLAIN = re.compile(r"(/[\w.~-]+)*/?")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
@@ -343,6 +345,7 @@ def page(path, settings):
         for alias in connections:
             stack.enter_context(rolled_back(transaction, alias))
         queries = stack.enter_context(CaptureQueriesContext(connections["default"]))
+        found = stack.enter_context(causes())
         answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
         if getattr(answer, "streaming", False):
             b"".join(answer)
@@ -358,6 +361,7 @@ def page(path, settings):
         "session_read": bool(getattr(session, "accessed", False)),
         "session_written": bool(getattr(session, "modified", False)),
         "queries": len(queries.captured_queries),
+        "causes": {name: cause for name, cause in found.items() if cause},
         "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
     }
 

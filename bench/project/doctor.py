@@ -15,6 +15,8 @@ from bench.project.inspection import Facts, Page
 DOCS = "https://docs.djangoproject.com/en/stable"
 HASHED = ("ManifestStaticFilesStorage", "CompressedManifestStaticFilesStorage")
 LOCAL = {"localhost", "127.0.0.1", "[::1]", "*"}
+HEALTH = re.compile(r"/(health|live|ready|up|ping|status|heartbeat)[a-z_-]*/?$", re.I)
+PARAMETER = "<"
 PER_PROCESS_CACHE = "LocMemCache"
 VARIES = re.compile(r"(^|[ ,])cookie([ ,]|$)", re.I)
 REFUSES = re.compile(r"\b(private|no-store|no-cache)\b", re.I)
@@ -126,7 +128,8 @@ def _database(facts: Facts, workers: int) -> Iterator[Advice]:
         )
 
 
-def _pages(project: Project, facts: Facts) -> Iterator[Advice]:
+def _health(project: Project, facts: Facts) -> Iterator[Advice]:
+    """Of the path that says whether the site serves."""
     health = next((page for page in facts.pages if page.path == project.description.health), None)
     if health and health.status != 200:
         ends = f" to {health.location}, not 200" if health.location else "" if health.error else ", not 200"
@@ -138,14 +141,22 @@ def _pages(project: Project, facts: Facts) -> Iterator[Advice]:
             f'{correct}name a path that answers 200: health = "/..." in [tool.benchapp] of {FILE}',
             "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
         )
-    elif health and health.queries:
+    elif health and (health.path in ("/", *project.description.public) or health.queries):
+        queries = f"takes {health.queries} database queries" if health.queries else "renders a page"
+        # One that nobody named yet.
+        unnamed = next((url for url in facts.urls if HEALTH.search(url) and PARAMETER not in url), "/health/")
+        there = "name it" if unnamed in facts.urls else "give health checks a URL of their own that asks no database"
         yield Advice(
             "hurts",
             "health",
-            f"GET {health.path}, which says whether the site serves, takes {health.queries} database queries",
-            "give health checks a URL of their own that asks no database",
+            f"GET {health.path}, by which health checks find out whether the site serves, {queries}",
+            f'{there}: health = "{unnamed}" in [tool.benchapp] of {FILE}',
             f"{DOCS}/topics/http/urls/",
         )
+
+
+def _pages(project: Project, facts: Facts) -> Iterator[Advice]:
+    yield from _health(project, facts)
     for page in facts.pages:
         if page.path in project.description.public and page.status != 200:
             yield Advice(
@@ -161,15 +172,15 @@ def _pages(project: Project, facts: Facts) -> Iterator[Advice]:
 def _cacheability(pages: Iterable[Page]) -> Iterator[Advice]:
     """Why a cache cannot share pages among anonymous visitors, once for all pages of one cause."""
     pages = [page for page in pages if page.status == 200]
-    setting: dict[tuple[str, ...], list[str]] = {}
+    setting: dict[tuple[str, ...], list[Page]] = {}
     for page in pages:
         if page.cookies:
-            setting.setdefault(page.cookies, []).append(page.path)
-    for cookies, paths in setting.items():
+            setting.setdefault(page.cookies, []).append(page)
+    for cookies, alike in setting.items():
         yield Advice(
             "hurts",
             "cacheability",
-            f"cookie {' and '.join(cookies)}, set by {', '.join(paths)}: no cache may store such a page",
+            f"cookie {' and '.join(cookies)}, set by {_where(alike, *cookies, 'session')}: no cache may store that",
             "leave forms with a CSRF token, messages and writes to the session out of pages for everybody",
             f"{DOCS}/topics/cache/#using-vary-headers",
         )
@@ -187,31 +198,40 @@ def _by_headers(pages: list[Page]) -> Iterator[Advice]:
             "leave never_cache and cache_control(private=True) for pages of one visitor",
             f"{DOCS}/topics/http/decorators/#caching",
         )
-    if varying := [page.path for page in pages if VARIES.search(page.vary or "") and not page.session_read]:
+    if varying := [page for page in pages if VARIES.search(page.vary or "") and not page.session_read]:
         yield Advice(
             "hurts",
             "cacheability",
-            f"Vary: Cookie on {', '.join(varying)}, which read no session: vary_on_cookie or middleware sets it",
+            f"Vary: Cookie on {_where(varying, 'vary')}, which read no session: vary_on_cookie or middleware sets it",
             "take it off pages that are the same for everybody",
             f"{DOCS}/topics/cache/#using-vary-headers",
         )
-    if reading := [page.path for page in pages if page.session_read]:
+    if reading := [page for page in pages if page.session_read]:
         yield Advice(
             "hurts",
             "cacheability",
-            f"Vary: Cookie on {', '.join(reading)}, which read the session (request.user does, too): a cache that goes "
-            "by it stores a page for each set of cookies, those of analytics included",
+            f"Vary: Cookie on {_where(reading, 'session')}, which read the session (request.user does, too): "
+            "a cache that goes by it stores a page for each set of cookies, those of analytics included",
             "leave the session out of pages for everybody, or take a layer that looks at the session cookie alone",
             f"{DOCS}/topics/cache/#using-vary-headers",
         )
 
 
+def _where(pages: Iterable[Page], *names: str) -> str:
+    """The pages by the cause that each has of one of these names: `/, /about/ (base.html:12) and /blog/`."""
+    found: dict[str, list[str]] = {}
+    for page in pages:
+        cause = next((page.causes[name] for name in names if name in page.causes), "")
+        found.setdefault(cause, []).append(page.path)
+    return " and ".join(", ".join(paths) + (f" ({cause})" if cause else "") for cause, paths in found.items())
+
+
 def _session_written(pages: Iterable[Page]) -> Iterator[Advice]:
-    if writing := [page.path for page in pages if page.session_written]:
+    if writing := [page for page in pages if page.session_written]:
         yield Advice(
             "hurts",
             "sessions",
-            f"{', '.join(writing)} write to the session of anonymous visitors: a row or a cookie for each visit",
+            f"{_where(writing, 'session')} write to anonymous visitors' sessions: a row or a cookie for each visit",
             "write to the session when a visitor does something, not when a page is read",
             f"{DOCS}/topics/http/sessions/#when-sessions-are-saved",
         )

@@ -33,6 +33,7 @@ class Page(msgspec.Struct, frozen=True):
     queries          of the database
     error            the exception that it raised, in a line, or None
     headers          all that it has, by name
+    causes           `vary`, `session` (that it was read) or a cookie's name -> the line or module that is the cause
     """
 
     path: str
@@ -45,6 +46,7 @@ class Page(msgspec.Struct, frozen=True):
     session_written: bool
     queries: int
     headers: dict[str, str] = {}
+    causes: dict[str, str] = {}
     error: str | None = None
 
     @property

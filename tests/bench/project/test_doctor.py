@@ -10,7 +10,8 @@ from bench.project.description import Description, Project
 from bench.project.doctor import examine
 from bench.project.inspection import DeploymentCheck, Facts, Page
 
-HOME = Page("/", 200, None, None, None, (), False, False, 0)
+HEALTH = Page("/up/", 200, None, None, None, (), False, False, 0)
+HOME = msgspec.structs.replace(HEALTH, path="/")
 GOOD = Facts(
     python="3.12.1",
     django="5.2",
@@ -33,12 +34,12 @@ GOOD = Facts(
     migrations_left=0,
     database_error=None,
     max_connections=100,
-    pages=(HOME,),
+    pages=(HOME, HEALTH),
 )
 
 
 def project(folder=Path("/srv/shop"), **said):
-    return Project(folder, Description(**said), "shop.settings", Path("python"), {})
+    return Project(folder, Description(**{"health": "/up/", **said}), "shop.settings", Path("python"), {})
 
 
 def names(facts, **said):
@@ -68,8 +69,8 @@ def test_a_project_with_nothing_to_change():
         ({"static_root": None}, ("hurts", "STATIC_ROOT")),
         ({"checks": (DeploymentCheck("security.W012", "Cookie. More.", "", False),)}, ("hurts", "security.W012")),
         ({"checks": (DeploymentCheck("models.E1", "Broken", "", True),)}, ("blocks", "models.E1")),
-        ({"pages": (msgspec.structs.replace(HOME, status=302, location="/en/"),)}, ("blocks", "health")),
-        ({"pages": (msgspec.structs.replace(HOME, queries=2),)}, ("hurts", "health")),
+        ({"pages": (msgspec.structs.replace(HEALTH, status=302, location="/en/"),)}, ("blocks", "health")),
+        ({"pages": (msgspec.structs.replace(HEALTH, queries=2),)}, ("hurts", "health")),
         ({"pages": (msgspec.structs.replace(HOME, cookies=("csrftoken",)),)}, ("hurts", "cacheability")),
         ({"pages": (msgspec.structs.replace(HOME, session_read=True),)}, ("hurts", "cacheability")),
         ({"pages": (msgspec.structs.replace(HOME, vary="Accept, Cookie"),)}, ("hurts", "cacheability")),
@@ -101,15 +102,31 @@ def test_persistent_connections_under_wsgi_are_right():
 
 
 def test_an_error_of_the_health_page_is_said():
-    broken = msgspec.structs.replace(HOME, status=500, error="KeyError: 'x' (shop/views.py:7)")
+    broken = msgspec.structs.replace(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)")
     (advice,) = examine(project(), msgspec.structs.replace(GOOD, pages=(broken,)), 4, 1)
-    assert advice.what == "GET / is answered with status 500: KeyError: 'x' (shop/views.py:7)"
+    assert advice.what == "GET /up/ is answered with status 500: KeyError: 'x' (shop/views.py:7)"
     assert advice.remedy.startswith("correct it, or name a path that answers 200: ")
+
+
+def test_a_page_in_place_of_a_health_check_hurts():
+    (advice,) = examine(project(health="/"), GOOD, 4, 1)
+    assert advice.what == "GET /, by which health checks find out whether the site serves, renders a page"
+    assert advice.remedy.startswith("give health checks a URL of their own")
+    # The project has one and does not name it.
+    (advice,) = examine(project(health="/"), msgspec.structs.replace(GOOD, urls=("/", "/healthz/")), 4, 1)
+    assert advice.remedy.startswith('name it: health = "/healthz/"')
+
+
+def test_what_keeps_pages_out_of_caches_is_named_with_its_cause():
+    read = msgspec.structs.replace(HOME, session_read=True, causes={"session": "base.html:2", "vary": "x"})
+    pages = (read, msgspec.structs.replace(read, path="/a/"), msgspec.structs.replace(read, path="/b/", causes={}))
+    (advice,) = examine(project(), msgspec.structs.replace(GOOD, pages=pages), 4, 1)
+    assert advice.what.startswith("Vary: Cookie on /, /a/ (base.html:2) and /b/, which read the session ")
 
 
 def test_a_public_page_that_is_none_blocks():
     missing = msgspec.structs.replace(HOME, path="/blog/", status=404)
-    assert names(msgspec.structs.replace(GOOD, pages=(HOME, missing)), public=("/blog/",)) == [("blocks", "public")]
+    assert names(msgspec.structs.replace(GOOD, pages=(HEALTH, missing)), public=("/blog/",)) == [("blocks", "public")]
 
 
 def test_limits_that_a_servers_own_file_does_not_set(tmp_path):

@@ -46,9 +46,16 @@ def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_chang
     facts = inspection.inspect(description.read(folder))
     home, form, visits, who, nowhere = facts.pages
     assert (home.status, home.vary, home.cookies, home.session_read) == (200, None, (), False)
-    assert form.cookies == ("csrftoken",)
+    lines = (folder / "shop" / "urls.py").read_text().splitlines()
+
+    def line(text):
+        return f"shop/urls.py:{next(number for number, found in enumerate(lines, 1) if text in found)}"
+
+    assert (form.cookies, form.causes["csrftoken"]) == (("csrftoken",), line("HttpResponse(get_token(request))"))
     assert (visits.session_written, visits.cookies) == (True, ("sessionid",))
+    assert visits.causes["session"] == line('request.session["visits"]')
     assert (who.session_read, who.vary, who.cookies) == (True, "Cookie", ())
+    assert who.causes["session"] == line("is_authenticated")
     assert nowhere.status == 404
     # No setting names the second: `startproject` writes it beside the first.
     assert facts.application == {"wsgi": "shop.wsgi:application", "asgi": "shop.asgi:application"}
@@ -56,6 +63,20 @@ def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_chang
     assert facts.migrations_left
     assert "/visits/" in facts.urls
     assert tree(folder) == before, "a file of the project changed"
+
+
+def test_a_template_that_makes_a_page_vary_is_named_with_its_line(new_project):
+    folder = new_project("TEMPLATES[0]['DIRS'] = [BASE_DIR / 'pages']", '[tool.benchapp]\npublic = ["/account/"]\n')
+    (folder / "pages").mkdir()
+    base = "<p>\n{% if user.is_authenticated %}me{% endif %}{% block form %}{% endblock %}"
+    (folder / "pages" / "base.html").write_text(base)
+    form = "{% extends 'base.html' %}\n\n{% block form %}{% csrf_token %}{% endblock %}"
+    (folder / "pages" / "form.html").write_text(form)
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("from django.shortcuts import render\n")
+        urls.write("urlpatterns.append(path('account/', lambda request: render(request, 'form.html')))\n")
+    page = next(it for it in inspection.inspect(description.read(folder)).pages if it.path == "/account/")
+    assert (page.causes["session"], page.causes["csrftoken"]) == ("base.html:2", "form.html:3")
 
 
 def test_the_default_database_has_a_url_that_libpq_understands(new_project):
