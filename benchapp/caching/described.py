@@ -103,14 +103,24 @@ def _watch(watched: type[models.Model], pages: Sequence[str]) -> None:
 
     @_harmless
     def related(
-        instance: models.Model, action: str, model: type[models.Model], pk_set: set | None, using: str, **kwargs: object
+        sender: type[models.Model],
+        instance: models.Model,
+        action: str,
+        model: type[models.Model],
+        pk_set: set | None,
+        using: str,
+        **kwargs: object,
     ) -> None:
+        if action == "pre_clear" and issubclass(model, watched):
+            # Afterwards nothing says which rows they were.
+            instance.__dict__[f"{name}_cleared"] = _related(sender, instance, model, using)
         if not action.startswith("post_"):
             return
         if isinstance(instance, watched):
             changed(instance=instance, using=using)
         if issubclass(model, watched):
-            for row in model._base_manager.using(using).filter(pk__in=pk_set or ()):
+            keys = pk_set or instance.__dict__.pop(f"{name}_cleared", ())
+            for row in model._base_manager.using(using).filter(pk__in=keys):
                 changed(instance=row, using=using)
 
     connections = [(post_save, changed), (post_delete, changed)]
@@ -127,6 +137,19 @@ def _relations(model: type[models.Model]) -> set[type[models.Model]]:
     """The tables of relations of many rows to many, declared by the model or by another one."""
     own = {field.remote_field.through for field in model._meta.many_to_many}
     return own | {relation.through for relation in model._meta.related_objects if relation.many_to_many}
+
+
+def _related(through: type[models.Model], instance: models.Model, model: type[models.Model], using: str) -> set[object]:
+    """The keys of the rows of a model to which a table of relations joins an instance, in either direction."""
+    ends = [field for field in through._meta.fields if field.remote_field]
+    joined = [
+        (mine.attname, theirs.attname)
+        for mine in ends
+        for theirs in ends
+        if mine is not theirs and isinstance(instance, mine.related_model) and issubclass(model, theirs.related_model)
+    ]
+    rows = through._base_manager.using(using)
+    return {key for mine, theirs in joined for key in rows.filter(**{mine: instance.pk}).values_list(theirs, flat=True)}
 
 
 def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:

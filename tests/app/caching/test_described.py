@@ -81,6 +81,16 @@ def test_a_changed_relation_invalidates_too(stale_after):
     assert stale_after(lambda: group.user_set.remove(user)).paths >= {"/by/ann/", "/groups/staff/"}
 
 
+def test_a_cleared_relation_invalidates_the_pages_of_both_sides(stale_after):
+    ann, group = User.objects.create(username="ann"), Group.objects.create(name="staff")
+    ann.groups.add(group)
+    stale = stale_after(ann.groups.clear)
+    assert {"/groups/staff/", "/by/ann/"} <= stale.paths
+    group.user_set.add(ann)
+    stale = stale_after(group.user_set.clear)
+    assert {"/groups/staff/", "/by/ann/"} <= stale.paths
+
+
 def test_values_of_other_rows_are_looked_up(stale_after):
     author = Author.objects.create(name="Ann", city="Ghent")
     stale = stale_after(lambda: Post.objects.create(author=author, title="x", body="y"))
