@@ -229,6 +229,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     same_user     why web server and application have to run as one user; empty: they need not
     several_hosts  what it promises of a write on one of several web hosts; `verify --inventory` proves it
     one_host      or else why it cannot be laid over servers on several hosts
+    hosts_expire  on several web hosts the time to live alone ends a stale page
     kind          where it caches: `outer`, in a server, by what pages say; `django`, in the project's middleware; or
                   `templates`, in the site's own code
     in_site       why only a site that has it in its own code can be served with it; empty: any project can
@@ -252,6 +253,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     same_user: str = ""
     several_hosts: str = ""
     one_host: str = ""
+    hosts_expire: bool = False
     kind: str = ""
     in_site: str = ""
     declares: tuple[Declaration, ...] = ()

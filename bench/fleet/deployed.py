@@ -84,10 +84,11 @@ def reached(composition: Composition, inventory: Inventory) -> Iterator[Reached]
 
 def _require_same_values(there: Deployed, composition: Composition, places: Places) -> None:
     """Raise BenchError unless the hosts were rendered with these values, as far as visitors meet them."""
-    name, log = composition.settings["server_name"], str(composition.values.names["access_log"])
-    asked = (name, places.port, places.static_root, log)
-    if asked != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log):
-        raise BenchError(f"the hosts have {there.url} at port {there.port}; give the --set of their `render`")
+    settings, log = composition.settings, str(composition.values.names["access_log"])
+    asked = (settings["server_name"], places.port, places.static_root, log, settings["cache_seconds"])
+    if asked != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log, there.cache_seconds):
+        has = f"{there.url} at port {there.port} with cache_seconds={there.cache_seconds}"
+        raise BenchError(f"the hosts have {has}; give the --set of their `render`")
 
 
 def _doors(split: Split, wiring: Wiring) -> list[tuple[Host, Address]]:

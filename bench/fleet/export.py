@@ -131,6 +131,7 @@ class _Writing:
             behind=bool(context["https"] and not context["ends_tls"]),
             access_log=str(composition.values.names["access_log"]),
             static_root=places.static_root,
+            cache_seconds=context["cache_seconds"],
         )
 
     def _own(self, context: dict[str, Any], target: Path) -> list[Path]:

@@ -33,6 +33,7 @@ class Deployed:
     behind      whether the front takes plain HTTP from those who have ended TLS
     access_log  of the front
     static_root where the front has the static files
+    cache_seconds  the time to live of cached pages
     """
 
     stack: str
@@ -43,6 +44,7 @@ class Deployed:
     behind: bool
     access_log: str
     static_root: str
+    cache_seconds: int
 
     @property
     def line(self) -> str:

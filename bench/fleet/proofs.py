@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from bench.fleet.inventory import Host
 from bench.results.records import Outcome
 from bench.verify import page_parser, wire
 from bench.verify.check import Check
-from bench.verify.checks.freshness import INVALIDATED_S, settle, waiting, warm, wrong_pages
+from bench.verify.checks.freshness import INVALIDATED_S, SLACK_S, settle, waiting, warm, wrong_pages
 from bench.verify.checks.privacy import accounts_apart
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.row_pages import expected_pages
@@ -69,7 +70,8 @@ class Shown:
 
 
 def fresh(deployed: Reached) -> Iterator[Finding]:
-    """A write on each web host in turn shows through the front and at all the others, and so does its removal."""
+    """A write on each web host in turn shows through the front and at all the others, and so does its removal: soon, or
+    within the time to live where the layer promises no more."""
     row = deployed.site.make_row()
     shown = Shown()
     try:
@@ -95,10 +97,12 @@ def _warm(deployed: Reached, row: Row) -> None:
 
 def _shows(deployed: Reached, row: Row, old: Row, what: str, shown: Shown) -> Iterator[Finding]:
     """Whether all pages become right through the front, stay so, and are right at each host itself."""
-    front = deployed.front
-    waited = settle(front, waiting(front, row, old, INVALIDATED_S, what))
+    front, bound_s, began = deployed.front, _bound_s(deployed.composition), time.monotonic()
+    waited = settle(front, waiting(front, row, old, bound_s or INVALIDATED_S, what))
     yield from wrong_pages(waited)
     shown.took_s.extend(item.done_s for item in waited if item.done_s is not None)
+    # A page that is right at one host may be stale at another one until then.
+    time.sleep(max(0.0, began + bound_s - time.monotonic()))
     places = {f"after {what}": front} | {f"at {name} after {what}": one for name, one in deployed.direct.items()}
     deployed.sampler.start()
     for right in expected_pages(front, row, old):
@@ -108,6 +112,13 @@ def _shows(deployed: Reached, row: Row, old: Row, what: str, shown: Shown) -> It
                     yield right.wrong(answer, when)
     costs = deployed.sampler.stop()
     shown.requests.update({host.name: costs[host.name].requests or 0 for host in deployed.web})
+
+
+def _bound_s(composition: Composition) -> float:
+    """When a write shows at all hosts, where the time to live alone ends a stale page; else 0."""
+    if not any(layer.hosts_expire for layer in composition.layers):
+        return 0.0
+    return float(composition.settings["cache_seconds"]) * len(composition.layers) + SLACK_S
 
 
 def not_asked(deployed: Reached, shown: Shown) -> Iterator[Finding]:

@@ -36,7 +36,9 @@ def site(tmp_path, monkeypatch):
     every = hosts()
     monkeypatch.setattr(inventory, "read", lambda path: type(every)(every.path, every.hosts[:3]))
     with target() as running:
-        found = Deployed("nginx-uwsgi", "none", "unlimited", "http://example.org", running.server_port, True, "", "")
+        found = Deployed(
+            "nginx-uwsgi", "none", "unlimited", "http://example.org", running.server_port, True, "", "", 60
+        )
         for name in ("rendered", "loaded"):
             (conf / name).write_text("0123456789abcdef\n" + found.line)
         yield running

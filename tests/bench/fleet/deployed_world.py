@@ -71,6 +71,11 @@ class DeployedWorld:
         key = (self.path.parent / "certificate/privkey.pem").read_text().splitlines()
         return {**made, "private key": key[len(key) // 2]}
 
+    def with_layer(self, stack: str, layer: str, **changes: object) -> DeployedWorld:
+        """The same hosts with the files of another composition, which are not there yet."""
+        folder = self.path.with_name(f"{stack} {layer}")
+        return replace(self, rendered=_rendered(self.path, stack, layer, folder, changes))
+
     def play(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Play the playbook."""
         argv = ["ansible-playbook", "-i", self.path, self.rendered / "playbook.yml"]
@@ -101,10 +106,13 @@ def render(world: build.World, stack: str, layer: str, folder: Path, changes: di
     )
     path = folder / "hosts.ini"
     path.write_text(f"{named}[all:vars]{variables}")
+    return DeployedWorld(path, _rendered(path, stack, layer, folder / "rendered", changes))
+
+
+def _rendered(path: Path, stack: str, layer: str, folder: Path, changes: dict[str, object]) -> Path:
     chosen = catalog.read().values["production"].changed(changes)
-    rendered = folder / "rendered"
-    export.write(compose.compose_for_files(stack, layer, chosen), inventory.read(path), rendered)
-    return DeployedWorld(path, rendered)
+    export.write(compose.compose_for_files(stack, layer, chosen), inventory.read(path), folder)
+    return folder
 
 
 def put_site(members: Sequence[Member], folder: Path) -> None:

@@ -212,7 +212,8 @@ def test_a_layer_that_is_of_one_host_is_refused_with_the_reason(tmp_path, layer)
     reason = catalog.read().layers[layer].one_host
     assert refused(tmp_path, stack, layer) == (
         f"layer {layer}: not over several hosts: {reason}; "
-        "layers that can: none, fragments, nginx-memcached, site-middleware, varnish, view-cache"
+        "layers that can: none, apache-cache, fragments, nginx-memcached, nginx-microcache, site-middleware, "
+        "uwsgi-cache, varnish, view-cache"
     )
 
 

@@ -54,9 +54,8 @@ def there(site, tmp_path, monkeypatch):
     conf = tmp_path / "conf"
     conf.mkdir()
     monkeypatch.setattr(host_record, "conf", lambda: str(conf))
-    of_all = Deployed(
-        "nginx-uwsgi", "none", "unlimited", "http://example.org", site.server_port, False, "", str(tmp_path / "static")
-    )
+    static, url = str(tmp_path / "static"), "http://example.org"
+    of_all = Deployed("nginx-uwsgi", "none", "unlimited", url, site.server_port, False, "", static, 60)
 
     def put(inventory_: Inventory | None = None, loaded: bool = True, **changes: object) -> None:
         text = "0123456789abcdef\n" + replace(of_all, **changes).line
@@ -134,7 +133,7 @@ def test_what_is_not_deployed_is_not_verified(there, capsys):
     assert said("nginx-uwsgi", "--layer", "none") == f"STACK nginx-uwsgi: {known}"
     assert said("nginx-gunicorn", "--layer", "site-middleware") == f"--layer site-middleware: {known}"
     there(stack="nginx-uwsgi", port=81)
-    wanted = "the hosts have http://example.org at port 81; give the --set of their `render`"
+    wanted = "the hosts have http://example.org at port 81 with cache_seconds=60; give the --set of their `render`"
     assert said("nginx-uwsgi", "--layer", "none") == wanted
     there(loaded=False)
     wanted = "front1: its servers have not read its newest files: run the playbook (docs/hosts.md) again"
