@@ -2,9 +2,9 @@
 
     python -m benchmarks.projection [--seconds 3] [--rounds 3]
 
-A host is a server with a small share of a core in a control group (as root). Each request takes it some processor time;
-where hosts contend, it also holds a lock that all of them share, as a row in a database is. As many clients as a host
-can have waiting ask it, one request after another.
+A host is a network namespace with a link of 1 Gbit/s and a server in it that has a small share of a core, by a control
+group (as root). Each request takes it some processor time; where hosts contend, it also holds a lock that all of them
+share, as a row in a database is. As many clients as a host can have waiting ask it, one request after another.
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ from statistics import median
 from bench import paths
 from bench.cli.options import count
 from bench.figures.projection import Point, Projected, Projection, project
+from bench.fleet.inventory import WEB
+from bench.fleet.world import build, links, plan
+from bench.fleet.world.plan import NETWORK, Member
 from bench.host import cgroups
 from bench.host.cgroups import Limits
-from bench.host.ports import free_port
+from bench.host.lock import exclusive
 
 MEASURED, HELD_AGAINST = (1, 2, 3, 4), 8
 CPUS, MEMORY = 0.06, 256 * 1024 * 1024
 WORK_S = 0.002  # of processor time for a request
 CLIENTS = 2  # of each host
+LINK, PORT = "1gbit", 8000
 READY_S = 20.0
 # What hosts share -> how long a request holds the lock.
 SHARED = {"nothing shared": 0.0, "a lock of 8 ms": 0.008}
@@ -62,46 +66,51 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-def serve(port: int, lock: str, hold_s: float) -> None:
+def serve(address: str, lock: str, hold_s: float) -> None:
     """Be a host until killed."""
     Handler.lock, Handler.hold_s = Path(lock), hold_s
-    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+    ThreadingHTTPServer((address, PORT), Handler).serve_forever()
 
 
 @contextlib.contextmanager
-def hosts(number: int, hold_s: float) -> Iterator[list[int]]:
-    """The ports of so many limited hosts that serve."""
-    with ExitStack() as cleanup:
+def hosts(number: int, hold_s: float) -> Iterator[list[str]]:
+    """The addresses of so many limited hosts that serve; raises BenchError where none can be made."""
+    plan.must_be_possible()
+    members = [Member(f"web{each}", WEB, f"{NETWORK}.{each + 10}") for each in range(1, number + 1)]
+    with exclusive(build.LOCK, "another world of hosts", timeout_s=0), ExitStack() as cleanup:
+        build.remove()
+        cleanup.callback(links.remove)
+        links.make(members, LINK)
         lock = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="benchapp-"))) / "lock"
-        ports = [free_port() for _ in range(number)]
-        for port in ports:
+        for member in members:
             group = cgroups.group()
             cleanup.callback(group.remove)
             group.create(Limits(MEMORY, MEMORY, CPUS))
-            words = [sys.executable, "-m", "benchmarks.projection", "--serve", str(port), str(lock), str(hold_s)]
-            server = subprocess.Popen([*group.join, *words], cwd=paths.PROJECT)
+            words = [sys.executable, "-m", "benchmarks.projection", "--serve", member.address, str(lock), str(hold_s)]
+            there = ["ip", "netns", "exec", member.namespace, *words]
+            server = subprocess.Popen([*group.join, *there], cwd=paths.PROJECT)
             cleanup.callback(server.wait)
             cleanup.callback(server.kill)
-        for port in ports:
-            wait_for(port)
-        yield ports
+        for member in members:
+            wait_for(member.address)
+        yield [member.address for member in members]
 
 
-def wait_for(port: int) -> None:
+def wait_for(address: str) -> None:
     """Return once it answers; a limited host needs some seconds for its imports."""
     deadline = time.monotonic() + READY_S
     while True:
         try:
-            return ask(port, threading.Event(), [], once=True)
+            return ask(address, threading.Event(), [], once=True)
         except OSError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
 
-def ask(port: int, ended: threading.Event, answers: list[float], once: bool = False) -> None:
+def ask(address: str, ended: threading.Event, answers: list[float], once: bool = False) -> None:
     """Ask again and again until the end; the times of the answers."""
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(address, PORT, timeout=READY_S)) as connection:
         while not ended.is_set():
             connection.request("GET", "/")
             connection.getresponse().read()
@@ -110,12 +119,12 @@ def ask(port: int, ended: threading.Event, answers: list[float], once: bool = Fa
                 return
 
 
-def rate(ports: list[int], seconds: float) -> float:
+def rate(addresses: list[str], seconds: float) -> float:
     """Answers a second of all hosts together, after a second that does not count."""
-    ended, answers = threading.Event(), [[] for _ in range(CLIENTS * len(ports))]
+    ended, answers = threading.Event(), [[] for _ in range(CLIENTS * len(addresses))]
     clients = [
-        threading.Thread(target=ask, args=(port, ended, own))
-        for port, own in zip(ports * CLIENTS, answers, strict=True)
+        threading.Thread(target=ask, args=(address, ended, own))
+        for address, own in zip(addresses * CLIENTS, answers, strict=True)
     ]
     for client in clients:
         client.start()
@@ -130,10 +139,10 @@ def rate(ports: list[int], seconds: float) -> float:
 def measure(hold_s: float, rounds: int, seconds: float) -> dict[int, list[float]]:
     """Number of hosts -> answers a second, round by round."""
     found: dict[int, list[float]] = {}
-    with hosts(HELD_AGAINST, hold_s) as ports:
+    with hosts(HELD_AGAINST, hold_s) as addresses:
         for _ in range(rounds):
             for number in (*MEASURED, HELD_AGAINST):
-                found.setdefault(number, []).append(rate(ports[:number], seconds))
+                found.setdefault(number, []).append(rate(addresses[:number], seconds))
     return found
 
 
@@ -161,10 +170,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.projection", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=count, default=3, metavar="SEC", help="of a trial (default: %(default)s)")
     parser.add_argument("--rounds", type=count, default=3, metavar="R", help="default: %(default)s")
-    parser.add_argument("--serve", nargs=3, metavar=("PORT", "LOCK", "SEC"), help=argparse.SUPPRESS)
+    parser.add_argument("--serve", nargs=3, metavar=("ADDRESS", "LOCK", "SEC"), help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     if args.serve:
-        serve(int(args.serve[0]), args.serve[1], float(args.serve[2]))
+        serve(args.serve[0], args.serve[1], float(args.serve[2]))
     numbers = " ".join(f"{number:7}" for number in (*MEASURED, HELD_AGAINST))
     print(f"{'requests/s of':16} {numbers}  projected for {HELD_AGAINST} from up to {MEASURED[-1]}")
     verdicts = []

@@ -1,10 +1,11 @@
-"""Files that are made once for all processes of a test run."""
+"""What all processes of a test run share: files that are made once, and what only one may use at a time."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,7 @@ import pytest
 
 def made(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
     """The path at which `make` has made something to be copied: the first process that asks makes it, others wait."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        # Each process has a directory of its own below that of the run.
-        folder = folder.parent
+    folder = _shared(tmp_path_factory)
     path = folder / f"once-{name}"
     with (folder / f"once-{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -24,3 +22,17 @@ def made(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Pa
             make(beside)
             beside.rename(path)
     return path
+
+
+@contextmanager
+def alone(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[None]:
+    """No other test of the run is in such a block of that name."""
+    with (_shared(tmp_path_factory) / f"alone-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the run: each process has one of its own below that."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder

@@ -7,16 +7,15 @@ A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.tom
 
 from __future__ import annotations
 
-import re
 import signal
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from bench import paths
-from bench.catalog.toml import read_toml
+from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
 
 NO_LAYER = "none"
@@ -26,7 +25,6 @@ KINDS = ("", "outer", "django", "templates")
 CACHED = ("nothing", "parts", "pages")
 LISTENS = ("tcp", "unix")
 HISTORIC = "historic"
-Kind = TypeVar("Kind", bound=Struct)
 Action = str | tuple[str, ...]
 
 
@@ -268,7 +266,8 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"caches is {self.caches!r}; use one of {', '.join(CACHED)}")
         if bool(self.several_hosts) == bool(self.one_host):
             raise ValueError(
-                "it needs several_hosts, what a write on one web host is to the others, or one_host, why not"
+                "it needs several_hosts (what it promises of a write on one of several web hosts) "
+                "or one_host (why it cannot)"
             )
         if bool(self.servers) != (self.scope == FRONT):
             raise ValueError("a layer of scope front has a [[server]], and no other layer has")
@@ -316,9 +315,6 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
 
 # The type of each table inside a manifest, by its key.
 PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration, "reload": Reload, "breaks": Break}
-# The types of TOML by their names in msgspec's messages.
-NAMES = {"array": "a list", "object": "a table", "str": "a string", "bool": "true or false", "int": "a whole number"}
-NAMES |= {"float": "a number"}
 
 
 def read_stack(path: Path) -> Stack:
@@ -328,7 +324,7 @@ def read_stack(path: Path) -> Stack:
     does not exist or leads back to this stack.
     """
     table, folders = _over_base(path)
-    return decode(_with_common(table), Stack, path, name=path.parent.name, folders=folders)
+    return decode(_with_common(table), Stack, path, PARTS, name=path.parent.name, folders=folders)
 
 
 def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
@@ -359,37 +355,12 @@ def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, An
 
 def read_layer(path: Path) -> Layer:
     """The layer that `path` (a layer.toml) declares; raises BenchError naming the file when it is wrong."""
-    return decode(_with_common(read_toml(path)), Layer, path, name=path.parent.name, folder=path.parent)
+    return decode(_with_common(read_toml(path)), Layer, path, PARTS, name=path.parent.name, folder=path.parent)
 
 
 def read_service(path: Path) -> Service:
     """The service that `path` (a service.toml) declares; raises BenchError naming the file when it is wrong."""
-    return decode(read_toml(path), Service, path, name=path.parent.name, folder=path.parent)
-
-
-def decode(table: dict[str, Any], kind: type[Kind], path: Path, **more: Any) -> Kind:
-    """The `kind` that a table of the file `path` declares, with `more` keys; raises BenchError naming file and key."""
-    try:
-        return msgspec.convert({**table, **more}, kind)
-    except msgspec.ValidationError as error:
-        raise BenchError(f"{path}: {_explained(str(error), kind)}") from None
-
-
-def _explained(message: str, kind: type[Struct]) -> str:
-    """A message of msgspec for the person who edits the file."""
-    message, _, place = message.partition(" - at `")
-    keys = re.findall(r"\.(\w+)", place)
-    while keys and keys[0] in PARTS:
-        kind, keys = PARTS[keys[0]], keys[1:]
-    if missing := re.fullmatch(r"Object missing required field `(\w+)`", message):
-        return f"{kind.__name__.lower()} needs {missing[1]!r}"
-    if unknown := re.fullmatch(r"Object contains unknown field `(.+)`", message):
-        known = ", ".join(kind.__struct_encode_fields__)
-        return f"unknown key {unknown[1]!r}; known keys: {known}"
-    if other := re.fullmatch(r"Expected `(.+)`, got `(.+)`", message):
-        wanted, given = (" or ".join(NAMES.get(word, word) for word in words.split(" | ")) for words in other.groups())
-        return f"{'.'.join(keys)} must be {wanted}, not {given}"
-    return message
+    return decode(read_toml(path), Service, path, PARTS, name=path.parent.name, folder=path.parent)
 
 
 def _with_common(table: dict[str, Any]) -> dict[str, Any]:

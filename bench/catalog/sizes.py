@@ -7,8 +7,7 @@ from pathlib import Path
 import psutil
 from msgspec import Struct
 
-from bench.catalog.manifest import decode
-from bench.catalog.toml import read_toml
+from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
 from bench.host import cgroups, pin
 from bench.host.cgroups import Group, Limits, Unavailable
@@ -53,7 +52,7 @@ def read(path: Path) -> dict[str, Size]:
     for name, entry in read_toml(path).items():
         if not isinstance(entry, dict) or name == UNLIMITED:
             raise BenchError(f"{path}: {name}: write each size as a table of its own, [bronze]; {UNLIMITED} is no size")
-        found[name] = decode(entry, Size, path, name=name)
+        found[name] = decode(entry, Size, path, {}, name=name)
     return found
 
 

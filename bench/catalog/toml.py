@@ -1,12 +1,28 @@
-"""Reading a TOML file, with one line for what is wrong with it."""
+"""Reading a TOML file into what it declares, with one line for what is wrong with it."""
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from bench.errors import BenchError
+
+Kind = TypeVar("Kind", bound=Struct)
+# The words of msgspec for the kinds of values.
+NAMES = {
+    "array": "a list",
+    "object": "a table",
+    "str": "a string",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+}
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -17,3 +33,31 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BenchError(f"{path}: not valid TOML: {error}") from None
     except OSError as error:
         raise BenchError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def decode(table: dict[str, Any], kind: type[Kind], path: Path, parts: Mapping[str, type[Struct]], **more: Any) -> Kind:
+    """The `kind` that a table of the file `path` declares, with `more` keys; raises BenchError naming file and key.
+
+    parts  the kinds of tables in it, by their keys
+    """
+    try:
+        return msgspec.convert({**table, **more}, kind)
+    except msgspec.ValidationError as error:
+        raise BenchError(f"{path}: {_explained(str(error), kind, parts)}") from None
+
+
+def _explained(message: str, kind: type[Struct], parts: Mapping[str, type[Struct]]) -> str:
+    """A message of msgspec for the person who edits the file."""
+    message, _, place = message.partition(" - at `")
+    keys = re.findall(r"\.(\w+)", place)
+    while keys and keys[0] in parts:
+        kind, keys = parts[keys[0]], keys[1:]
+    if missing := re.fullmatch(r"Object missing required field `(\w+)`", message):
+        return f"{kind.__name__.lower()} needs {missing[1]!r}"
+    if unknown := re.fullmatch(r"Object contains unknown field `(.+)`", message):
+        known = ", ".join(kind.__struct_encode_fields__)
+        return f"unknown key {unknown[1]!r}; known keys: {known}"
+    if other := re.fullmatch(r"Expected `(.+)`, got `(.+)`", message):
+        wanted, given = (" or ".join(NAMES.get(word, word) for word in words.split(" | ")) for words in other.groups())
+        return f"{'.'.join(keys)} must be {wanted}, not {given}"
+    return message

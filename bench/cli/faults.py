@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_env(parser)
     options.add_set(parser)
     options.add_folder(parser, "faults")
-    parser.add_argument("--no-guards", action="store_true", help="let no busy machine void an outcome")
+    parser.add_argument("--no-guards", action="store_true", help="keep outcomes that a busy machine disturbed")
     options.add_json(parser)
 
 

@@ -103,7 +103,7 @@ def add_set(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="change a value of deploy/values/bench.toml (repeatable)",
+        help="change a value of deploy/values/bench.toml, or of those that --values names (repeatable)",
     )
 
 

@@ -182,11 +182,11 @@ class _Fit:
         for name, drawn in (("contention", self.contention), ("coherency", self.coherency)):
             low, high = self._ends(drawn)
             if high < 0:
-                more = "the requests/s grow faster than the number of hosts, or not as by the law"
+                more = "the requests/s grow faster than the number of hosts, or do not follow the law"
                 return f"the interval of {name} is negative, {low:.2g} to {high:.2g}: {more}"
         low, high = self._ends(self.contention)
         if low <= 0 and high >= 1:
-            return f"the interval of contention is too wide: {low:.2g} to {high:.2g} holds all that it can be, 0 to 1"
+            return f"the interval of contention is too wide: {low:.2g} to {high:.2g} covers all from 0 to 1"
         return self._misfit()
 
     def _misfit(self) -> str:
@@ -203,7 +203,9 @@ class _Fit:
         beyond = float((off**2).sum()) - apart
         if not apart or stats.f.sf(beyond / between * within / apart, between, within) >= MISFIT:
             return ""
-        return "the law does not describe them: numbers of hosts are further off it than their trials are apart"
+        return (
+            "the law does not describe them: the means of the numbers of hosts lie further from it than trials scatter"
+        )
 
     def row(self, hosts: int, tiers: Sequence[Tier]) -> Projected:
         """What so many hosts would serve."""

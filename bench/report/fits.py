@@ -54,7 +54,7 @@ def fits(report: Report) -> list[Fit]:
     return rows + [_fit(_place(choice), choice) for choice in limited]
 
 
-def note(report: Report) -> str:
+def note() -> str:
     """What the rows rest on."""
     return (
         "A budget is compared with the measured peak memory of servers and services under this load, without the "

@@ -7,7 +7,7 @@ from bench.report.numbers import number, whole
 from bench.results.locust import LocustFigures, LocustRequests
 
 MEANING = (
-    "As Locust counts them, which is not as everything else here is counted: its users wait for each answer, a time "
+    "As Locust counts them, unlike all other figures here: its users wait for each answer, a time "
     "counts from when the request left, not from when it was due, and percentiles are rounded, above 100 ms to two "
     "digits. A site that stands still thus looks better than it is. Do not compare these figures with others here."
 )

@@ -97,7 +97,8 @@ def explanation() -> str:
     """How a case is rated, in one sentence."""
     return (
         "Each case is rated HIGH, MEDIUM or LOW over all its rounds and levels. The worst criterion decides; "
-        "one that was not measured does not count. A case without a valid trial is not rated."
+        "one that was not measured does not count. A case without a valid trial is not rated, or LOW when its "
+        "load failed."
     )
 
 

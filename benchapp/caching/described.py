@@ -65,7 +65,7 @@ def connect() -> None:
         for name in FIELD.findall("".join(pages)):
             if not hasattr(model, name.partition(".")[0]):
                 raise ImproperlyConfigured(f"CACHING_STALE: {label} has no {name!r}")
-        _watch(model._meta.concrete_model, pages)
+        _Watch(model._meta.concrete_model, pages).connect()
 
 
 def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
@@ -83,26 +83,53 @@ def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
     return StalePages(frozenset(paths), frozenset(prefixes))
 
 
-def _watch(watched: type[models.Model], pages: Sequence[str]) -> None:
-    """Connect the signals of a model and of those that inherit from it, but of no other: Django deletes the rows of a
-    model without receivers at once."""
-    name = f"stale_before_save_of_{watched._meta.label}"
+def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
+    """The receiver; an error in it is logged and does not stop the write."""
+
+    @functools.wraps(receiver)
+    def safe(watch: _Watch, **kwargs: object) -> None:
+        try:
+            receiver(watch, **kwargs)
+        except Exception:
+            # Its own words for itself may be what failed.
+            logger.exception("%s: a row is not invalidated; it shows after the time to live", type(kwargs["instance"]))
+
+    return safe
+
+
+class _Watch:
+    """What hears of writes to a model and to those that inherit from it, and invalidates the pages of the rows."""
+
+    def __init__(self, watched: type[models.Model], pages: Sequence[str]) -> None:
+        self.watched, self.pages = watched, pages
+        # What a row remembers, too.
+        self.name = f"stale_before_save_of_{watched._meta.label}"
+
+    def connect(self) -> None:
+        """Connect to no other model: Django deletes the rows of one without receivers at once."""
+        receivers = [(post_save, self.changed), (post_delete, self.changed)]
+        if FIELD.search("".join(self.pages)):
+            receivers.append((pre_save, self.remember))
+        for model in (it for it in apps.get_models() if issubclass(it, self.watched)):
+            for signal, receiver in receivers:
+                signal.connect(receiver, sender=model, weak=False, dispatch_uid=self.name)
+            for through in _relations(model):
+                m2m_changed.connect(self.related, sender=through, weak=False, dispatch_uid=self.name)
 
     @_harmless
-    def remember(sender: type[models.Model], instance: models.Model, using: str, **kwargs: object) -> None:
+    def remember(self, sender: type[models.Model], instance: models.Model, using: str, **kwargs: object) -> None:
         # A changed row leaves the pages that it was on, too. `loaddata` saves new instances with the keys of old rows.
         if instance.pk is not None:
             for old in sender._base_manager.using(using).filter(pk=instance.pk):
-                instance.__dict__[name] = stale_pages(old, pages)
+                instance.__dict__[self.name] = stale_pages(old, self.pages)
 
     @_harmless
-    def changed(instance: models.Model, using: str, **kwargs: object) -> None:
-        before = instance.__dict__.pop(name, StalePages())
-        if stale := before | stale_pages(instance, pages):
-            invalidate(stale, using)
+    def changed(self, instance: models.Model, using: str, **kwargs: object) -> None:
+        self._invalidate(instance, using)
 
     @_harmless
     def related(
+        self,
         sender: type[models.Model],
         instance: models.Model,
         action: str,
@@ -111,26 +138,22 @@ def _watch(watched: type[models.Model], pages: Sequence[str]) -> None:
         using: str,
         **kwargs: object,
     ) -> None:
-        if action == "pre_clear" and issubclass(model, watched):
+        if action == "pre_clear" and issubclass(model, self.watched):
             # Afterwards nothing says which rows they were.
-            instance.__dict__[f"{name}_cleared"] = _related(sender, instance, model, using)
+            instance.__dict__[f"{self.name}_cleared"] = _related(sender, instance, model, using)
         if not action.startswith("post_"):
             return
-        if isinstance(instance, watched):
-            changed(instance=instance, using=using)
-        if issubclass(model, watched):
-            keys = pk_set or instance.__dict__.pop(f"{name}_cleared", ())
+        if isinstance(instance, self.watched):
+            self._invalidate(instance, using)
+        if issubclass(model, self.watched):
+            keys = pk_set or instance.__dict__.pop(f"{self.name}_cleared", ())
             for row in model._base_manager.using(using).filter(pk__in=keys):
-                changed(instance=row, using=using)
+                self._invalidate(row, using)
 
-    connections = [(post_save, changed), (post_delete, changed)]
-    if FIELD.search("".join(pages)):
-        connections.append((pre_save, remember))
-    for model in (it for it in apps.get_models() if issubclass(it, watched)):
-        for signal, receiver in connections:
-            signal.connect(receiver, sender=model, weak=False, dispatch_uid=name)
-        for through in _relations(model):
-            m2m_changed.connect(related, sender=through, weak=False, dispatch_uid=name)
+    def _invalidate(self, instance: models.Model, using: str) -> None:
+        before = instance.__dict__.pop(self.name, StalePages())
+        if stale := before | stale_pages(instance, self.pages):
+            invalidate(stale, using)
 
 
 def _relations(model: type[models.Model]) -> set[type[models.Model]]:
@@ -150,20 +173,6 @@ def _related(through: type[models.Model], instance: models.Model, model: type[mo
     ]
     rows = through._base_manager.using(using)
     return {key for mine, theirs in joined for key in rows.filter(**{mine: instance.pk}).values_list(theirs, flat=True)}
-
-
-def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
-    """The receiver; an error in it is logged and does not stop the write."""
-
-    @functools.wraps(receiver)
-    def safe(**kwargs: object) -> None:
-        try:
-            receiver(**kwargs)
-        except Exception:
-            # Its own words for itself may be what failed.
-            logger.exception("%s: a row is not invalidated; it shows after the time to live", type(kwargs["instance"]))
-
-    return safe
 
 
 def _filled(page: str, instance: models.Model) -> str | None:

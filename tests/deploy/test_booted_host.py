@@ -253,8 +253,9 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
     views.write_text(f"{right}\ndef readyz(request):\n    return HttpResponse(status=500)\n")
     commit(host, "not-ready")
     before = host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
-    # It asks for 30 s otherwise.
-    host.run("sed s/--retry-max-time.30/--retry-max-time\\ 3/ /usr/local/sbin/benchapp-deploy > /srv/sooner")
+    # Of the new release it asks for 30 s otherwise.
+    sooner = '$([ "$1" = "$before" ] \\&\\& echo 30 || echo 3)'
+    host.run(f"sed 's/--retry-max-time 30/--retry-max-time {sooner}/' /usr/local/sbin/benchapp-deploy > /srv/sooner")
     with visited(host) as noticed:
         done = host.try_run(f"sh /srv/sooner {SOURCE}")
     views.write_text(right)

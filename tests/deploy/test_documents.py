@@ -104,5 +104,7 @@ def test_the_keys_of_the_document_are_the_keys_of_a_server():
 
 def test_the_glossary_has_the_words_of_the_command_line():
     glossary = (paths.PROJECT / "docs" / "glossary.md").read_text("utf-8")
-    for word in ("stack", "layer", "service", "size", "workload", "level", "case", "trial", "run", "report"):
+    words = ["stack", "layer", "service", "size", "workload", "level", "case", "trial", "run", "report", "open loop"]
+    words += ["cache hit", "cache miss", "bypass", "stale", "invalidate", "TTL", "reverse proxy", "request coalescing"]
+    for word in (*words, "render lock", "circuit breaker"):
         assert re.search(rf"^\| [\w, ]*\b{word}\b", glossary, re.M), word

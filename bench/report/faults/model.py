@@ -17,9 +17,9 @@ NOT_ASKED = "not asked for"
 # A unit that stays on the line of its figure.
 SECONDS = "\N{NO-BREAK SPACE}s"
 # Deployments in the table that is open; a row has up to 60 words.
-MOST_SHOWN = 12
+MAX_SHOWN = 12
 # How many slow clients a fault tries at most.
-MOST_SLOW = 200
+MAX_SLOW = 200
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _deployed(made: Made) -> str:
 
 def _stops(made: Made) -> str:
     stops = made.figures("stops_at")
-    return f"stops at {short(min(stops))}" if stops else f"none up to {MOST_SLOW}"
+    return f"stops at {short(min(stops))}" if stops else f"none up to {MAX_SLOW}"
 
 
 def _garbage(made: Made) -> str:
@@ -271,7 +271,7 @@ def stopped_by(made: Mapping[str, Made]) -> str:
     if stops:
         parts = [f"{short(count)} that {words} slowly" for words, count in stops.items()]
         return f"Slow clients stop it: {joined(parts)}."
-    return f"{MOST_SLOW} clients that {joined(list(tried), 'or')} slowly do not stop it." if tried else ""
+    return f"{MAX_SLOW} clients that {joined(list(tried), 'or')} slowly do not stop it." if tried else ""
 
 
 def lost_by_deploy(made: Mapping[str, Made]) -> str:

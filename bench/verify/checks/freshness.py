@@ -152,7 +152,7 @@ def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]
             yield from wrong
             waited += settle(context, waiting(context, new, row, INVALIDATED_S, what))
             row = new
-        yield from _found(context, waited)
+        yield from _found(waited)
 
 
 def _rolled_back(context: Context, writer: Writer, row: Row) -> tuple[Row, list[Mismatch]]:
@@ -226,7 +226,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
                 item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
         settle(context, waited, stale_until_expired=True)
         yield Figure("time_to_live_s", SHORT_TTL_S)
-        yield from _found(context, waited, "old")
+        yield from _found(waited, "old")
 
 
 def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0) -> tuple[Right, list[Asked]] | None:
@@ -338,7 +338,7 @@ def settle(context: Context, waited: list[Waiting], *, stale_until_expired: bool
         time.sleep(PAUSE_S)
 
 
-def _found(context: Context, waited: list[Waiting], name: str = "fresh") -> Iterator[Finding]:
+def _found(waited: list[Waiting], name: str = "fresh") -> Iterator[Finding]:
     yield from wrong_pages(waited)
     taken = [item.done_s * 1000 for item in waited if item.done_s is not None]
     if taken:

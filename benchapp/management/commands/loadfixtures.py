@@ -10,7 +10,6 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection, transaction
-from rich.console import Console
 
 from benchapp import page_index
 from benchapp.caching.invalidation import all_pages, invalidate
@@ -18,7 +17,6 @@ from benchapp.management import databases
 from fixtures import load
 from fixtures.database import Busy
 from fixtures.generator import ROWS_DEFAULT, ROWS_MAX, ROWS_MIN, SEED_DEFAULT, Rows
-from fixtures.progress import Progress
 from fixtures.stream import Stream, StreamError
 from fixtures.text import VocabularyError
 
@@ -106,6 +104,13 @@ class Command(BaseCommand):
         )
 
     def _load(self, rows: Rows, force: bool) -> None:
+        try:
+            from rich.console import Console
+
+            from fixtures.progress import Progress
+        except ModuleNotFoundError:
+            # A production host does without.
+            raise CommandError("it shows its progress by rich, which is not installed; run pip install rich") from None
         progress = Progress(rows.total, self._write, Console() if self.stdout.isatty() else None)
         # Meanwhile the process that makes the rows starts.
         with Stream(rows) as stream:

@@ -309,7 +309,9 @@ def test_a_layer_says_what_it_promises_on_several_hosts_or_why_it_cannot(tmp_pat
     path = tmp_path / "layer.toml"
     both = LAYER.format(scope="app") + more
     path.write_text(both if more else both.replace('several_hosts = "S"\n', ""))
-    wanted = "it needs several_hosts, what a write on one web host is to the others, or one_host, why not"
+    wanted = (
+        "it needs several_hosts (what it promises of a write on one of several web hosts) or one_host (why it cannot)"
+    )
     with pytest.raises(BenchError) as raised:
         manifest.read_layer(path)
     assert str(raised.value) == f"{path}: {wanted}"

@@ -123,7 +123,7 @@ def test_the_busiest_processors_bound_it():
         (
             measured((100, -0.1, 0), noise=0.005),
             "the interval of contention is negative, -0.11 to -0.094: "
-            "the requests/s grow faster than the number of hosts, or not as by the law",
+            "the requests/s grow faster than the number of hosts, or do not follow the law",
         ),
         (
             [Point(hosts, rate) for hosts, rate in zip((3, 3, 4, 4, 5, 5), (90, 700, 400, 60, 900, 100), strict=True)],
@@ -135,7 +135,7 @@ def test_the_busiest_processors_bound_it():
         ),
         (
             [Point(hosts, rate + off) for hosts, rate in ((1, 90), (2, 200), (3, 240), (4, 410)) for off in (-1, 0, 1)],
-            "the law does not describe them: numbers of hosts are further off it than their trials are apart",
+            "the law does not describe them: the means of the numbers of hosts lie further from it than trials scatter",
         ),
     ],
     ids=["few", "two numbers", "negative", "unidentified", "wide", "misfit"],

@@ -25,19 +25,23 @@ from bench.fleet.world import build, machines, plan
 from bench.load import Job
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.guards import Observed
+from tests import once
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(autouse=True)
-def possible():
+def possible(tmp_path_factory):
     try:
         plan.must_be_possible()
     except BenchError as error:
         pytest.skip(str(error))
     if programs.find(["ansible-inventory"]) is None:
         pytest.skip("program not installed: ansible-inventory")
+    # One stands at a time.
+    with once.alone(tmp_path_factory, "world"):
+        yield
 
 
 @contextmanager

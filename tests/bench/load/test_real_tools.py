@@ -92,8 +92,9 @@ def test_good_answers_are_counted(tool, outcomes, site):
     assert 0 <= site.requests[f"/{tool.name}"] - figures.requests_total <= 2 * 3
     assert figures.requests_per_second == pytest.approx(figures.requests_total / figures.duration_s)
     if tool.latency_step_ms < 1:
-        assert 0 < figures.latency_p50_ms <= figures.latency_p90_ms <= figures.latency_p99_ms
-        assert figures.latency_p99_ms <= figures.latency_max_ms
+        # Of few requests hey says no p99.
+        p99_ms = figures.latency_p99_ms or figures.latency_max_ms
+        assert 0 < figures.latency_p50_ms <= figures.latency_p90_ms <= p99_ms <= figures.latency_max_ms
     if tool.name != "siege":
         # siege counts in steps of a hundredth of a megabyte.
         assert figures.bytes_per_second > len(BODY) * figures.requests_per_second * 0.9
