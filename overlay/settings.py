@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
+from urllib.parse import unquote
 
 import environ
 
@@ -59,6 +61,14 @@ CACHING_LAYERS = environment.caching_layers(_env, registry.LAYERS, base=_base)
 # What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
 CACHING_PUBLIC = json.loads(os.environ.get("BENCHAPP_PUBLIC", "[]"))
 CACHING_STALE = json.loads(os.environ.get("BENCHAPP_STALE", "{}"))
+# The headers that all its pages have, percent-encoded: a server that stores bodies alone sends them, too.
+CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS", "{}")))
+_cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
+_messages = getattr(_below, "MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
+_sessions = any(_name.endswith(".SessionMiddleware") for _name in _middleware)
+if CACHING_LAYERS and _sessions and _messages.endswith(_cookie_messages):
+    # A cached page would answer a visitor with a message: one whose session has it bypasses every cache.
+    MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 if "site-middleware" in CACHING_LAYERS:
     # An alias of its own: the project's caches stay what they are.
     CACHES = {
@@ -83,9 +93,10 @@ if _files := os.environ.get("BENCHAPP_FILES"):
     LOGGING, CACHES = files.logs_in(Path(_files), LOGGING), files.caches_in(Path(_files), CACHES)
 INSTALLED_APPS = [*_apps, "benchapp.caching"]
 
-# Whole pages are stored inside of what adds the same headers to every page, and outside of all that sets cookies.
-_first = ("SecurityMiddleware", "WhiteNoiseMiddleware")
-_outer = max((_place + 1 for _place, _name in enumerate(_middleware) if _name.endswith(_first)), default=0)
+# Whole pages are stored inside of what comes first, which adds the same headers to every page, and outside of all else,
+# for that may set cookies.
+_first = {"django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware"}
+_outer = len(list(takewhile(_first.__contains__, _middleware)))
 _static = "whitenoise.middleware.WhiteNoiseMiddleware"
 _serves_static = environment.flag(_env, "BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
@@ -94,7 +105,7 @@ MIDDLEWARE = [
     *_middleware[:_outer],
     *([_static] if _serves_static else []),
     *registry.outer_middleware(CACHING_LAYERS),
-    *(["benchapp.caching.described.OnlyPublic"] if CACHING_PUBLIC and CACHING_LAYERS else []),
+    *(["benchapp.caching.described.OnlyShared"] if CACHING_LAYERS else []),
     *_middleware[_outer:],
     *registry.inner_middleware(CACHING_LAYERS),
 ]

@@ -25,14 +25,15 @@ def causes():
 
     def watched(function, name_of):
         def wrapper(*args, **kwargs):
-            name = name_of(*args)
-            if name:
-                found.setdefault(name, _cause(sys._getframe(1)))
+            # Whatever goes wrong here is not the project's fault.
+            with contextlib.suppress(Exception):
+                if name := name_of(*args, **kwargs):
+                    found.setdefault(name, _cause(sys._getframe(1)))
             return function(*args, **kwargs)
 
         return wrapper
 
-    def varies(headers, name, value):
+    def varies(headers, name, value, **more):
         return "vary" if name.lower() == "vary" and "cookie" in str(value).lower() else None
 
     read = property(watched(SessionBase._session.fget, lambda session: "session"))
@@ -40,7 +41,7 @@ def causes():
         for owner, name, replacement in (
             (SessionBase, "_session", read),
             (ResponseHeaders, "__setitem__", watched(ResponseHeaders.__setitem__, varies)),
-            (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more: key)),
+            (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more, **named: key)),
             # The middleware sets this cookie later.
             (csrf, "_add_new_csrf_cookie", watched(csrf._add_new_csrf_cookie, lambda _: settings.CSRF_COOKIE_NAME)),
         ):

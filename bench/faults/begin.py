@@ -24,7 +24,7 @@ from bench.load.openloop import VERSION
 from bench.measure.instrument import Instrument
 from bench.measure.printer import Printer
 from bench.measure.trial import now
-from bench.project import under_test
+from bench.project import health, under_test
 from bench.results.faults import FORMAT, FaultsFolder, FaultsInfo, FaultsPlan, read_faults
 from bench.results.records import Environment, LoadTool
 from bench.serve import database
@@ -71,6 +71,7 @@ def begin(request: Request, printer: Printer) -> tuple[Session, list[Batch]]:
 def planned(request: Request) -> tuple[FaultsPlan, list[Batch]]:
     """The plan and its deployments; raises BenchError for unknown names, and when none of the faults can be made."""
     plan = make_plan(request)
+    health.require(under_test.current(), database.parse(request.database).of_project)
     found = _batches(plan)
     if all(item.skip for batch in found for item in batch.items):
         first = found[0].items[0]

@@ -27,7 +27,7 @@ from bench.measure.progress import RunProgress
 from bench.measure.racing import Racing
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
-from bench.project import pythons, under_test, workload
+from bench.project import health, pythons, under_test, workload
 from bench.results.folder import Folder, read_run
 from bench.results.records import FORMAT, Added, Environment, LoadTool, Outcome, Plan, RunInfo
 from bench.results.trials import Trial
@@ -107,10 +107,13 @@ class Planned:
 def planned(request: Request, instrument: Instrument) -> Planned:
     """The run that `begin` would make. Raises BenchError for unknown names and invalid values."""
     known, plan = catalog.read(), make_plan(request)
+    health.require(under_test.current(), database.parse(request.database).of_project)
     pinned = pin.cores(pin.affinity(), request.pin)
     chosen = _load(plan, request.tool, pinned)
     cases, skips = planning.cases(plan, composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
-    notes = _notes(chosen, pinned, bool(plan.capacity))
+    every = workload.workloads()
+    recorded = [note for name in plan.workloads for note in every[name].notes]
+    notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
     return Planned(info, cases, chosen, pinned, ledger_of(cases, info))
 

@@ -200,10 +200,20 @@ def _lacks_a_package(project: Project, error: str) -> bool:
     return bool(found and found[1] not in own)
 
 
+def _folder_of_package(project: Project, error: str) -> str:
+    """The folder of the project, such as `src`, in which a module is that was not found; empty without one."""
+    found = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
+    places = project.folder.glob(f"*/{found[1]}/__init__.py") if found else ()
+    return next((path.parents[1].name for path in places), "")
+
+
 def _words(project: Project, problem: _Problem) -> str:
     what = f"settings {project.settings}" if problem.stage == "settings" else problem.stage
     at = f" ({problem.where})" if problem.where else ""
-    if _lacks_a_package(project, problem.error):
+    if below := _folder_of_package(project, problem.error):
+        remedy = f"it is below {below}: write PYTHONPATH={below} into a file, and name it: "
+        remedy += f'env_file = "..." in [tool.benchapp] of {FILE}'
+    elif _lacks_a_package(project, problem.error):
         remedy = (
             f'install it there, or name the interpreter that has it: python = "..." in [tool.benchapp] of {FILE}; '
             f"{project.python} was tried"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,18 +23,20 @@ GOOD = (200, 304)
 # A query with a name that holds one of these is a secret, and goes into no result.
 SECRETS = (
     "token",
-    "password",
-    "passwd",
+    "passw",
+    "pwd",
     "secret",
-    "session",
+    "sess",
     "signature",
     "apikey",
-    "api_key",
+    "accesskey",
+    "credential",
     "auth",
     "code",
     "email",
 )
-SECRET_NAMES = ("key", "sig", "sid", "state", "jwt", "otp")
+# Or is one of these.
+SECRET_NAMES = ("key", "sig", "sid", "state", "jwt", "otp", "pass", "hash", "ticket")
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def _recording(path: Path, found: list[_Request], notes: list[str]) -> Recording
     first = kept[0].time_s
     for count, what in (
         (len(found) - len(gets), "requests that are no GET"),
-        (len(gets) - len(good), "requests without status 200"),
+        (len(gets) - len(good), "requests without status 200, or whose path is not percent-encoded"),
         (len(good) - len(public), "requests whose query looks like a secret"),
         (len(public) - len(kept), f"requests after the first {MAX_REQUESTS:,}"),
     ):
@@ -131,7 +134,9 @@ def _recording(path: Path, found: list[_Request], notes: list[str]) -> Recording
 
 
 def _has_secret(path: str) -> bool:
-    names = [name.lower() for name, _ in parse_qsl(urlsplit(path).query, keep_blank_values=True)]
+    names = [
+        re.sub(r"[^a-z0-9]", "", name.lower()) for name, _ in parse_qsl(urlsplit(path).query, keep_blank_values=True)
+    ]
     return any(name in SECRET_NAMES or any(word in name for word in SECRETS) for name in names)
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from bench import paths, programs
 from bench.catalog import compose
@@ -32,6 +33,8 @@ PREFIX = "BENCHAPP_"
 FILES = "files"
 # A path that every server can have in its configuration, quoted or not.
 PLAIN = re.compile(r"(/[\w.-]+)+/?")
+# What a project's processes import of the kit.
+PACKAGES = ("benchapp", "overlay", "probes")
 # Where a path ends, also in a request line and before a query string; or where it ends or goes on below.
 PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
 PROBES = "__probe__/"
@@ -160,7 +163,7 @@ class UnderTest:
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
             "BENCHAPP_FILES": str(self.var / FILES),
             **({"BENCHAPP_MEDIA_ROOT": str(self.media_root)} if self.facts.media_root else {}),
-            **self.description.environment,
+            **page_environment(self),
         }
 
     def copy_of(self, alias: str) -> Path:
@@ -245,6 +248,12 @@ def health_paths(project: UnderTest) -> tuple[str, ...]:
     return tuple(path for path in named if path not in pages and PLAIN.fullmatch(path)) or NO_PAGES
 
 
+def page_environment(project: UnderTest) -> dict[str, str]:
+    """What the settings laid over a project read of its pages."""
+    headers = quote(json.dumps(project.page_headers, separators=(",", ":")))
+    return {"BENCHAPP_PAGE_HEADERS": headers, **project.description.environment}
+
+
 def bypass_re(project: UnderTest, probed: bool) -> str:
     """A regular expression (PCRE), without the first slash, of how paths of a project begin that no cache is asked for.
 
@@ -254,7 +263,11 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     """
     said = project.description
     paths = [project.names["static_url"], *project.names["health_paths"], *([said.login.url] if said.login else [])]
-    found = "|".join(re.escape(path[1:]) for path in dict.fromkeys(paths))
+    # The home page has no beginning of its own.
+    ends = (
+        re.escape(path[1:]) + ("" if path.endswith("/") else PATH_END) for path in dict.fromkeys(paths) if path != "/"
+    )
+    found = "|".join(ends)
     if not said.public or not project.overlaid:
         return found
     public = [re.escape(path.strip("/")) + BELOW if path != "/" else PATH_END for path in said.public]
@@ -328,6 +341,9 @@ def select(folder: Path) -> UnderTest:
     project = description.read(folder)
     if project.folder.resolve() == paths.PROJECT:
         return current()
+    for name in PACKAGES:
+        if (project.folder / name / "__init__.py").is_file():
+            raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
     var = paths.VAR / "projects" / f"{project.folder.name}-{digest}"
     layered = environment(project.python, var)

@@ -119,7 +119,7 @@ def environment(env: dict[str, str], places: Places) -> dict[str, str]:
         "OVERLAID_SETTINGS": project.project.settings,
         "BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/"),
         **({"BENCHAPP_DATABASE_FILES": json.dumps(files, separators=(",", ":"))} if files else {}),
-        **project.description.environment,
+        **under_test.page_environment(project),
         **kept,
     }
 

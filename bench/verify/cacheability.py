@@ -20,11 +20,12 @@ def obstacle(answer: Answer) -> str | None:
         return f"its status is {answer.status}"
     if cookies := answer.all("Set-Cookie"):
         return f"it sets the cookie {', '.join(line.partition('=')[0] for line in cookies)}"
+    # First, for what varies by a language often reads a cookie for it, too, which makes it private.
+    if varies := _names(answer) - SHARED_VARIANTS:
+        return f"it has Vary: {', '.join(sorted(varies))}"
     control = answer.header("Cache-Control") or ""
     if _UNSHARED.search(control):
         return f"its Cache-Control is {control}"
-    if varies := _names(answer) - SHARED_VARIANTS:
-        return f"it has Vary: {', '.join(sorted(varies))}"
     return None
 
 

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Iterable
 
 from bench.verify import wire
+from bench.verify.cacheability import obstacle
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, NotTried
 from bench.verify.site import INSIDE
@@ -33,6 +34,13 @@ def require_probes(context: Context) -> None:
     """Raise NotTried when the --target has no probe views, BadAnswer when a deployment of ours has none."""
     if context.first(INSIDE).status != 200:
         raise NotTried(NEEDS_PROBES) if context.running is None else BadAnswer("no probe views")
+
+
+def require_cacheable(context: Context) -> None:
+    """Raise NotTried, by the name of what stops it, where a project's middleware keeps each page out of caches."""
+    require_probes(context)
+    if not context.site.own and (why := obstacle(context.get(new_path()))):
+        raise NotTried(f"no page of the project is cached: {why}")
 
 
 def paragraphs(answer: Answer) -> dict[str, str]:

@@ -72,9 +72,10 @@ def has_only_common_headers(response: HttpResponse) -> bool:
     """Whether a server that stores the body alone can send the headers of this page from its own configuration.
 
     That configuration has the headers of all pages of the site, so a page with headers of its own is not stored.
-    Middleware further out adds more; no view sets those.
+    Middleware further out adds more, which no view sets; what CACHING_PAGE_HEADERS names is added further in.
     """
-    own = {name.lower() for name, _ in response.items()}
+    everywhere = {name.lower(): value for name, value in getattr(settings, "CACHING_PAGE_HEADERS", {}).items()}
+    own = {name.lower() for name, value in response.items() if everywhere.get(name.lower()) != value}
     return (
         own <= {"content-type", "content-length", "x-render-id", "vary", "x-frame-options"}
         and _varies_by(response) <= {"cookie"}

@@ -2,7 +2,7 @@
 stale.
 
 CACHING_PUBLIC = ["/", "/blog/"]: only these pages and those below them may be cached; `/` is the home page alone. Empty
-or absent: all that a shared cache may store.
+or absent: all that a shared cache may store, and that reads no cookies of its own.
 
 CACHING_STALE = {"blog.Post": ["/", "/blog/*", "/authors/{author.slug}/"]}: model -> pages that a saved or deleted row
 makes stale. `*` covers every page below; `{author.slug}` is looked up in the row, as it was and as it is now. Writes
@@ -14,15 +14,18 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from django.apps import apps
 from django.conf import settings
+from django.conf.urls.i18n import is_language_prefix_patterns_used
 from django.core.exceptions import ImproperlyConfigured, ObjectDoesNotExist
 from django.db import models
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 from django.http import HttpRequest, HttpResponse
+from django.utils import translation
 from django.utils.cache import patch_cache_control
 from django.utils.encoding import iri_to_uri
 
@@ -30,11 +33,17 @@ from benchapp.caching.invalidation import StalePages, invalidate
 
 FIELD = re.compile(r"\{([\w.]+)\}")
 BELOW = "*"
+# Django reads it with each page that shows messages; where a layer is active, they are in the session.
+MESSAGES_COOKIE = "messages"
 logger = logging.getLogger(__name__)
 
 
-class OnlyPublic:
-    """Middleware that marks each page outside CACHING_PUBLIC as private, which keeps it out of every layer."""
+class OnlyShared:
+    """Middleware that marks pages as private, which keeps them out of every layer: those outside of CACHING_PUBLIC or,
+    where that is empty, those whose rendering read another cookie than those of session, CSRF and messages.
+
+    Layers leave such cookies out of their keys, as they have to for those of analytics.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -43,10 +52,53 @@ class OnlyPublic:
         self.below = tuple(f"{path.rstrip('/')}/" for path in self.exact if path != "/")
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        request.COOKIES = cookies = _Cookies(request.COOKIES)
         response = self.get_response(request)
-        if request.path not in self.exact and not request.path.startswith(self.below):
+        if self.exact:
+            shared = request.path in self.exact or request.path.startswith(self.below)
+        else:
+            shared = not cookies.others_read
+        if not shared:
             patch_cache_control(response, private=True)
         return response
+
+
+class _Cookies(dict):
+    """The cookies of a request; says whether others were read than those that no cached page depends on."""
+
+    others_read = False
+
+    def _look(self, name: object) -> None:
+        known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE)
+        self.others_read = self.others_read or name not in known
+
+    def __getitem__(self, name: str) -> str:
+        self._look(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._look(name)
+        return super().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        self._look(name)
+        return super().__contains__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self._look(None)
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        self._look(None)
+        return super().keys()
+
+    def values(self) -> Any:
+        self._look(None)
+        return super().values()
+
+    def items(self) -> Any:
+        self._look(None)
+        return super().items()
 
 
 def connect() -> None:
@@ -55,6 +107,7 @@ def connect() -> None:
     Raises ImproperlyConfigured for a model, or a field, that there is not.
     """
     stale = getattr(settings, "CACHING_STALE", {}) if settings.CACHING_LAYERS else {}
+    watched: dict[type[models.Model], list[str]] = {}
     for label, pages in stale.items():
         try:
             model = apps.get_model(label)
@@ -65,15 +118,16 @@ def connect() -> None:
         for name in FIELD.findall("".join(pages)):
             if not hasattr(model, name.partition(".")[0]):
                 raise ImproperlyConfigured(f"CACHING_STALE: {label} has no {name!r}")
-        _Watch(model._meta.concrete_model, pages).connect()
+        # A proxy has the rows of another model.
+        watched.setdefault(model._meta.concrete_model, []).extend(pages)
+    for concrete, pages in watched.items():
+        _Watch(concrete, pages).connect()
 
 
 def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
     """The pages of one row; those that name something that it has not are left out."""
     paths, prefixes = set(), set()
-    for page in pages:
-        if (path := _filled(page, instance)) is None:
-            continue
+    for path in filter(None, (_in_language(code, page, instance) for page in pages for code in _languages())):
         if not path.startswith("/") or not path.rstrip(BELOW).endswith("/"):
             logger.warning("%s is not invalidated: cached pages begin and end with a slash", path)
         elif path.endswith(BELOW):
@@ -173,6 +227,21 @@ def _related(through: type[models.Model], instance: models.Model, model: type[mo
     ]
     rows = through._base_manager.using(using)
     return {key for mine, theirs in joined for key in rows.filter(**{mine: instance.pk}).values_list(theirs, flat=True)}
+
+
+@functools.cache
+def _languages() -> tuple[str | None, ...]:
+    """The languages in which a page has a path each; where paths have none, the one that is active."""
+    if not settings.USE_I18N or not is_language_prefix_patterns_used(settings.ROOT_URLCONF)[0]:
+        return (None,)
+    return tuple(code for code, _ in settings.LANGUAGES)
+
+
+def _in_language(code: str | None, page: str, instance: models.Model) -> str | None:
+    if code is None:
+        return _filled(page, instance)
+    with translation.override(code):
+        return _filled(page, instance)
 
 
 def _filled(page: str, instance: models.Model) -> str | None:

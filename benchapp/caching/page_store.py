@@ -120,6 +120,7 @@ def stored_response(body: bytes) -> HttpResponse:
     Middleware further out adds the rest of its headers.
     """
     headers = {"Vary": "Cookie", "X-Frame-Options": settings.X_FRAME_OPTIONS}
+    headers |= getattr(settings, "CACHING_PAGE_HEADERS", {})
     return HttpResponse(body, content_type="text/html; charset=utf-8", headers=headers)
 
 

@@ -130,8 +130,23 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     assert found["MIDDLEWARE"] == [
         "django.middleware.security.SecurityMiddleware",
         "benchapp.caching.django_cache.UpdateCache",
+        "benchapp.caching.described.OnlyShared",
         "django.middleware.common.CommonMiddleware",
         "benchapp.caching.django_cache.FetchFromCache",
     ]
     assert found["CACHE_MIDDLEWARE_ALIAS"] == "benchapp_pages"
     assert set(found["CACHES"]) == {"default", "benchapp_pages"}
+
+
+def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_session(laid_over):
+    sessions, csrf = "django.contrib.sessions.middleware.SessionMiddleware", "django.middleware.csrf.CsrfViewMiddleware"
+    # As `wagtail start` has it: what is first elsewhere comes last.
+    theirs = f"MIDDLEWARE = ['{sessions}', '{csrf}', 'django.middleware.security.SecurityMiddleware']"
+    layer = {"CACHING_SITE_MIDDLEWARE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
+    found = laid_over(more=theirs, **layer)
+    assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.UpdateCache") < found["MIDDLEWARE"].index(sessions)
+    assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")
+    # Without a layer, without sessions, and with a storage of their own, it stays theirs.
+    assert "MESSAGE_STORAGE" not in laid_over(more=theirs, BENCHAPP_WHITENOISE="0")
+    assert "MESSAGE_STORAGE" not in laid_over(**layer)
+    assert laid_over(more=f"{theirs}\nMESSAGE_STORAGE = 'their.storage'", **layer)["MESSAGE_STORAGE"] == "their.storage"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import http.client
 import os
 import shutil
@@ -159,7 +160,11 @@ def refused_by_systemd(made: Host) -> list[str]:
 def serving(made: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
     processes: dict[str, supervise.Process] = {}
+    _, places, wiring = export.in_production(made.composition, "127.0.0.1")
+    inner = [address for server in made.composition.servers[:-1] for address in wiring.listens[server.name]]
     with contextlib.ExitStack() as stack:
+        if places.port == export.PLAIN_PORT or any(address.port for address in inner):
+            stack.enter_context(_alone())
         told = {name: stack.enter_context(Notified()) for name in made.services()}
         try:
             for name in made.services():
@@ -172,8 +177,7 @@ def serving(made: Host, **env: str):
                     identity=made.identity,
                 )
             # Nginx's processes each leave out an instance that was not there yet.
-            listens = export.in_production(made.composition, "127.0.0.1")[2].listens
-            for address in (it for server in made.composition.servers[:-1] for it in listens[server.name]):
+            for address in inner:
                 wait_for(address.accepts, True, processes.values())
             wait_for(lambda: ask(made, under_test.current().health, NAME)[0], 200, processes.values())
             for name in made.services():
@@ -181,6 +185,14 @@ def serving(made: Host, **env: str):
             yield processes
         finally:
             supervise.stop(list(processes.values()))
+
+
+@contextlib.contextmanager
+def _alone():
+    """Servers behind another one listen on ports that are the same on every production host: one test at a time."""
+    with (Path(tempfile.gettempdir()) / "benchapp-tests-production-ports.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Notified:

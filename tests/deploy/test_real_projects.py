@@ -21,7 +21,7 @@ pytestmark = pytest.mark.servers
 
 CHECKS = (
     *("status", "content", "references", "static-content", "redirects", "login", "own-name", "accounts-apart"),
-    "told-of-commands",
+    *("told-of-commands", "set-cookie", "personal-at-once"),
 )
 PROGRAMS = Path(f"{paths.VENV}-projects", "bin")
 WAGTAIL = '''
@@ -155,6 +155,8 @@ def allauth(folder: Path) -> None:
     ("make", "stack", "layer", "database"),
     [
         (wagtail, "nginx-gunicorn", "varnish", "sqlite"),
+        # Its settings have SecurityMiddleware behind all that sets cookies.
+        (wagtail, "nginx-uwsgi", "staticgenerator", "sqlite"),
         (allauth, "granian", "site-middleware", "postgresql"),
         (allauth, "apache-modwsgi", "site-middleware", "sqlite"),
         (allauth, "nginx-uwsgi", "staticgenerator", "postgresql"),

@@ -10,7 +10,16 @@ from bench.verify.cacheability import obstacle
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.hits import MAX_TRIES, new_path, paragraphs, render_id, repeat, require_probes, until_hit
+from bench.verify.hits import (
+    MAX_TRIES,
+    new_path,
+    paragraphs,
+    render_id,
+    repeat,
+    require_cacheable,
+    require_probes,
+    until_hit,
+)
 from bench.verify.wire import BadAnswer
 
 # How often an uncacheable page is requested.
@@ -48,7 +57,7 @@ BASIC = "Basic dmVyaWZ5OnZlcmlmeQ=="
 @check("keeps-pages", group="caching")
 def keeps_pages(context: Context) -> Iterator[Finding]:
     """A page that visitors request again is soon a hit, byte for byte as it was rendered."""
-    require_probes(context)
+    require_cacheable(context)
     yield from _hit_as_rendered(context, new_path())
 
 

@@ -9,7 +9,7 @@ from bench.verify.check import check
 from bench.verify.checks.freshness import INVALIDATED_S, settle, waiting, warm, wrong_pages
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.hits import is_hit, new_path, require_probes, until_hit
+from bench.verify.hits import is_hit, new_path, require_cacheable, until_hit
 from bench.verify.layer_facts import caches_pages, without_invalidation
 from bench.verify.row_pages import expected_pages
 from bench.verify.wire import Target
@@ -27,7 +27,7 @@ def shared_cache(context: Context) -> Iterator[Finding]:
         raise NotTried("its layers cache in no service, which is what two web servers could share")
     if not caches_pages(context):
         raise NotTried("it caches parts of pages, and no answer says where its parts are from")
-    require_probes(context)
+    require_cacheable(context)
     with context.running.beside() as second:
         other = replace(
             context, target=Target.parse(second.url), running=second, env=second.env, pages={}, seen=set(), browsers={}

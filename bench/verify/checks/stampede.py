@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import new_path, paragraph
+from bench.verify.hits import new_path, paragraph, require_cacheable
 from bench.verify.layer_facts import PAGES, PARTS, layers_of
 from bench.verify.wire import Answer, Connection
 
@@ -56,6 +56,7 @@ def slow_stampede(context: Context) -> Iterator[Finding]:
 
 def _stampede(context: Context, slow_ms: int, clients: int) -> Iterator[Finding]:
     """What is wrong when many clients request an uncached page of so many milliseconds at once."""
+    require_cacheable(context)
     path = f"/__probe__/slow/{slow_ms}/{secrets.token_hex(8)}/"
     answers = _at_once(context, path, clients)
     if all(answer.status == 404 for answer in answers):

@@ -13,7 +13,16 @@ from bench.verify.check import check
 from bench.verify.checks.files import stored_files
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import MAX_TRIES, is_hit, new_path, paragraphs, render_id, repeat, require_probes
+from bench.verify.hits import (
+    MAX_TRIES,
+    is_hit,
+    new_path,
+    paragraphs,
+    render_id,
+    repeat,
+    require_cacheable,
+    require_probes,
+)
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 VISITORS = 24
@@ -34,7 +43,7 @@ MIN_SHARE = 0.5
 @check("hit-ratio", group="web")
 def hit_ratio(context: Context) -> Iterator[Finding]:
     """Analytics cookies, new for each visitor, cost no hits; the hit ratio with a CSRF cookie is reported."""
-    require_probes(context)
+    require_cacheable(context)
     plain = _ratio(context, dict)
     analytics = _ratio(
         context, lambda: {"Cookie": f"_ga=GA1.1.{secrets.randbelow(10**9)}; _gid={secrets.token_hex(6)}"}

@@ -154,6 +154,32 @@ def test_what_there_is_not_stops_the_site(settings, stale, said):
 )
 def test_pages_outside_of_the_public_ones_are_private(settings, rf, path, cached):
     settings.CACHING_PUBLIC = ["/", "/blog/", "/about", "/caf%C3%A9/?page=1"]
-    response = described.OnlyPublic(lambda request: HttpResponse("x"))(rf.get(path))
+    response = described.OnlyShared(lambda request: HttpResponse("x"))(rf.get(path))
     assert may_store(response) == cached
     assert response.get("Cache-Control") == (None if cached else "private")
+
+
+@pytest.mark.parametrize(
+    ("reads", "cached"),
+    [
+        (lambda cookies: cookies.get("sessionid"), True),
+        (lambda cookies: "csrftoken" in cookies and cookies["csrftoken"], True),
+        (lambda cookies: cookies.get("messages"), True),
+        (lambda cookies: None, True),
+        (lambda cookies: cookies.get("jwt"), False),
+        (lambda cookies: "cart" in cookies, False),
+        (lambda cookies: cookies["theme"], False),
+        (lambda cookies: list(cookies), False),
+        (lambda cookies: dict(cookies.items()), False),
+        (lambda cookies: {**cookies}, False),
+    ],
+)
+def test_a_page_that_reads_a_cookie_of_its_own_is_private_unless_it_is_named_public(settings, rf, reads, cached):
+    def view(request):
+        reads(request.COOKIES)
+        return HttpResponse("x")
+
+    rf.cookies["theme"] = "dark"
+    for public, stored in (([], cached), (["/shop/"], True)):
+        settings.CACHING_PUBLIC = public
+        assert may_store(described.OnlyShared(view)(rf.get("/shop/"))) == stored

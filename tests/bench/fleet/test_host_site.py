@@ -106,8 +106,8 @@ INVENTORY = (
         (["nginx-uwsgi"], "name the one STACK that is deployed, and its --layer"),
         (["nginx-uwsgi", "--layer", "none", "--layer", "varnish"], "name the one STACK that is deployed, and its --l"),
         (
-            ["nginx-uwsgi", "--layer", "uwsgi-cache"],
-            "layer uwsgi-cache: not over several hosts: each uWSGI has a cache",
+            ["nginx-uwsgi", "--layer", "staticgenerator"],
+            "layer staticgenerator: not over several hosts: a page is a file of",
         ),
         (["gunicorn", "--layer", "none"], "gunicorn: not over several hosts: its one server is web server and applic"),
         (["nginx-uwsgi", "--layer", "none", "--set", "nonsense=1"], "nonsense"),

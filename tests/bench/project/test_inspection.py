@@ -209,3 +209,23 @@ def test_an_interpreter_without_django_is_named(new_project, tmp_path):
     folder = new_project(said=f'[tool.benchapp]\npython = "{python}"\n')
     with pytest.raises(BenchError, match="'django'; install it there, or name the interpreter that has it: python = "):
         inspection.inspect(description.read(folder))
+
+
+def test_a_package_in_a_folder_of_its_own_is_found_and_the_remedy_said(new_project):
+    folder = new_project("", '[tool.benchapp]\nsettings = "store.settings"\n')
+    (folder / "src").mkdir()
+    (folder / "shop").rename(folder / "src" / "store")
+    with pytest.raises(BenchError) as raised:
+        inspection.inspect(description.read(folder))
+    said = "it is below src: write PYTHONPATH=src into a file, and name it: env_file = "
+    assert said in str(raised.value)
+
+
+def test_a_cookie_that_is_named_by_keyword_breaks_no_page(new_project):
+    folder = new_project("", '[tool.benchapp]\npublic = ["/seen/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("def seen(request):\n    answer = HttpResponse('x')\n")
+        urls.write("    answer.set_cookie(key='seen', value='1')\n    return answer\n")
+        urls.write("urlpatterns.append(path('seen/', seen))\n")
+    page = next(it for it in inspection.inspect(description.read(folder)).pages if it.path == "/seen/")
+    assert (page.status, page.cookies) == (200, ("seen",)) and page.causes["seen"].startswith("shop/urls.py:")

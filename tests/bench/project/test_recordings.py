@@ -64,7 +64,9 @@ def test_an_access_log_gives_frequencies_and_order(tmp_path):
         )
     )
     assert (found.paths, found.times_s) == (("/", "/a/", "/"), (0.0, 1.0, 2.0))
-    assert found.notes == ("left out of access.log: 1 requests without status 200",)
+    assert found.notes == (
+        "left out of access.log: 1 requests without status 200, or whose path is not percent-encoded",
+    )
 
 
 def test_the_first_requests_are_those_that_began_first(tmp_path, monkeypatch):

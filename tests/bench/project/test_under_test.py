@@ -52,9 +52,9 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
 
 def test_what_no_cache_is_asked_for(new_project):
     kit = re.compile(under_test.bypass_re(under_test.current(), True))
-    for path in ("static/site.css", "login/", "login/?next=/", "healthz"):
+    for path in ("static/site.css", "login/", "login/?next=/", "healthz", "healthz?x=1"):
         assert kit.match(path), path
-    for path in ("", "posts/", "posts/7/", "__probe__/page/1/"):
+    for path in ("", "posts/", "posts/7/", "healthz-of-the-nation/", "__probe__/page/1/"):
         assert not kit.match(path), path
     # Of another project all but its public pages, and in production the probes, too.
     folder = new_project("", '[tool.benchapp]\npublic = ["/", "/blog/", "/about"]\nlogin.url = "/blog/login/"\n')
@@ -92,3 +92,11 @@ def test_what_cannot_be_served_is_one_line(new_project, settings, said):
     with pytest.raises(BenchError) as error:
         _ = under_test.select(new_project(settings)).names
     assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_package_with_a_name_of_the_kits_is_refused(new_project):
+    folder = new_project()
+    (folder / "probes").mkdir()
+    (folder / "probes" / "__init__.py").touch()
+    with pytest.raises(BenchError, match="its package probes has the name of one of the kit's; rename it"):
+        under_test.select(folder)
