@@ -205,8 +205,6 @@ def _print_plan(args: argparse.Namespace, instrument: Instrument) -> int:
     for case in new.info.cases:
         say(f"case: {case_words(case)}")
     RunProgress(Printer(), new.info, new.ledger.trials_left).announce(new.load.tool.name, new.ledger)
-    for note in new.info.notes:
-        say(f"note: {note}")
     return 0
 
 
