@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from bench import paths
 from bench.catalog.compose import Composition
@@ -62,6 +64,10 @@ class _Writing:
             front = self.split.outer[-1].name
             raise BenchError(f"{front} ends no TLS, and no server before it is on its host; use --set listener=behind")
         places = self.split.places(places)
+        if self.split.split:
+            # The web server and the application, of which a layer may want one user, are on two hosts.
+            layers = tuple(structs.replace(layer, same_user="") for layer in composition.layers)
+            composition = replace(composition, layers=layers)
         written = [path for share in self.split.shares for path in self._host(share, composition, places, wiring)]
         if len(self.split.web) > 1:
             written += [path for web in self.split.web for path in self._drained(web, composition, places, wiring)]

@@ -98,7 +98,8 @@ def _warm(deployed: Reached, row: Row) -> None:
 def _shows(deployed: Reached, row: Row, old: Row, what: str, shown: Shown) -> Iterator[Finding]:
     """Whether all pages become right through the front, stay so, and are right at each host itself."""
     front, bound_s, began = deployed.front, _bound_s(deployed.composition), time.monotonic()
-    waited = settle(front, waiting(front, row, old, bound_s or INVALIDATED_S, what))
+    waited = waiting(front, row, old, bound_s or INVALIDATED_S, what)
+    settle(front, waited, stale_until_expired=bool(bound_s))
     yield from wrong_pages(waited)
     shown.took_s.extend(item.done_s for item in waited if item.done_s is not None)
     # A page that is right at one host may be stale at another one until then.

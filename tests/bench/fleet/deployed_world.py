@@ -78,7 +78,7 @@ class DeployedWorld:
 
     def play(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Play the playbook."""
-        argv = ["ansible-playbook", "-i", self.path, self.rendered / "playbook.yml"]
+        argv = [programs.find(["ansible-playbook"]), "-i", self.path, self.rendered / "playbook.yml"]
         own = f"repository=file:///{SOURCE} certificate={self.rendered.with_name('certificate')}"
         argv += ["--extra-vars", own, *words]
         env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_NOCOWS": "1"}

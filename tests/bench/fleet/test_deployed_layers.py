@@ -20,7 +20,7 @@ CASES = [
     ("nginx-uwsgi", "uwsgi-cache", EXPIRES),
     ("nginx-uwsgi", "nginx-microcache", EXPIRES),
     ("nginx-uwsgi", "nginx-memcached", {}),
-    ("nginx-gunicorn", "varnish", BEHIND),
+    ("nginx-uwsgi", "varnish", BEHIND),
 ]
 
 

@@ -251,3 +251,9 @@ def test_the_command_says_where_it_does_not_fit(tmp_path, capsys):
     assert capsys.readouterr().err == "bench render: --inventory renders for systemd on hosts; leave out --as\n"
     with pytest.raises(BenchError, match="--inventory needs the places of a host: use --values production"):
         fleet.write(compose.compose_for_files("nginx-uwsgi", "none", catalog.read().values["bench"]), hosts(), tmp_path)
+
+
+def test_web_server_and_application_on_two_hosts_need_no_common_user(tmp_path):
+    out = rendered(tmp_path / "out", "nginx-uwsgi", "nginx-microcache")
+    (unit,) = (out / "hosts/front1").rglob("benchapp-nginx.service")
+    assert "User=benchapp-web\n" in unit.read_text()
