@@ -35,8 +35,8 @@ from bench.host.cgroups import Limits
 from bench.host.lock import exclusive
 
 MEASURED, HELD_AGAINST = (1, 2, 3, 4), 8
-CPUS, MEMORY = 0.06, 256 * 1024 * 1024
-WORK_S = 0.002  # of processor time for a request
+CPUS, MEMORY = 0.1, 256 * 1024 * 1024
+WORK_S = 0.004  # of processor time for a request
 CLIENTS = 2  # of each host
 LINK, PORT = "1gbit", 8000
 READY_S = 20.0
