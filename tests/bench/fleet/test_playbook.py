@@ -27,7 +27,9 @@ from tests.bench.fleet.deployed_world import commit
 from tests.deploy.running import runnable
 
 TEMPLATES = paths.DEPLOY / "common" / "hosts"
-PAGE = "".join((paths.PROJECT / "docs" / name).read_text("utf-8") for name in ("hosts.md", "hosts-load.md"))
+PAGE = "".join(
+    (paths.PROJECT / "docs" / name).read_text("utf-8") for name in ("hosts.md", "hosts-deployed.md", "hosts-load.md")
+)
 
 
 def tasks(name: str = "playbook.yml") -> dict[str, dict[str, Any]]:
