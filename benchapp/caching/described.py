@@ -33,6 +33,7 @@ from benchapp.caching.invalidation import StalePages, invalidate
 
 FIELD = re.compile(r"\{([\w.]+)\}")
 BELOW = "*"
+WORD = re.compile(r"[\w-]+", re.ASCII)
 # Django reads it with each page that shows messages; where a layer is active, they are in the session.
 MESSAGES_COOKIE = "messages"
 logger = logging.getLogger(__name__)
@@ -55,22 +56,23 @@ class OnlyShared:
         request.COOKIES = cookies = _Cookies(request.COOKIES)
         response = self.get_response(request)
         if self.exact:
-            shared = request.path in self.exact or request.path.startswith(self.below)
-        else:
-            shared = not cookies.others_read
-        if not shared:
-            patch_cache_control(response, private=True)
+            if request.path not in self.exact and not request.path.startswith(self.below):
+                patch_cache_control(response, private=True)
+        elif cookies.read:
+            # Caches ignore the second word; it says why to whoever asks why a page is not cached.
+            patch_cache_control(response, private=True, reads_cookie=cookies.read)
         return response
 
 
 class _Cookies(dict):
-    """The cookies of a request; says whether others were read than those that no cached page depends on."""
+    """The cookies of a request; `read` is the first name that was read of those on which a cached page may depend."""
 
-    others_read = False
+    read = ""
 
     def _look(self, name: object) -> None:
         known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE)
-        self.others_read = self.others_read or name not in known
+        if not self.read and name not in known:
+            self.read = name if isinstance(name, str) and WORD.fullmatch(name) else "any"
 
     def __getitem__(self, name: str) -> str:
         self._look(name)
