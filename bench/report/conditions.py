@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from bench.figures.words import duration, joined, plural
 from bench.report import redact
@@ -78,6 +79,9 @@ def _limits(report: Report) -> list[str]:
             f"The run ended without a record of {plural(run.missing, 'trial')} of its plan. Make up for it with "
             f"{quoted(run.resume_command())}."
         )
+    words = pairwise(run.info.command)
+    if off := [word.removesuffix("=off") for option, word in words if option == "--guard" and word.endswith("=off")]:
+        notes.append(f"Guards that were turned off: {', '.join(off)}. They would have voided disturbed trials.")
     if tool.fallback and not any(tool.name in note for note in run.info.notes):
         notes.append(
             f"The load came from {quoted(tool.name)}, the fallback when no faster load tool is installed. It "

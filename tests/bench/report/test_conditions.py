@@ -31,6 +31,14 @@ def test_few_cores_one_round_and_an_unfinished_run_are_caveats(tmp_path):
     assert any(note.startswith("One round only: each figure is a single reading") for note in notes)
 
 
+def test_guards_that_were_turned_off_are_a_caveat(tmp_path):
+    run = read_run(report_folder.make(tmp_path / "run", rounds=5))
+    words = ("--guard", "others=off", "--guard", "drift=off", "--guard", "late=30", "--set", "access_log=off")
+    found = conditions.caveats(arrange(replace(run, info=replace(run.info, command=(*run.info.command, *words)))))
+    assert "Guards that were turned off: others, drift. They would have voided disturbed trials." in found
+    assert not any("turned off" in note for note in conditions.caveats(arrange(run)))
+
+
 def test_many_cores_are_not_warned_about(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=5, machine=report_folder.environment(cores=16))
     notes = conditions.caveats(arrange(read_run(folder)))
