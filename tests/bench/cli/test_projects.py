@@ -116,15 +116,32 @@ def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
     assert not list((paths.VAR / "servers").glob("*")), "half an environment is left"
 
 
-def test_a_health_page_that_redirects(capsys, new_project):
+@pytest.mark.parametrize(
+    "words",
+    [UP, (*RUN[:-2], "--to"), ("tune", "gunicorn", "--limit", "p95=200ms", "--to"), ("faults", "gunicorn", "--to")],
+    ids=lambda words: words[0],
+)
+def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):
+    results = tmp_path / "results"
+    words = [*words, str(results)] if words[-1] == "--to" else words
     folder = new_project(said='[tool.benchapp]\nhealth = "/old/"\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("from django.views.generic import RedirectView\n")
         urls.write("urlpatterns.append(path('old/', RedirectView.as_view(url='/')))\n")
-    assert refused(capsys, folder, *UP) == (
+    assert refused(capsys, folder, *words) == (
         f'{folder}: GET /old/ redirects to /; name a page that answers 200: health = "/..." in [tool.benchapp] of '
         "pyproject.toml"
     )
+    assert not results.exists()
+
+
+def test_what_is_left_out_of_a_recording_is_said_with_its_count(capsys, new_project):
+    folder = new_project(said=f'{BROWSE}log = "visits"\n')
+    line = '127.0.0.1 - - [22/Nov/2026:12:00:00 +0000] "GET /{} HTTP/1.1" 200 10 "-" "-"\n'
+    (folder / "visits").write_text("".join(map(line.format, ("", "?token=1", "?api-key=2", "?page=3"))))
+    assert command_line.main([*RUN, "--dry-run", "--project", str(folder)]) == 0
+    said = "note: left out of visits: 2 requests whose query looks like a secret"
+    assert said in capsys.readouterr().out.splitlines()
 
 
 def test_a_folder_without_a_project(capsys, tmp_path):
