@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from django.contrib.sessions.models import Session
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 from django.http import HttpResponse
+from django.test.utils import isolate_apps
 
 from benchapp.caching import described
 from benchapp.caching.cacheability import may_store
@@ -79,6 +81,44 @@ def test_a_changed_relation_invalidates_too(stale_after):
     user, group = User.objects.create(username="ann"), Group.objects.create(name="staff")
     assert "/by/ann/" in stale_after(lambda: user.groups.add(group)).paths
     assert stale_after(lambda: group.user_set.remove(user)).paths >= {"/by/ann/", "/groups/staff/"}
+
+
+def test_a_proxy_and_the_model_whose_rows_it_has_are_watched_both(settings, monkeypatch):
+    with isolate_apps("django.contrib.auth"):
+
+        class Member(User):
+            class Meta:
+                proxy = True
+                app_label = "auth"
+
+    connected: list[tuple[type, list[str]]] = []
+    models = {"auth.User": User, "auth.Member": Member}
+    monkeypatch.setattr(described.apps, "get_model", models.__getitem__)
+    monkeypatch.setattr(described._Watch, "connect", lambda watch: connected.append((watch.watched, watch.pages)))
+    settings.CACHING_LAYERS = {"site-middleware": {}}
+    settings.CACHING_STALE = {"auth.User": ["/by/{username}/"], "auth.Member": ["/members/"]}
+    described.connect()
+    assert connected == [(User, ["/by/{username}/", "/members/"])]
+
+
+def test_the_page_of_each_language_is_stale(settings, monkeypatch):
+    active = []
+
+    @contextlib.contextmanager
+    def override(code):
+        active.append(code)
+        yield
+
+    settings.LANGUAGES, settings.USE_I18N = [("en", "English"), ("de", "German")], True
+    monkeypatch.setattr(described, "is_language_prefix_patterns_used", lambda urlconf: (True, True))
+    # Django has chosen its functions for a site without languages.
+    monkeypatch.setattr(described.translation, "override", override)
+    monkeypatch.setattr(User, "path", lambda user: f"/{active[-1]}/by/{user}/", raising=False)
+    described._languages.cache_clear()
+    try:
+        assert described.stale_pages(User(username="ann"), ["{path}"]).paths == {"/en/by/ann/", "/de/by/ann/"}
+    finally:
+        described._languages.cache_clear()
 
 
 def test_a_cleared_relation_invalidates_the_pages_of_both_sides(stale_after):
