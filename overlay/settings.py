@@ -65,7 +65,7 @@ CACHING_STALE = json.loads(os.environ.get("BENCHAPP_STALE", "{}"))
 CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS", "{}")))
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
 _messages = getattr(_below, "MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
-_sessions = any(_name.endswith(".SessionMiddleware") for _name in _middleware)
+_sessions = "django.contrib.sessions" in _apps and any("session" in _name.lower() for _name in _middleware)
 if CACHING_LAYERS and _sessions and _messages.endswith(_cookie_messages):
     # A cached page would answer a visitor with a message: one whose session has it bypasses every cache.
     MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
@@ -103,7 +103,7 @@ MIDDLEWARE = [
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.
     *(["overlay.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *_middleware[:_outer],
-    *([_static] if _serves_static else []),
+    *(["overlay.static_files.StaticFiles"] if _serves_static else []),
     *registry.outer_middleware(CACHING_LAYERS),
     *(["benchapp.caching.described.OnlyShared"] if CACHING_LAYERS else []),
     *_middleware[_outer:],

@@ -348,7 +348,8 @@ def page(path, settings):
         found = stack.enter_context(causes())
         answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
         if getattr(answer, "streaming", False):
-            b"".join(answer)
+            # It may never end.
+            answer.close()
     session = getattr(getattr(answer, "wsgi_request", None), "session", None)
     return {
         "path": path,

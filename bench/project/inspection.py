@@ -50,6 +50,11 @@ class Page(msgspec.Struct, frozen=True):
     error: str | None = None
 
     @property
+    def is_html(self) -> bool:
+        """Whether it is a page and no file."""
+        return self.headers.get("Content-Type", "").lower().startswith("text/html")
+
+    @property
     def status_words(self) -> str:
         """`is answered with status 500: KeyError: 'x' (shop/views.py:7)`."""
         return f"is answered with status {self.status}" + (f": {self.error}" if self.error else "")

@@ -40,9 +40,13 @@ PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
 PROBES = "__probe__/"
 # In place of the health checks of a project without paths for them: no page has such a path.
 NO_PAGES = ("/.health", "/.ready")
+# A value that means itself in the configuration of every server.
+TEXT = re.compile(r"[ !#&-\[\]-z|~]*")
 # Headers that belong to one answer and not to every page.
 OF_ONE_ANSWER = frozenset(
     {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires", "vary"}
+    # Over HTTPS alone, and remembered by browsers.
+    | {"strict-transport-security"}
 )
 
 
@@ -190,13 +194,11 @@ class UnderTest:
 
     @property
     def page_headers(self) -> dict[str, str]:
-        """The headers that all its public pages have, and Vary: Cookie, for servers that answer with a stored body."""
-        pages = [page.headers for page in self.facts.pages if page.status == 200]
-        first = pages[0] if pages else {}
-        same = {name: value for name, value in first.items() if all(page.get(name) == value for page in pages)}
-        kept = {name: value for name, value in same.items() if name.lower() not in OF_ONE_ANSWER}
-        # A server with stored pages chooses by the session cookie, whatever the pages that were looked at say.
-        return {**kept, "Vary": "Cookie"}
+        """The headers that all its public pages have, and Vary: Cookie, for servers that answer with a stored body.
+
+        Those whose value a server's configuration might read as more than text are left out: no such page is stored.
+        """
+        return _page_headers(self)
 
 
 def _applications(project: UnderTest) -> tuple[str, str, str]:
@@ -246,6 +248,16 @@ def health_paths(project: UnderTest) -> tuple[str, ...]:
     pages = {"/", *project.description.public}
     named = dict.fromkeys((project.health, project.ready))
     return tuple(path for path in named if path not in pages and PLAIN.fullmatch(path)) or NO_PAGES
+
+
+def _page_headers(project: UnderTest) -> dict[str, str]:
+    checks = {project.health, project.ready} - {"/", *project.description.public}
+    pages = [page for page in project.facts.pages if page.status == 200 and page.path not in checks and page.is_html]
+    first = pages[0].headers if pages else {}
+    same = {name: value for name, value in first.items() if all(page.headers.get(name) == value for page in pages)}
+    texts = {name: value for name, value in same.items() if TEXT.fullmatch(value)}
+    # A server with stored pages chooses by the session cookie, whatever the pages that were looked at say.
+    return {name: value for name, value in texts.items() if name.lower() not in OF_ONE_ANSWER} | {"Vary": "Cookie"}
 
 
 def page_environment(project: UnderTest) -> dict[str, str]:

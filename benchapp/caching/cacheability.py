@@ -9,6 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.http import parse_http_date_safe
 
 FORBIDDEN_DIRECTIVES = frozenset({"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"})
+HSTS = "strict-transport-security"
+# SecurityMiddleware adds these where no view has, and may be further out.
+SET_FURTHER_OUT = frozenset({"vary", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy", HSTS})
 VARY_ALLOWED = frozenset({"cookie", "accept-encoding"})
 
 
@@ -77,7 +80,9 @@ def has_only_common_headers(response: HttpResponse) -> bool:
     everywhere = {name.lower(): value for name, value in getattr(settings, "CACHING_PAGE_HEADERS", {}).items()}
     own = {name.lower() for name, value in response.items() if everywhere.get(name.lower()) != value}
     return (
-        own <= {"content-type", "content-length", "x-render-id", "vary", "x-frame-options"}
+        own <= {"content-type", "content-length", "x-render-id", "vary", "x-frame-options", HSTS}
+        # A page that is without one of them shall not get it.
+        and everywhere.keys() - SET_FURTHER_OUT <= {name.lower() for name, _ in response.items()}
         and _varies_by(response) <= {"cookie"}
         and response.get("X-Frame-Options", settings.X_FRAME_OPTIONS) == settings.X_FRAME_OPTIONS
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -33,6 +33,10 @@ from benchapp.caching.invalidation import StalePages, invalidate
 
 FIELD = re.compile(r"\{([\w.]+)\}")
 BELOW = "*"
+# Methods of a dictionary that read the value of a name, and those that read all.
+OF_ONE = ("__getitem__", "__contains__", "get", "pop", "setdefault")
+OF_ALL = ("__iter__", "__len__", "__eq__", "__ne__", "__repr__", "__reversed__", "__or__", "__ror__")
+OF_ALL += ("copy", "items", "keys", "popitem", "values")
 WORD = re.compile(r"[\w-]+", re.ASCII)
 # Django reads it with each page that shows messages; where a layer is active, they are in the session.
 MESSAGES_COOKIE = "messages"
@@ -74,33 +78,19 @@ class _Cookies(dict):
         if not self.read and name not in known:
             self.read = name if isinstance(name, str) and WORD.fullmatch(name) else "any"
 
-    def __getitem__(self, name: str) -> str:
-        self._look(name)
-        return super().__getitem__(name)
 
-    def get(self, name: str, default: Any = None) -> Any:
-        self._look(name)
-        return super().get(name, default)
+def _noted(name: str) -> Callable[..., Any]:
+    method = getattr(dict, name)
 
-    def __contains__(self, name: object) -> bool:
-        self._look(name)
-        return super().__contains__(name)
+    def read(cookies: _Cookies, *args: Any) -> Any:
+        cookies._look(args[0] if args and name in OF_ONE else None)
+        return method(cookies, *args)
 
-    def __iter__(self) -> Iterator[str]:
-        self._look(None)
-        return super().__iter__()
+    return functools.wraps(method)(read)
 
-    def keys(self) -> Any:
-        self._look(None)
-        return super().keys()
 
-    def values(self) -> Any:
-        self._look(None)
-        return super().values()
-
-    def items(self) -> Any:
-        self._look(None)
-        return super().items()
+for _name in (*OF_ONE, *OF_ALL):
+    setattr(_Cookies, _name, _noted(_name))
 
 
 def connect() -> None:
@@ -109,7 +99,7 @@ def connect() -> None:
     Raises ImproperlyConfigured for a model, or a field, that there is not.
     """
     stale = getattr(settings, "CACHING_STALE", {}) if settings.CACHING_LAYERS else {}
-    watched: dict[type[models.Model], list[str]] = {}
+    watched: dict[type[models.Model], dict[type[models.Model], Sequence[str]]] = {}
     for label, pages in stale.items():
         try:
             model = apps.get_model(label)
@@ -121,9 +111,9 @@ def connect() -> None:
             if not hasattr(model, name.partition(".")[0]):
                 raise ImproperlyConfigured(f"CACHING_STALE: {label} has no {name!r}")
         # A proxy has the rows of another model.
-        watched.setdefault(model._meta.concrete_model, []).extend(pages)
-    for concrete, pages in watched.items():
-        _Watch(concrete, pages).connect()
+        watched.setdefault(model._meta.concrete_model, {})[model] = pages
+    for concrete, said in watched.items():
+        _Watch(concrete, said).connect()
 
 
 def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
@@ -156,7 +146,8 @@ def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
 class _Watch:
     """What hears of writes to a model and to those that inherit from it, and invalidates the pages of the rows."""
 
-    def __init__(self, watched: type[models.Model], pages: Sequence[str]) -> None:
+    def __init__(self, watched: type[models.Model], pages: Mapping[type[models.Model], Sequence[str]]) -> None:
+        """`pages` of the model, and of its proxies, whose methods are theirs alone."""
         self.watched, self.pages = watched, pages
         # What a row remembers, too.
         self.name = f"stale_before_save_of_{watched._meta.label}"
@@ -164,7 +155,7 @@ class _Watch:
     def connect(self) -> None:
         """Connect to no other model: Django deletes the rows of one without receivers at once."""
         receivers = [(post_save, self.changed), (post_delete, self.changed)]
-        if FIELD.search("".join(self.pages)):
+        if FIELD.search("".join(page for pages in self.pages.values() for page in pages)):
             receivers.append((pre_save, self.remember))
         for model in (it for it in apps.get_models() if issubclass(it, self.watched)):
             for signal, receiver in receivers:
@@ -177,7 +168,7 @@ class _Watch:
         # A changed row leaves the pages that it was on, too. `loaddata` saves new instances with the keys of old rows.
         if instance.pk is not None:
             for old in sender._base_manager.using(using).filter(pk=instance.pk):
-                instance.__dict__[self.name] = stale_pages(old, self.pages)
+                instance.__dict__[self.name] = self._stale(old)
 
     @_harmless
     def changed(self, instance: models.Model, using: str, **kwargs: object) -> None:
@@ -208,8 +199,18 @@ class _Watch:
 
     def _invalidate(self, instance: models.Model, using: str) -> None:
         before = instance.__dict__.pop(self.name, StalePages())
-        if stale := before | stale_pages(instance, self.pages):
+        if stale := before | self._stale(instance):
             invalidate(stale, using)
+
+    def _stale(self, instance: models.Model) -> StalePages:
+        found = StalePages()
+        for model, pages in self.pages.items():
+            row = instance
+            if not isinstance(instance, model):
+                row = model.__new__(model)
+                row.__dict__ = instance.__dict__
+            found |= stale_pages(row, pages)
+        return found
 
 
 def _relations(model: type[models.Model]) -> set[type[models.Model]]:

@@ -57,7 +57,7 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching"]
     assert found["MIDDLEWARE"] == [
         "django.middleware.security.SecurityMiddleware",
-        "whitenoise.middleware.WhiteNoiseMiddleware",
+        "overlay.static_files.StaticFiles",
         "django.middleware.common.CommonMiddleware",
     ]
     assert found["DATABASES"]["default"]["NAME"] == "theirs"
@@ -76,7 +76,7 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     assert (default["NAME"], default["OPTIONS"]) == ("/tmp/copy.sqlite3", {"timeout": 7})
     assert found["DATABASES"]["other"]["NAME"] == "/tmp/other.sqlite3"
     assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
-    assert not any("whitenoise" in name for name in found["MIDDLEWARE"])
+    assert not any("static_files" in name for name in found["MIDDLEWARE"])
 
 
 def test_logs_and_file_caches_go_elsewhere_where_it_is_tried_alone(laid_over, tmp_path):

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils.http import http_date
 
-from benchapp.caching.cacheability import expires_early, may_store
+from benchapp.caching.cacheability import expires_early, has_only_common_headers, may_store
 
 LATER = http_date(4_000_000_000)
 
@@ -61,3 +61,23 @@ def test_the_lifetime_for_nginx_is_not_the_pages_own(rows, site_with, tmp_path):
         response = Client().get("/")
     assert "s-maxage=30" in response["Cache-Control"]
     assert "X-Outdated" not in response
+
+
+def test_a_page_has_every_header_of_all_pages_and_no_other_where_a_body_alone_is_stored(settings):
+    def stored(**changes: str | None) -> bool:
+        headers = {"X-Frame-Options": "DENY", "Content-Security-Policy": "default-src 'self'", "Vary": "Cookie"}
+        found = {name.replace("_", "-"): value for name, value in {**headers, **changes}.items()}
+        given = {name: value for name, value in found.items() if value is not None}
+        return has_only_common_headers(HttpResponse("x", headers=given))
+
+    settings.X_FRAME_OPTIONS = "DENY"
+    assert not stored(), "a header of its own"
+    everywhere = {"X-Frame-Options": "DENY", "Content-Security-Policy": "default-src 'self'", "Vary": "Cookie"}
+    settings.CACHING_PAGE_HEADERS = everywhere | {"X-Content-Type-Options": "nosniff"}
+    # The last is added further out, and HSTS over HTTPS alone.
+    assert stored() and stored(Strict_Transport_Security="max-age=60")
+    assert not stored(X_Own="1")
+    settings.CACHING_PAGE_HEADERS = everywhere
+    for name in ("X-Frame-Options", "Content-Security-Policy"):
+        assert not stored(**{name: None}), f"{name} was taken off"
+        assert not stored(**{name: "other"})

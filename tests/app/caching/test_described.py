@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import operator
 from collections.abc import Callable, Iterator
 
@@ -91,14 +92,20 @@ def test_a_proxy_and_the_model_whose_rows_it_has_are_watched_both(settings, monk
                 proxy = True
                 app_label = "auth"
 
-    connected: list[tuple[type, list[str]]] = []
+            def own(self) -> str:
+                return f"of-{self.username}"
+
+    connected: list[tuple[type, dict]] = []
     models = {"auth.User": User, "auth.Member": Member}
     monkeypatch.setattr(described.apps, "get_model", models.__getitem__)
     monkeypatch.setattr(described._Watch, "connect", lambda watch: connected.append((watch.watched, watch.pages)))
     settings.CACHING_LAYERS = {"site-middleware": {}}
-    settings.CACHING_STALE = {"auth.User": ["/by/{username}/"], "auth.Member": ["/members/"]}
+    settings.CACHING_STALE = {"auth.User": ["/by/{username}/"], "auth.Member": ["/{own}/"]}
     described.connect()
-    assert connected == [(User, ["/by/{username}/", "/members/"])]
+    assert connected == [(User, {User: ["/by/{username}/"], Member: ["/{own}/"]})]
+    # What the proxy alone has is looked up in a row of the model, too.
+    watch = described._Watch(*connected[0])
+    assert watch._stale(User(username="ann")).paths == {"/by/ann/", "/of-ann/"}
 
 
 def test_the_page_of_each_language_is_stale(settings, monkeypatch):
@@ -212,6 +219,14 @@ def test_pages_outside_of_the_public_ones_are_private(settings, rf, path, cached
         (lambda cookies: list(cookies), False),
         (lambda cookies: dict(cookies.items()), False),
         (lambda cookies: {**cookies}, False),
+        (lambda cookies: cookies.pop("theme"), False),
+        (lambda cookies: cookies.setdefault("theme", "x"), False),
+        (lambda cookies: cookies.copy(), False),
+        (lambda cookies: cookies | {}, False),
+        (bool, False),
+        (str, False),
+        (lambda cookies: cookies == {}, False),
+        (lambda cookies: json.dumps(cookies), False),
     ],
 )
 def test_a_page_that_reads_a_cookie_of_its_own_is_private_unless_it_is_named_public(settings, rf, reads, cached):
