@@ -95,7 +95,7 @@ def _plain(name: str, program: str, args: argparse.Namespace, url: str, keep_ali
 
 
 def _judge(tool: str, plain_tool: str, instrument: dict[int, float], plain: dict[int, float]) -> bool:
-    ours, theirs = stats.spread(instrument.values()), stats.spread(plain.values())
+    ours, theirs = stats.estimate(instrument.values()), stats.estimate(plain.values())
     comparison = ratios.paired(instrument, plain)
     inside = ours.low <= theirs.median <= ours.high
     agrees = inside or comparison.verdict == ratios.INCONCLUSIVE

@@ -1,7 +1,7 @@
 """Medians of rounds with their confidence intervals. Pure: numbers in, numbers out.
 
-A spread is the median of the rounds with its bootstrap 95 % confidence interval. Nothing here averages percentiles or
-keeps only the best round.
+An estimate is the median of the rounds with its bootstrap 95 % confidence interval. Nothing here averages percentiles
+or keeps only the best round.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Spread:
+class Estimate:
     """One figure over the rounds of a case: median, ends of its 95 % confidence interval, number of rounds.
 
     With up to five rounds the interval is the range, from the lowest round to the highest.
@@ -28,7 +28,7 @@ class Spread:
 
     def __post_init__(self) -> None:
         if self.count < 1 or not self.low <= self.median <= self.high:
-            raise ValueError(f"not a spread: {self.low} <= {self.median} <= {self.high} of {self.count}")
+            raise ValueError(f"not an estimate: {self.low} <= {self.median} <= {self.high} of {self.count}")
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class PooledPercentile:
     count: int
 
 
-def spread(values: Iterable[float | None]) -> Spread | None:
+def estimate(values: Iterable[float | None]) -> Estimate | None:
     """Median and confidence interval of the measured values; None without one. NaN counts as not measured."""
     known = sorted(value for value in values if value is not None and math.isfinite(value))
     if not known:
         return None
     low, high = _interval(known)
-    return Spread(statistics.median(known), low, high, len(known))
+    return Estimate(statistics.median(known), low, high, len(known))
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
@@ -89,10 +89,10 @@ def _medians_of_resamples(values: Sequence[float]) -> Iterable[tuple[float, floa
         yield values[i - 1], chance
 
 
-def paired_ratio(numerator: Mapping[int, float], denominator: Mapping[int, float]) -> Spread | None:
-    """Spread of the ratios round by round (round -> figure); None without a shared round above zero.
+def paired_ratio(numerator: Mapping[int, float], denominator: Mapping[int, float]) -> Estimate | None:
+    """The estimate of the ratios round by round (round -> figure); None without a shared round above zero.
 
     Rounds are paired because a disturbance in one round hits both sides of the ratio.
     """
     shared = [number for number in numerator if denominator.get(number, 0) > 0]
-    return spread(numerator[number] / denominator[number] for number in shared)
+    return estimate(numerator[number] / denominator[number] for number in shared)

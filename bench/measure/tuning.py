@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bench.figures.stats import spread
+from bench.figures.stats import estimate
 from bench.results.capacity import Capacity, Climb, capacity
 
 PROCESSES, THREADS = "processes", "threads"
@@ -183,7 +183,7 @@ def tried(settings: Settings, rounds: dict[int, Climb]) -> Tried:
     """What the staircases say of the settings."""
     held = [trial for climb in rounds.values() if (trial := climb.held)]
     made = [trial for climb in rounds.values() for trial in climb.trials.values()]
-    memory = spread(
+    memory = estimate(
         sum(peak for peak in trial.memory_peak_bytes.values() if peak) if trial.memory_peak_bytes else None
         for trial in held
     )

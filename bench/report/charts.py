@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from bench.figures.stats import PooledPercentile, Spread
+from bench.figures.stats import Estimate, PooledPercentile
 from bench.report import row_charts
 from bench.report.axis import scale_for
 from bench.report.findings import deployment, setting_title
@@ -42,7 +42,7 @@ class Drawing:
 class RowFigures:
     """How a chart gets its figures from a row: the marks, the texts of its columns, and all of it in words."""
 
-    marks: Callable[[CaseRow], tuple[Spread | None, ...]]
+    marks: Callable[[CaseRow], tuple[Estimate | None, ...]]
     columns: Callable[[CaseRow], tuple[str, ...]]
     title: Callable[[CaseRow], str]
 
@@ -110,8 +110,8 @@ def latency(report: Report, panel: Panel) -> Drawing:
     """The latency percentiles of every row."""
     shown = percentiles(panel)
 
-    def figures(row: CaseRow) -> tuple[Spread | None, ...]:
-        return tuple(_as_spread(row.figure(field)) for _, field in shown)
+    def figures(row: CaseRow) -> tuple[Estimate | None, ...]:
+        return tuple(_as_estimate(row.figure(field)) for _, field in shown)
 
     def title(row: CaseRow) -> str:
         parts = [f"{name} {median(figure)} ms" for (name, _), figure in zip(shown, figures(row), strict=True)]
@@ -126,7 +126,7 @@ def latency(report: Report, panel: Panel) -> Drawing:
 def memory_peak(report: Report, panel: Panel) -> Drawing:
     """Peak memory of every row, stacked by server and service."""
 
-    def figures(row: CaseRow) -> tuple[Spread | None, ...]:
+    def figures(row: CaseRow) -> tuple[Estimate | None, ...]:
         parts = row.memory_parts
         return tuple(exactly(parts[name] / MIB) if name in parts else None for name in report.servers)
 
@@ -152,7 +152,7 @@ def memory_cost(report: Report, panel: Panel) -> Drawing:
 
 
 def _costs(
-    report: Report, panel: Panel, words: tuple[str, str, str], cost: Callable[[CaseRow], Spread | None]
+    report: Report, panel: Panel, words: tuple[str, str, str], cost: Callable[[CaseRow], Estimate | None]
 ) -> Drawing:
     """One cost of every row. `words` are the title of the chart, the unit and the unit in a sentence."""
     title, unit, in_words = words
@@ -234,15 +234,15 @@ def _medians(groups: Groups) -> Iterable[float]:
     return [figure.median for _, entries in groups for entry in entries for figure in entry.figures if figure]
 
 
-def exactly(value: float) -> Spread:
+def exactly(value: float) -> Estimate:
     """A figure without an interval."""
-    return Spread(value, value, value, 1)
+    return Estimate(value, value, value, 1)
 
 
-def _as_spread(figure: Spread | PooledPercentile | None) -> Spread | None:
+def _as_estimate(figure: Estimate | PooledPercentile | None) -> Estimate | None:
     return exactly(figure.median) if isinstance(figure, PooledPercentile) else figure
 
 
-def scaled(figure: Spread | None, by: float) -> Spread | None:
+def scaled(figure: Estimate | None, by: float) -> Estimate | None:
     """A figure in another unit."""
-    return None if figure is None else Spread(figure.median / by, figure.low / by, figure.high / by, figure.count)
+    return None if figure is None else Estimate(figure.median / by, figure.low / by, figure.high / by, figure.count)

@@ -16,7 +16,7 @@ from bench.errors import BenchError
 from bench.figures.columns import paragraph
 from bench.figures.noise import Noise, noise_of
 from bench.figures.ratios import FASTER, INCONCLUSIVE, SLOWER, Ratio, between, logarithms
-from bench.figures.stats import Spread, spread
+from bench.figures.stats import Estimate, estimate
 from bench.figures.words import plural
 from bench.report.arrange import arrange
 from bench.report.numbers import median, one_line, range_of, size, times
@@ -35,8 +35,8 @@ class CaseComparison:
     """One case at one level in both runs."""
 
     key: Key
-    before: Spread | None
-    after: Spread | None
+    before: Estimate | None
+    after: Estimate | None
     compared: Ratio | None  # None when a side measured nothing above zero
 
     @property
@@ -81,8 +81,8 @@ def compare(before: Run, after: Run) -> RunComparison:
         cases=tuple(
             CaseComparison(
                 key,
-                spread(first[key].values()),
-                spread(second[key].values()),
+                estimate(first[key].values()),
+                estimate(second[key].values()),
                 _compared(key, (first[key], second[key]), noises, margin),
             )
             for key in shared

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.figures.ratios import Ratio, Standings
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.figures.words import joined, plural
 from bench.report.extra_costs import evenness
 from bench.report.model import BASELINE, CaseRow, Panel, Report, rate_of
@@ -115,7 +115,7 @@ def standing(panel: Panel, row: CaseRow) -> str:
     return f"tie, at most {times(ratio.high)}" if is_bounded(ratio) else "tie"
 
 
-def with_interval(figure: Spread) -> str:
+def with_interval(figure: Estimate) -> str:
     """The confidence interval of a figure with its rounds, as a remark in brackets."""
     return f"95 % confidence interval {range_of(figure)}, {figure.count} rounds"
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from bench.figures import histogram
 from bench.figures.noise import Noise, noise_of
 from bench.figures.ratios import MARGIN, Standings, logarithms, standings, tail
-from bench.figures.stats import PooledPercentile, Spread, spread
+from bench.figures.stats import Estimate, PooledPercentile, estimate
 from bench.results.capacity import Capacity
 from bench.results.faults import FaultsRun
 from bench.results.folder import Run
@@ -70,7 +70,7 @@ class CaseRow:
     skip: str | None  # why it cannot run here
     wrong: int  # number of failed checks of verify
     dropped: Dropped | None = None  # why and when a run until decided measured it no further
-    times_none: Spread | None = None  # requests/s divided by those of layer `none` on the same stack, paired by round
+    times_none: Estimate | None = None  # requests/s divided by those of layer `none` on the same stack, paired by round
     capacity: Capacity | None = None  # where it was sought: the trials are those at the highest rate of each round
 
     @cached_property
@@ -110,12 +110,12 @@ class CaseRow:
         figures = {number: getattr(trial, field) for number, trial in self.ok.items()}
         return {number: value for number, value in figures.items() if value is not None}
 
-    def figure(self, field: str) -> Spread | PooledPercentile | None:
+    def figure(self, field: str) -> Estimate | PooledPercentile | None:
         """A field of Trial over the rounds: median and interval; percentiles are those of all rounds' requests.
 
         Without histograms percentiles cannot be pooled: then it is the median of the rounds' percentiles.
         """
-        rounds = spread(self.by_round(field).values())
+        rounds = estimate(self.by_round(field).values())
         if field not in self.pooled:
             return rounds
         pooled = self.pooled[field]
@@ -134,25 +134,25 @@ class CaseRow:
         return {field: histogram.percentile_ms(merged, percent) for field, percent in PERCENTILES.items()}
 
     @cached_property
-    def rate(self) -> Spread | None:
+    def rate(self) -> Estimate | None:
         """Requests a second; at its capacity, with the interval of that."""
         if self.capacity:
-            return self.capacity.spread
-        return spread(self.by_round("requests_per_second").values())
+            return self.capacity.estimate
+        return estimate(self.by_round("requests_per_second").values())
 
     @cached_property
     def servers(self) -> tuple[str, ...]:
         """Servers and services that were sampled, in the order of the results."""
         return tuple(dict.fromkeys(name for trial in self.ok.values() for name in _sampled(trial)))
 
-    def memory_peak(self, server: str) -> Spread | None:
+    def memory_peak(self, server: str) -> Estimate | None:
         """Peak memory (PSS) of one server or service, in bytes."""
-        return spread((trial.memory_peak_bytes or {}).get(server) for trial in self.ok.values())
+        return estimate((trial.memory_peak_bytes or {}).get(server) for trial in self.ok.values())
 
     @cached_property
-    def memory_total(self) -> Spread | None:
+    def memory_total(self) -> Estimate | None:
         """Sum of the servers' peak memory, in bytes; None when one of them was not measured."""
-        return spread(total(trial.memory_peak_bytes) for trial in self.ok.values())
+        return estimate(total(trial.memory_peak_bytes) for trial in self.ok.values())
 
     @cached_property
     def memory_parts(self) -> dict[str, float]:
@@ -169,14 +169,14 @@ class CaseRow:
         middle = [peak for _, peak in peaks[(len(peaks) - 1) // 2 : len(peaks) // 2 + 1]]
         return {name: sum(peak.get(name) or 0 for peak in middle) / len(middle) for name in self.servers if middle}
 
-    def cpu(self, server: str) -> Spread | None:
+    def cpu(self, server: str) -> Estimate | None:
         """CPU seconds of one server or service per 1,000 requests."""
-        return spread(per_thousand((trial.cpu_seconds or {}).get(server), trial) for trial in self.ok.values())
+        return estimate(per_thousand((trial.cpu_seconds or {}).get(server), trial) for trial in self.ok.values())
 
     @cached_property
-    def cpu_total(self) -> Spread | None:
+    def cpu_total(self) -> Estimate | None:
         """CPU seconds of the whole deployment per 1,000 requests; None when a server was not measured."""
-        return spread(per_thousand(total(trial.cpu_seconds), trial) for trial in self.ok.values())
+        return estimate(per_thousand(total(trial.cpu_seconds), trial) for trial in self.ok.values())
 
     def processes(self, server: str) -> int | None:
         """Largest number of processes of one server or service, in any round."""
@@ -190,9 +190,9 @@ class CaseRow:
         return sum(known) if known else None
 
     @cached_property
-    def memory_per_rate(self) -> Spread | None:
+    def memory_per_rate(self) -> Estimate | None:
         """Bytes of peak memory for each 1,000 requests/s served."""
-        return spread(memory_per_rate(trial) for trial in self.ok.values())
+        return estimate(memory_per_rate(trial) for trial in self.ok.values())
 
     @property
     def requests(self) -> int:

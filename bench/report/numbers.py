@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench.figures.stats import PooledPercentile, Spread
+from bench.figures.stats import Estimate, PooledPercentile
 
 NOT_MEASURED = "not measured"
 DASH = "\N{EN DASH}"  # where no figure is expected, as in the row of a failed case
@@ -15,7 +15,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 MIB = 1024 * 1024
 
 Show = Callable[[float | None], str]  # how a figure is written
-Figure = Spread | PooledPercentile
+Figure = Estimate | PooledPercentile
 
 # Characters that break a line, hide text or are invalid XML: control characters, bidirectional marks, non-characters
 # and lone surrogates.

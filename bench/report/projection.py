@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.figures.columns import columns, paragraph
 from bench.figures.projection import Interval, Projection
-from bench.figures.stats import spread
+from bench.figures.stats import estimate
 from bench.figures.words import plural
 from bench.report.numbers import median, number, one_line, range_of
 from bench.results.scaling import Scaling
@@ -41,7 +41,7 @@ def render(scaling: Scaling, found: Projection, width: int) -> list[str]:
 def _measured(scaling: Scaling) -> list[str]:
     rows = [("web hosts", "trials", "median", "95 % interval", "at")]
     for hosts, load in sorted(scaling.load.items()):
-        rates = spread(point.rate for point in scaling.points if point.hosts == hosts)
+        rates = estimate(point.rate for point in scaling.points if point.hosts == hosts)
         rows.append((str(hosts), str(rates.count if rates else 0), median(rates), range_of(rates), load))
     return columns(rows, "  ")
 
@@ -81,7 +81,7 @@ def _notes(scaling: Scaling, found: Projection) -> Iterable[str]:
         yield "Processors: not known, for these runs have no costs per host."
     for tier in scaling.tiers:
         per = "of each host" if tier.grows else "together"
-        seconds = spread(second * 1000 for second in tier.seconds)
+        seconds = estimate(second * 1000 for second in tier.seconds)
         cost = f"{median(seconds)} ms a request ({range_of(seconds)})"
         yield f"Processors of {tier.name}: {plural(round(tier.processors), 'core')} {per}, {cost}."
     if found.ends:

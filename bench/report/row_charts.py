@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.report.axis import LINEAR, LOG, Axis, axis, tick_label
 from bench.report.numbers import DASH, NOT_MEASURED
 from bench.report.svg import CHARACTER, PATTERNS, colour, fit, marker, tag
@@ -30,7 +30,7 @@ class ChartEntry:
 
     label: str
     colour: int
-    figures: tuple[Spread | None, ...]
+    figures: tuple[Estimate | None, ...]
     columns: tuple[str, ...] = ()
     note: str = ""  # why there are no figures: failed, skipped, not measured
     title: str = ""  # all figures in words, for hovering and for screen readers
@@ -142,7 +142,7 @@ def pairs(chart: RowChart, width: int) -> Markup:
     return _frame(chart, values, draw, width)
 
 
-def _within(figures: Sequence[Spread], scale: str) -> list[float]:
+def _within(figures: Sequence[Estimate], scale: str) -> list[float]:
     """What the axis of ratios must hold: every point, and of the intervals what does not press the points together."""
     points = [figure.median for figure in figures if figure.median > 0]
     if not points:
@@ -152,7 +152,7 @@ def _within(figures: Sequence[Spread], scale: str) -> list[float]:
     return [min(max(value, least), most) for value in _extent(figures)]
 
 
-def _extent(figures: Iterable[Spread | None]) -> Iterable[float]:
+def _extent(figures: Iterable[Estimate | None]) -> Iterable[float]:
     for figure in figures:
         if figure:
             yield from (figure.low, figure.high)
@@ -297,7 +297,7 @@ def _grid(line: Axis, layout: _Layout, bottom: float) -> Markup:
     return tag("g", *parts, aria_hidden="true")
 
 
-def _whisker(figure: Spread, line: Axis, y: float) -> Iterable[Markup]:
+def _whisker(figure: Estimate, line: Axis, y: float) -> Iterable[Markup]:
     """Lowest to highest round, with a halo in the colour of the paper so that it shows on its own bar."""
     if figure.count < 2:
         return

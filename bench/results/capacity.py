@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from bench.figures import histogram
 from bench.figures.capacity import RATES, TRIES, Limit, Step, bracket, next_rate
-from bench.figures.stats import Spread, spread
+from bench.figures.stats import Estimate, estimate
 from bench.results.trials import Trial, voided_by
 
 # Guards that an overloaded site itself sets off: their trials show that it does not hold the rate.
@@ -132,19 +132,19 @@ class Capacity:
     rounds: int
 
     @property
-    def spread(self) -> Spread:
+    def estimate(self) -> Estimate:
         """The rate with its interval; where the upper end was not found, it ends at the rate."""
-        return Spread(self.rate, self.low, self.rate if self.high is None else self.high, self.rounds)
+        return Estimate(self.rate, self.low, self.rate if self.high is None else self.high, self.rounds)
 
 
 def capacity(rounds: Sequence[Climb]) -> Capacity | None:
     """The capacity over the rounds; None when no rate held in any. One in which even the lowest did not counts as 0."""
     ended = [climb for climb in rounds if climb.low is not None or climb.holds_nothing]
-    rate = spread(climb.low or 0 for climb in ended)
+    rate = estimate(climb.low or 0 for climb in ended)
     if rate is None or not any(climb.low for climb in ended):
         return None
     highs = [climb.high for climb in ended]
-    above = None if None in highs else spread(highs)
+    above = None if None in highs else estimate(highs)
     return Capacity(rate.median, rate.low, above.high if above else None, len(ended))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.report.model import BASELINE, CaseRow, Panel, Report
 from bench.results.reproduction import benchmarks
 
@@ -24,12 +24,12 @@ class PublishedLayer:
         return str(self.published["layer"])
 
     @property
-    def rate(self) -> Spread | None:
+    def rate(self) -> Estimate | None:
         """Requests/s in this run."""
         return self.here.rate if self.here and self.here.ranked else None
 
     @property
-    def ratio(self) -> Spread | None:
+    def ratio(self) -> Estimate | None:
         """The same divided by those of `none` on the same stack."""
         return self.here.times_none if self.here and self.here.ranked else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.report import row_charts
 from bench.report.axis import LOG, scale_for
 from bench.report.charts import Drawing, drawing, exactly, layer_colour, scaled
@@ -69,7 +69,7 @@ def _figures(found: Reproduced, shown: PublishedColumn, name: Name) -> RowChart:
     index = found.columns.index(shown)
     unit = MIB if shown.metric == "memory_total" else 1
 
-    def entry(row: PublishedRow, measured: Spread | None) -> ChartEntry:
+    def entry(row: PublishedRow, measured: Estimate | None) -> ChartEntry:
         return ChartEntry(
             name(row),
             1,
@@ -80,7 +80,7 @@ def _figures(found: Reproduced, shown: PublishedColumn, name: Name) -> RowChart:
         )
 
     measured = [(row, row.figures[index].measured) for row in found.rows]
-    spreads = [(row, figure if isinstance(figure, Spread) else None) for row, figure in measured]
-    entries = [entry(row, figure) for row, figure in spreads]
-    scale = scale_for(figure.median for _, figure in spreads if figure)
+    estimates = [(row, figure if isinstance(figure, Estimate) else None) for row, figure in measured]
+    entries = [entry(row, figure) for row, figure in estimates]
+    scale = scale_for(figure.median for _, figure in estimates if figure)
     return RowChart([("measured", entries)], ("median",), f"Measured, {shown.title}", shown.title, scale)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.figures.words import joined, plural
 from bench.report.model import ERROR_FIELDS
 from bench.report.numbers import as_published, number
@@ -46,7 +46,7 @@ class ClaimVerdict:
     verdict: str  # one of VERDICTS
     sentence: str
     published: float | None = None
-    measured: Spread | None = None
+    measured: Estimate | None = None
     bounds: str = ""
     is_open: bool = False  # the publication left this question open
 
@@ -183,7 +183,7 @@ def _ratio(claim: Claim, here: Place, measured: MeasuredFigures) -> ClaimVerdict
     return ClaimVerdict(claim["claim"], verdict, sentence, published, ratio, _bounds(claim))
 
 
-def judge(ratio: Spread, at_least: float | None, at_most: float | None) -> str:
+def judge(ratio: Estimate, at_least: float | None, at_most: float | None) -> str:
     """The verdict of a ratio's whole interval against the bounds."""
     if ratio.count < 2:
         return INCONCLUSIVE
@@ -287,7 +287,7 @@ def _different(place: Place, other: Place) -> Place:
     return {key: value for key, value in place.items() if other.get(key) != value} or place
 
 
-def _range(ratio: Spread) -> str:
+def _range(ratio: Estimate) -> str:
     if ratio.count < 2:
         return " (one round only)"
     return f" ({number(ratio.low)} to {number(ratio.high)} over {ratio.count} rounds)"

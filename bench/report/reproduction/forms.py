@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.report import csv, html, markdown
 from bench.report.plots import Plots
 from bench.report.reproduction import texts
@@ -69,7 +69,7 @@ def as_csv(found: Reproduced) -> str:
 
 def _csv_figures(figure: PublishedFigure) -> Iterable[object]:
     yield from (figure.published, figure.published_ratio)
-    if isinstance(figure.measured, Spread):
+    if isinstance(figure.measured, Estimate):
         yield from (figure.measured.median, figure.measured.low, figure.measured.high, figure.measured.count)
     else:
         yield from (figure.measured, None, None, None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.figures.ratios import AT_EACH_LOOK, CHANCE, paired, unpaired
-from bench.figures.stats import Spread, spread
+from bench.figures.stats import Estimate, estimate
 from bench.report.model import MEASURED, CaseRow, Report, per_thousand, total
 from bench.results import stability
 from bench.results.faults import FaultOutcome
@@ -37,9 +37,9 @@ class FigureByRound:
     of: str = ""  # for a median of several stacks: how many of them were measured
 
     @property
-    def spread(self) -> Spread | None:
+    def estimate(self) -> Estimate | None:
         """Median and confidence interval."""
-        return spread(self.rounds.values())
+        return estimate(self.rounds.values())
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class MeasuredFigures:
         _, rows = self.rows(place)
         return max((trial.requests_total or 0 for row in rows for trial in row.trials), default=0)
 
-    def ratio(self, left: Place, right: Place, metric: str) -> tuple[Spread | None, str]:
+    def ratio(self, left: Place, right: Place, metric: str) -> tuple[Estimate | None, str]:
         """Left divided by right, and why there is none.
 
         The ratio is paired by round within one run, unpaired between two runs.
@@ -207,7 +207,7 @@ COMPUTED: dict[str, Callable[[Trial], float | None]] = {
 }
 
 
-def quotient(first: FigureByRound, second: FigureByRound, chance: float = CHANCE) -> Spread | None:
+def quotient(first: FigureByRound, second: FigureByRound, chance: float = CHANCE) -> Estimate | None:
     """The ratio of two figures with its confidence interval; None without a shared round above zero.
 
     `chance` is that of each end of the interval to err, by default that of 95 %.
@@ -219,8 +219,8 @@ def quotient(first: FigureByRound, second: FigureByRound, chance: float = CHANCE
     if found is None:
         return None
     if found.rounds < 2:
-        return Spread(found.ratio, found.ratio, found.ratio, 1)
-    return Spread(found.ratio, found.low, found.high, found.rounds)
+        return Estimate(found.ratio, found.ratio, found.ratio, 1)
+    return Estimate(found.ratio, found.low, found.high, found.rounds)
 
 
 def _extreme(levels: Sequence[Rounds], pick: str) -> Rounds:

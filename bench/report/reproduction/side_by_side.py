@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import BenchError
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.report import numbers
 from bench.report.arrange import arrange
 from bench.report.model import Report
@@ -58,8 +58,8 @@ class PublishedFigure:
 
     published: float | str | None
     published_ratio: float | None
-    measured: Spread | str | None  # a text for ratings
-    ratio: Spread | None
+    measured: Estimate | str | None  # a text for ratings
+    ratio: Estimate | None
     why: str  # why nothing was measured; empty where something was
     reasons: tuple[str, ...] = ()  # why a rating is below HIGH
 
@@ -202,13 +202,13 @@ def _figure(
         return PublishedFigure(published, None, rating.rating if rating else None, None, why, reasons)
     figure = measured.figure(place, column.metric)
     if row is base:
-        return PublishedFigure(published, 1.0 if published else None, figure.spread, None, figure.why)
+        return PublishedFigure(published, 1.0 if published else None, figure.estimate, None, figure.why)
     first = base.get(column.key)
     baseline = measured.figure(_at(base, column, data), column.metric)
     return PublishedFigure(
         published,
         published / first if published and first else None,
-        figure.spread,
+        figure.estimate,
         quotient(figure, baseline) if figure.rounds and baseline.rounds else None,
         figure.why,
     )

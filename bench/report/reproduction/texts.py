@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bench.figures import words
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.report import conditions, findings, numbers, pick
 from bench.report.charts import Drawing
 from bench.report.model import BASELINE, MEASURED
@@ -28,14 +28,14 @@ SIGNS = {
 
 def shown(figure: PublishedFigure, column: PublishedColumn) -> str:
     """The measured figure as text."""
-    if isinstance(figure.measured, Spread):
+    if isinstance(figure.measured, Estimate):
         return numbers.median(figure.measured, column.show)
     return figure.measured or NOT_MEASURED
 
 
 def interval(figure: PublishedFigure, column: PublishedColumn) -> str:
     """The 95 % confidence interval of the measured figure as text."""
-    return range_of(figure.measured, column.show) if isinstance(figure.measured, Spread) else DASH
+    return range_of(figure.measured, column.show) if isinstance(figure.measured, Estimate) else DASH
 
 
 def published(figure: PublishedFigure) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from markupsafe import Markup
 
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.figures.words import plural
 from bench.report import row_charts
 from bench.report.numbers import moment, number, when
@@ -71,7 +71,7 @@ class History:
             ChartEntry(
                 day(run),
                 1,
-                (Spread(case.requests_per_second, case.requests_low, case.requests_high, case.rounds),),
+                (Estimate(case.requests_per_second, case.requests_low, case.requests_high, case.rounds),),
                 (number(case.requests_per_second),),
             )
             for run, case in self.runs[-MAX_POINTS:]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.report import (
     row_charts,
 )
@@ -17,7 +17,7 @@ from tests.bench.report import report_folder
 
 
 def entry(label="layer", median=100.0, low=90.0, high=110.0, count=3, **changes):
-    figure = None if median is None else Spread(median, low, high, count)
+    figure = None if median is None else Estimate(median, low, high, count)
     return row_charts.ChartEntry(label=label, colour=1, figures=(figure,), columns=(f"{median}",), **changes)
 
 
@@ -87,7 +87,7 @@ def test_hostile_and_long_names_are_text():
 
 
 def test_stacked_parts_lie_end_to_end():
-    parts = tuple(Spread(value, value, value, 1) for value in (10.0, 20.0, 30.0))
+    parts = tuple(Estimate(value, value, value, 1) for value in (10.0, 20.0, 30.0))
     drawing = ElementTree.fromstring(
         row_charts.stacked(
             row_charts.RowChart(
@@ -105,7 +105,7 @@ def test_stacked_parts_lie_end_to_end():
 
 
 def test_a_narrow_chart_shows_a_dash_for_not_measured():
-    row = row_charts.ChartEntry("none", 0, (Spread(900.0, 900.0, 900.0, 1), None), ("900", "not measured"))
+    row = row_charts.ChartEntry("none", 0, (Estimate(900.0, 900.0, 900.0, 1), None), ("900", "not measured"))
     shown = {
         width: row_charts.percentiles(
             row_charts.RowChart([("uwsgi", [row])], ("p50 ms", "p99 ms"), "Latency", "ms"), width

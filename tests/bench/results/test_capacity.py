@@ -84,7 +84,7 @@ def test_without_an_end_above_the_capacity_is_at_least_so_much():
     rounds = [round_of((475, 20), (500, 900)), Climb(LIMIT, [at_rate(475), voided(500, "ceiling: the load tool")])]
     found = capacity(rounds)
     assert found == Capacity(475, 475, None, 2)
-    assert (found.spread.low, found.spread.high) == (475, 475)
+    assert (found.estimate.low, found.estimate.high) == (475, 475)
 
 
 def test_a_case_that_holds_no_rate_has_no_capacity():

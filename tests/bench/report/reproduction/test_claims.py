@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.figures.stats import Spread
+from bench.figures.stats import Estimate
 from bench.report.reproduction import claims, measured
 from bench.report.reproduction.measured import MeasuredFigures
 from bench.results import reproduction, stability
@@ -35,7 +35,7 @@ def test_claims_and_columns_are_of_figures_that_exist(benchmark):
         if "right" in claim and "survives" not in claim:
             assert {"at_least", "at_most"} & claim.keys(), claim["claim"]
             published = claim.get("published")
-            verdict = published and claims.judge(Spread(published, published, published, 2), *bounds(claim))
+            verdict = published and claims.judge(Estimate(published, published, published, 2), *bounds(claim))
             assert verdict in (None, claims.HOLDS), f"not even published figures bear it out: {claim['claim']}"
 
 
@@ -68,7 +68,7 @@ def test_without_a_figure_every_claim_is_not_measured(benchmark):
     ],
 )
 def test_the_whole_interval_decides(low, high, at_least, at_most, verdict):
-    assert claims.judge(Spread((low + high) / 2, low, high, 5), at_least, at_most) == verdict
+    assert claims.judge(Estimate((low + high) / 2, low, high, 5), at_least, at_most) == verdict
 
 
 def rating(**found: str | None) -> stability.Rating:
@@ -125,7 +125,7 @@ def test_questions_left_open_are_no_published_conclusions():
 
 
 def test_one_round_proves_nothing():
-    assert claims.judge(Spread(9.0, 9.0, 9.0, 1), 1, None) == claims.INCONCLUSIVE
+    assert claims.judge(Estimate(9.0, 9.0, 9.0, 1), 1, None) == claims.INCONCLUSIVE
 
 
 def places(benchmark: str):
