@@ -21,7 +21,7 @@ pytestmark = pytest.mark.servers
 
 CHECKS = (
     *("status", "content", "references", "static-content", "redirects", "login", "own-name", "accounts-apart"),
-    *("told-of-commands", "set-cookie", "personal-at-once"),
+    *("told-of-commands", "set-cookie", "personal-at-once", "upload"),
 )
 PROGRAMS = Path(f"{paths.VENV}-projects", "bin")
 WAGTAIL = '''
@@ -154,7 +154,7 @@ def allauth(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "stack", "layer", "database"),
     [
-        (wagtail, "nginx-gunicorn", "varnish", "sqlite"),
+        (wagtail, "granian", "varnish", "sqlite"),
         # Its settings have SecurityMiddleware behind all that sets cookies.
         (wagtail, "nginx-uwsgi", "staticgenerator", "sqlite"),
         (allauth, "granian", "site-middleware", "postgresql"),

@@ -96,6 +96,10 @@ sub vcl_backend_fetch {
         set bereq.http.Cookie = bereq.http.X-Token-Cookie;
         unset bereq.http.X-Token-Cookie;
     }
+    # A server that answers before it has read a body closes the connection: no other visitor's request shall be sent on it.
+    if (bereq.method != "GET" && bereq.method != "HEAD") {
+        set bereq.http.Connection = "close";
+    }
     # Varnish would ask for gzip whatever the visitor takes; it compresses pages itself, if at all.
     if (!bereq.uncacheable) {
         unset bereq.http.Accept-Encoding;
