@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
-from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import NotARegularFileError
 from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+from overlay import static_files
 
 # The names that collectstatic makes: a hash before the ending.
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+\Z")
@@ -27,8 +27,8 @@ class Storage(CompressedManifestStaticFilesStorage):
         return self.hashed_files.get(self.hash_key(name), name)
 
 
-class StaticFiles(WhiteNoiseMiddleware):
-    """WhiteNoise without the manifest of collectstatic, which is not public; web servers refuse it too.
+class StaticFiles(static_files.StaticFiles):
+    """WhiteNoise without the manifest of collectstatic.
 
     It also has the files that collectstatic adds later: while workers are replaced, those of the new release name files
     for which the old ones are asked.
@@ -49,7 +49,3 @@ class StaticFiles(WhiteNoiseMiddleware):
 
     def immutable_file_test(self, path: str, url: str) -> bool:
         return bool(super().immutable_file_test(path, url) or HASHED.search(url))
-
-    def add_file_to_dictionary(self, url: str, path: str, stat_cache: Any = None) -> None:
-        if not url.startswith(f"{self.static_prefix}{Storage.manifest_name}"):
-            super().add_file_to_dictionary(url, path, stat_cache)

@@ -191,6 +191,9 @@ def _environment(project: Project) -> dict[str, str]:
     }
 
 
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'")
+
+
 def _lacks_a_variable(error: str) -> bool:
     """Whether a variable of the environment is missing; libraries that read them say so in words of their own."""
     if error.startswith(("KeyError", "UndefinedValueError")):
@@ -200,14 +203,14 @@ def _lacks_a_variable(error: str) -> bool:
 
 def _lacks_a_package(project: Project, error: str) -> bool:
     """Whether a module is missing that is no part of the project, so that another environment may have it."""
-    found = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
+    found = _MISSING.fullmatch(error)
     own = {path.stem for path in project.folder.iterdir()} | {project.settings.partition(".")[0]}
     return bool(found and found[1] not in own)
 
 
 def _folder_of_package(project: Project, error: str) -> str:
     """The folder of the project, such as `src`, in which a module is that was not found; empty without one."""
-    found = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
+    found = _MISSING.fullmatch(error)
     places = project.folder.glob(f"*/{found[1]}/__init__.py") if found else ()
     return next((path.parents[1].name for path in places), "")
 
