@@ -9,9 +9,9 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-# Eight times as many are more than a cache of 8 MB holds: large entries take its memory, small ones evict small ones.
-LARGE, LARGE_BYTES = 40, 100_000
-SMALL, BATCH = 5_000, 500
+# Sixteen times as many are more than a cache of 8 MB holds: large entries take its memory, small ones evict small ones.
+LARGE, LARGE_BYTES = 20, 100_000
+SMALL, BATCH = 2_500, 500
 
 
 @never_cache

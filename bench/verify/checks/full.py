@@ -35,8 +35,8 @@ SMALL_MB = 8
 # Made-up pages: large ones fill most of such a store, small ones the rest.
 LARGE_PAGES, SMALL_PAGES = 8, 400
 AT_ONCE = 8
-# How often the probe puts its entries into the store.
-FILLS = 8
+# How often the probe puts its entries into the store; a request that puts all of them would time out on a busy machine.
+FILLS = 16
 # How often pages that nobody has requested are requested while the disk is full.
 NEW_PAGES = 4
 
