@@ -15,7 +15,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ CONNECT_TIMEOUT_S = 5
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Words for ssh, in the order in which Ansible gives them.
 ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
+# Variables with an address of a host, and the names of files in YAML, as Ansible knows them.
+ADDRESSES = ("ansible_host", "address")
+YAML = (".yml", ".yaml", ".json")
 # A host that does not say three times in a row that it is alive is gone.
 ALIVE_S = 5
 
@@ -47,8 +50,10 @@ class Host:
     target      the name or address at which Ansible reaches it, by ssh
     user, key   for ssh; empty: as ssh is configured. The key is a file
     arguments   more words for ssh, as Ansible has them
+    extra       those of them that are in its last variable
     local       it is this machine: no ssh
     link_mbit   rate of its link in each direction, in Mbit/s, where the inventory says it
+    cores       processor cores that it may use, where the inventory says it
     python      the program that Ansible uses there; empty: it looks for one
     """
 
@@ -60,8 +65,10 @@ class Host:
     user: str = ""
     key: str = ""
     arguments: tuple[str, ...] = ()
+    extra: str = ""
     local: bool = False
     link_mbit: float | None = None
+    cores: float | None = None
     python: str = ""
 
     def argv(self, script: str) -> list[str]:
@@ -186,8 +193,10 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         user=_word(path, name, variables, "ansible_user"),
         key=_word(path, name, variables, "ansible_ssh_private_key_file"),
         arguments=_arguments(path, name, variables),
+        extra=str(variables.get(ARGUMENTS[-1], "")),
         local=variables.get("ansible_connection") == "local",
-        link_mbit=_rate(path, name, variables.get("link_mbit")),
+        link_mbit=_positive(path, name, variables, "link_mbit", "the Mbit/s of its link, such as 1000"),
+        cores=_positive(path, name, variables, "cores", "the processor cores that it may use, such as 0.5"),
         python=_python(variables),
     )
 
@@ -222,27 +231,55 @@ def _python(variables: dict[str, Any]) -> str:
     return "" if given.startswith("auto") else given
 
 
-def _rate(path: Path, name: str, given: Any) -> float | None:
+def _positive(path: Path, name: str, variables: dict[str, Any], variable: str, what: str) -> float | None:
+    given = variables.get(variable)
     try:
-        rate = None if given is None else float(given)
+        number = None if given is None else float(given)
     except (TypeError, ValueError):
-        rate = 0.0
-    if rate is not None and not 0 < rate < math.inf:
-        raise BenchError(f"{path}: {name}: link_mbit is {given!r}; use the Mbit/s of its link, such as 1000")
-    return rate
+        number = 0.0
+    if number is not None and not 0 < number < math.inf:
+        raise BenchError(f"{path}: {name}: {variable} is {given!r}; use {what}")
+    return number
 
 
 def _same_everywhere(inventory: Inventory, text: str) -> None:
     """Raises BenchError for a host that the file gives two addresses: Ansible takes the last without a word."""
-    for host in inventory.hosts:
-        for variable in ("ansible_host", "address"):
-            if len(found := list(dict.fromkeys(_stated(text, host.name, variable)))) > 1:
-                both = " and ".join(found)
-                raise BenchError(f"{inventory.path}: {host.name} has two addresses, {both} ({variable}); keep one")
+    stated = list((_in_yaml if inventory.path.suffix in YAML else _in_ini)(text))
+    for name, variable in product((host.name for host in inventory.hosts), ADDRESSES):
+        found = dict.fromkeys(value for *where, value in stated if where == [name, variable])
+        if len(found) > 1:
+            raise BenchError(
+                f"{inventory.path}: {name} has two addresses, {' and '.join(found)} ({variable}); keep one"
+            )
 
 
-def _stated(text: str, name: str, variable: str) -> Iterator[str]:
-    """The values of a variable beside the name of a host, in a line of an INI file or in YAML."""
-    beside = rf"(?:[ \t][^\n#]*?|\s*:\s*\{{?\s*)\b{variable}\s*[=:]\s*([^\s,}}#]+)"
-    for found in re.finditer(rf"(?m)(?:^|[\s{{,])(?<![=:]){re.escape(name)}{beside}", text):
-        yield found[1].strip("'\"")
+def _in_ini(text: str) -> Iterator[tuple[str, str, str]]:
+    """Host, variable and value, for each variable beside a host's name in a file of Ansible's INI format."""
+    section = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            section = line
+        elif ":" not in section:
+            with contextlib.suppress(ValueError):
+                name, *variables = shlex.split(line, comments=True) or [""]
+                for variable in variables:
+                    key, _, value = variable.partition("=")
+                    yield name.partition(":")[0], key, value
+
+
+def _in_yaml(text: str) -> Iterator[tuple[str, str, str]]:
+    """The same for one in YAML."""
+    try:
+        # Ansible brings it.
+        import yaml
+    except ImportError:
+        return
+
+    # Of nodes, since a mapping would have lost the first of two equal keys.
+    def below(node: Any, of: str = "") -> Iterator[tuple[str, str, str]]:
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
+            if of == "hosts" and isinstance(value, yaml.MappingNode):
+                yield from ((key.value, name.value, str(said.value)) for name, said in value.value)
+            yield from below(value, key.value)
+
+    yield from below(yaml.compose(text))

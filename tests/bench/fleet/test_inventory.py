@@ -65,6 +65,14 @@ def written(tmp_path):
     return write
 
 
+@pytest.mark.parametrize("cores", ["two", 0, "nan"])
+def test_cores_that_are_none_are_refused(cores):
+    table = listed(web=["web1"])
+    table["_meta"]["hostvars"]["web1"]["cores"] = cores
+    said = f"hosts.ini: web1: cores is {cores!r}; use the processor cores that it may use, such as 0.5"
+    assert refused(table) == said
+
+
 @pytest.mark.parametrize("rate", ["1gbit", 0, "-5", "nan", ""])
 def test_a_link_without_a_rate_is_refused(rate):
     table = listed(web=["web1"])
@@ -198,20 +206,37 @@ def test_an_address_is_an_ip_address():
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("name", "text"),
     [
-        "[web]\na ansible_host=10.0.0.1\n[db]\na ansible_user=x ansible_host=10.0.0.2\n",
-        "web: {hosts: {a: {ansible_host: 10.0.0.1}}}\ndb: {hosts: {a: {ansible_host: 10.0.0.2}}}\n",
-        "web:\n  hosts:\n    a:\n      ansible_host: 10.0.0.1\ndb:\n  hosts:\n    a:\n      ansible_host: 10.0.0.2\n",
+        ("hosts", "[web]\na ansible_host=10.0.0.1\n[db]\na ansible_user=x ansible_host='10.0.0.2'\n"),
+        ("a.yml", "web: {hosts: {a: {ansible_host: 10.0.0.1}}}\ndb: {hosts: {a: {ansible_host: 10.0.0.2}}}\n"),
+        ("a.yml", "web: {hosts: {'a': {ansible_user: x, ansible_host: 10.0.0.1}, a: {ansible_host: 10.0.0.2}}}\n"),
+        (
+            "a.yaml",
+            "web:\n  hosts:\n    a:\n      ansible_host: 10.0.0.1\n"
+            "all:\n  children:\n    db: {hosts: {a: {ansible_port: 22, ansible_host: 10.0.0.2}}}\n",
+        ),
     ],
 )
-def test_a_host_with_two_addresses_is_refused(text):
-    found = inventory.decode(Path("hosts.ini"), listed(web=["a"], db=["a"]))
+def test_a_host_with_two_addresses_is_refused(ansible, tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
     with pytest.raises(BenchError) as raised:
-        inventory._same_everywhere(found, text)
-    assert str(raised.value) == "hosts.ini: a has two addresses, 10.0.0.1 and 10.0.0.2 (ansible_host); keep one"
+        inventory.read(path)
+    assert str(raised.value) == f"{path}: a has two addresses, 10.0.0.1 and 10.0.0.2 (ansible_host); keep one"
 
 
-def test_a_host_whose_name_ends_as_anothers_is_another():
-    found = inventory.decode(Path("hosts.ini"), listed(web=["a", "a-a"]))
-    inventory._same_everywhere(found, "[web]\na ansible_host=10.0.0.1\na-a ansible_host=10.0.0.2\n")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        # The end of a name, a comment, the variables of a group.
+        ("hosts", "[web]\na ansible_host=10.0.0.1 # a ansible_host=10.0.0.3\na-a ansible_host=10.0.0.2\n"),
+        ("hosts", "[web]\na ansible_host=10.0.0.1\n# a ansible_host=10.0.0.9\n; a ansible_host=10.0.0.9\n"),
+        ("hosts", "[web]\na ansible_host=10.0.0.1\n[db]\na\n[web:vars]\na=1\n"),
+        ("a.yml", "web: {hosts: {a: {ansible_host: 10.0.0.1}}} # a: {ansible_host: 10.0.0.9}\ndb: {hosts: {a: }}\n"),
+    ],
+)
+def test_a_host_with_one_address_is_taken(ansible, tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    assert inventory.read(path).hosts[0].address == "10.0.0.1"
