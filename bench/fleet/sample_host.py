@@ -27,6 +27,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 # In a container /proc tells of the whole machine, but shows its own processes alone.
 CONTAINER = any(Path(path).exists() for path in ("/run/systemd/container", "/run/.containerenv", "/.dockerenv"))
+# The limit of CPU time that `render --size` puts on all units: microseconds, or `max`, in a period of microseconds.
+SLICE = Path("/sys/fs/cgroup/benchapp.slice/cpu.max")
 CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();\n"
 )
@@ -70,6 +72,13 @@ def interface(address: str) -> str:
     except OSError:
         return ""
     return said.decode().split()[1].split("@")[0] if said else ""
+
+
+def cores(of_inventory: float | None) -> float | None:
+    """Processor cores that may be used: those of the inventory or the host, or as many as the units' slice allows."""
+    most = of_inventory or os.cpu_count()
+    quota, _, period = text(SLICE).partition(" ")
+    return min(most, int(quota) / int(period)) if most and quota.isdigit() else most
 
 
 class Database:
@@ -129,6 +138,7 @@ class Sampler:
 
     def __init__(self, asked: dict[str, Any], net: str, database: Database | None):
         self.net, self.database = net, database
+        self.cores = cores(asked["cores"])
         self.rate: float | None = asked["link_bits_per_second"] or self._speed()
         self.log = Log(asked["access_log"]) if asked["access_log"] else None
         self.memory_peak = 0
@@ -184,7 +194,7 @@ class Sampler:
         self.sample(whole=True)
         return {
             "sampled_s": round(ended - self.first[0], 3),
-            "cores": os.cpu_count(),
+            "cores": self.cores,
             "cpu_seconds": round(max(0.0, cpu - self.cpu), 2),
             "memory_bytes": self.memory_total,
             "memory_peak_bytes": self.memory_peak,

@@ -118,4 +118,5 @@ def _asked(inventory: Inventory, host: Host, access_log: str) -> dict[str, Any]:
         "database": DB in host.groups,
         "access_log": access_log if host == front_of(inventory) else "",
         "link_bits_per_second": host.link_mbit and host.link_mbit * 1e6,
+        "cores": host.cores,
     }

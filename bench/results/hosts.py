@@ -13,7 +13,9 @@ class HostCosts:
     """What one host used, all of its programs together."""
 
     sampled_s: Annotated[float | None, means("Seconds over which the host was sampled.")] = None
-    cores: Annotated[int | None, means("Processor cores of the host.")] = None
+    cores: Annotated[
+        float | None, means("Processor cores of the host, or as many as its limit of CPU time allows.")
+    ] = None
     cpu_seconds: Annotated[
         float | None, means("CPU seconds, user and system, that all programs of the host used in the timed load.")
     ] = None

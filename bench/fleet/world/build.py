@@ -61,7 +61,7 @@ def standing(members: Sequence[Member], rate: str, size: Size | None = None) -> 
         running = {member.name: cleanup.enter_context(_running(member, size)) for member in members}
         for member in members:
             _wait(member, running[member.name])
-        yield World(_write_inventory(members, rate), tuple(members), running)
+        yield World(_write_inventory(members, rate, size), tuple(members), running)
 
 
 def remove() -> None:
@@ -119,11 +119,13 @@ def _make_keys() -> None:
     (ROOT / "known_hosts").write_text(f"{NETWORK}.* {public}", "utf-8")
 
 
-def _write_inventory(members: Sequence[Member], rate: str) -> Path:
+def _write_inventory(members: Sequence[Member], rate: str, size: Size | None) -> Path:
     groups = dict.fromkeys(member.group for member in members)
     lines = []
     for group in groups:
-        own = (f"{item.name} ansible_host={item.address}\n" for item in members if item.group == group)
+        # Its kernel shows a container all cores of the machine.
+        cores = f" cores={size.cpus:g}" if size and group == WEB else ""
+        own = (f"{item.name} ansible_host={item.address}{cores}\n" for item in members if item.group == group)
         lines.append(f"[{group}]\n{''.join(own)}")
     known = f"-o UserKnownHostsFile={ROOT}/known_hosts -o StrictHostKeyChecking=yes"
     variables: dict[str, object] = {
