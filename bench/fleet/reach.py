@@ -27,8 +27,8 @@ class Clock:
     error_ms: float
 
     def wrong(self, bound_ms: float) -> str:
-        """`80 ms ahead` and what to do, when it surely differs by more than the bound; else empty."""
-        if abs(self.ahead_ms) - self.error_ms <= bound_ms:
+        """`80 ms ahead` and what to do, when it differs by more than the bound; else empty."""
+        if abs(self.ahead_ms) <= bound_ms:
             return ""
         return f"{abs(self.ahead_ms):.0f} ms {'ahead' if self.ahead_ms > 0 else 'behind'}: apt-get install chrony"
 
