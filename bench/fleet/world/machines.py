@@ -26,7 +26,10 @@ SSHD = """[Unit]
 After=network.target
 [Service]
 ExecStartPre=/usr/bin/mkdir -p -m 0755 /run/sshd
-ExecStart={sshd} -D -o AuthorizedKeysFile=/etc/ssh/authorized_keys -o UsePAM=no -o UseDNS=no
+# This machine's own configuration is for other purposes.
+ExecStart={sshd} -D -f /dev/null -o HostKey=/etc/ssh/ssh_host_ed25519_key -o UsePAM=no -o UseDNS=no \\
+    -o AuthorizedKeysFile=/etc/ssh/authorized_keys -o PermitRootLogin=prohibit-password \\
+    -o "Subsystem=sftp internal-sftp"
 Restart=always
 """
 # Control groups of version 2, whatever the machine has; no filter of system calls around those of the units.

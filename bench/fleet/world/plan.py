@@ -20,6 +20,7 @@ NEEDED = {
     "ip": "iproute2",
     "tc": "iproute2",
     "systemd-nspawn": "systemd-container",
+    "dbus-daemon": "dbus",
     "setpriv": "util-linux",
     "unshare": "util-linux",
     "ssh-keygen": "openssh-client",
