@@ -22,7 +22,7 @@ ADDRESSES = {"front1": "10.0.0.10", "web1": "10.0.0.11", "web2": "10.0.0.12", "d
 GROUPS = {"front1": ("front",), "web1": ("web",), "web2": ("web",), "db1": ("db", "cache")}
 # What a host's files have in place of one host's.
 OWN = {"benchapp-firewall.service", "firewall.nft", "postgresql.conf", "pg_hba.conf", "rendered"}
-OWN |= {"benchapp-database", "benchapp-ready"}
+OWN |= {"benchapp-database", "benchapp-ready", "postgresql.service.conf"}
 # They name all units of their host.
 OF_UNITS = ("benchapp.target", "benchapp-check", "benchapp-deploy")
 
