@@ -17,7 +17,7 @@ from bench.catalog.compose import Composition
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.errors import BenchError
 from bench.fleet.host_record import RENDERED, Deployed
-from bench.fleet.inventory import Host, Inventory
+from bench.fleet.inventory import ALIVE_S, ARGUMENTS, Host, Inventory
 from bench.fleet.split import Share, Split, unit_names
 from bench.project import under_test
 from bench.serve import export, render, units
@@ -98,8 +98,7 @@ class _Writing:
     def _write_variables(self, host: Host, variables: dict[str, Any]) -> Path:
         path = self.folder / VARIABLES / f"{host.name}.json"
         path.parent.mkdir(exist_ok=True)
-        # Half of the time of a task otherwise goes into copying it.
-        path.write_text(json.dumps({"ansible_pipelining": True, **variables}, indent=2) + "\n", "utf-8")
+        path.write_text(json.dumps({**_connection(host), **variables}, indent=2) + "\n", "utf-8")
         return path
 
     def _context(
@@ -185,6 +184,7 @@ class _Writing:
             "units": [unit.name for unit in found],
             "sockets": [socket for unit in found for socket in unit.sockets],
             "timers": [f"benchapp-{name}" for name in context["timers"]],
+            "applications": [unit.name for unit in found if unit.environment_files],
             "reloads": [unit.name for unit in found if unit.reload],
             "firewall": bool(context["reached"]),
             "conf": context["conf"],
@@ -195,6 +195,7 @@ class _Writing:
             "front_host": self.split.front.name,
             "drains": len(self.split.web) > 1,
             "tls": context["ends_tls"] and share.host == self.split.front,
+            "certificates": context["tls"],
             "ready_now": context["ready_now"],
             "ready_soon": context["ready_soon"],
         }
@@ -212,6 +213,16 @@ ELSEWHERE = {
     "tmpfiles.conf": "/etc/tmpfiles.d/benchapp.conf",
     "logrotate.conf": "/etc/logrotate.d/benchapp",
 }
+
+
+def _connection(host: Host) -> dict[str, Any]:
+    """How Ansible connects to a host."""
+    return {
+        # Half of the time of a task otherwise goes into copying it.
+        "ansible_pipelining": True,
+        # A connection kept from an earlier run otherwise waits for minutes for a host that is gone.
+        ARGUMENTS[-1]: f"{host.extra} -o ServerAliveInterval={ALIVE_S}".strip(),
+    }
 
 
 def _arranged(written: list[Path], target: Path, root: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""A world of hosts with the site deployed on it by the playbook: two web hosts, a front with cache and database."""
+"""A world of hosts with the site deployed on it by the playbook: front, two web hosts, cache and database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench import paths, programs
 from bench.catalog import catalog, compose
 from bench.errors import BenchError
 from bench.fleet import export, inventory
-from bench.fleet.inventory import CACHE, DB, FRONT, WEB, Inventory
+from bench.fleet.inventory import CACHE, DB, FRONT, LOAD, WEB, Inventory
 from bench.fleet.world import build, plan
 from bench.fleet.world.plan import NETWORK, Member
 from tests.deploy import wheels
@@ -29,10 +29,11 @@ from tests.deploy.installing import PACKAGES, SITE
 SERVERS = ("gunicorn", "packaging", "psycopg2-binary", "pyuwsgi", "rich", "markdown-it-py", "mdurl", "Pygments")
 SOURCE, WHEELS = "srv/source", "srv/wheels"
 PIP = f"[global]\nno-index = true\nfind-links = /{WHEELS}\nno-compile = true\n"
-GROUPS = {FRONT: ["front1"], CACHE: ["front1"], DB: ["front1"], WEB: ["web1", "web2"]}
+# As in the inventory of docs/hosts.md, but for the load.
+GROUPS = {FRONT: ["front1"], WEB: ["web1", "web2"], DB: ["db1"], CACHE: ["db1"], LOAD: ["db1"]}
 MEMBERS = tuple(
     Member(name, group, f"{NETWORK}.{number}")
-    for number, (name, group) in enumerate([("front1", FRONT), ("web1", WEB), ("web2", WEB)], 11)
+    for number, (name, group) in enumerate([("front1", FRONT), ("web1", WEB), ("web2", WEB), ("db1", DB)], 11)
 )
 
 
@@ -40,6 +41,8 @@ MEMBERS = tuple(
 class DeployedWorld:
     """The world, its inventory, and the directory that was rendered for it.
 
+    machines     the process of each host, by its name
+    refused      what the playbook said without a certificate
     previewed    what the playbook said that it would do, before it did anything
     first        what it then said
     first_s      how long that took
@@ -48,6 +51,8 @@ class DeployedWorld:
 
     path: Path
     rendered: Path
+    machines: dict[str, subprocess.Popen[bytes]]
+    refused: str = ""
     previewed: str = ""
     first: str = ""
     first_s: float = 0.0
@@ -76,11 +81,12 @@ class DeployedWorld:
         folder = self.path.with_name(f"{stack} {layer}")
         return replace(self, rendered=_rendered(self.path, stack, layer, folder, changes))
 
-    def play(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Play the playbook."""
+    def play(self, *words: str, certificate: bool = True) -> subprocess.CompletedProcess[str]:
+        """Play the playbook, with the certificate unless it has to be there."""
         argv = [programs.find(["ansible-playbook"]), "-i", self.path, self.rendered / "playbook.yml"]
-        own = f"repository=file:///{SOURCE} certificate={self.rendered.with_name('certificate')}"
-        argv += ["--extra-vars", own, *words]
+        argv += ["--extra-vars", f"repository=file:///{SOURCE}", *words]
+        if certificate:
+            argv += ["--extra-vars", f"certificate={self.rendered.with_name('certificate')}"]
         env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_NOCOWS": "1"}
         return subprocess.run(argv, capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL)
 
@@ -106,7 +112,7 @@ def render(world: build.World, stack: str, layer: str, folder: Path, changes: di
     )
     path = folder / "hosts.ini"
     path.write_text(f"{named}[all:vars]{variables}")
-    return DeployedWorld(path, _rendered(path, stack, layer, folder / "rendered", changes))
+    return DeployedWorld(path, _rendered(path, stack, layer, folder / "rendered", changes), world.machines)
 
 
 def _rendered(path: Path, stack: str, layer: str, folder: Path, changes: dict[str, object]) -> Path:
@@ -180,6 +186,8 @@ def deployed(
         put_site(MEMBERS, folder)
         make_certificate(folder)
         made = render(world, stack, layer, folder, changes)
+        refused = made.play("--check", certificate=False)
+        assert refused.returncode != 0, refused.stdout[-4000:]
         previewed = made.play("--check", "--diff")
         assert previewed.returncode == 0, previewed.stdout[-4000:] + previewed.stderr
         began = time.monotonic()
@@ -188,5 +196,9 @@ def deployed(
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr
         took = time.monotonic() - began
         made.run("web1", "benchapp-manage loadfixtures --rows 100")
-        said = {"previewed": previewed.stdout + previewed.stderr, "first": done.stdout + done.stderr}
+        said = {
+            "refused": refused.stdout,
+            "previewed": previewed.stdout + previewed.stderr,
+            "first": done.stdout + done.stderr,
+        }
         yield replace(made, **said, first_s=took, processes=frozenset(processes))

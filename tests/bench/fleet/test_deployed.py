@@ -35,10 +35,11 @@ def world(tmp_path_factory):
 
 
 def verified(world: DeployedWorld) -> tuple[int, dict[str, bool]]:
-    """The exit status, and whether each check passed."""
+    """The exit status, and whether each check proved what it has to."""
     argv = [sys.executable, "-m", "bench", "verify", "--inventory", world.path, STACK, "--layer", LAYER, "--json"]
     done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True)
-    return done.returncode, {item["check"]: item["ok"] for item in json.loads(done.stdout)["outcomes"]}
+    outcomes = json.loads(done.stdout)["outcomes"]
+    return done.returncode, {item["check"]: item["ok"] and not item["not_tried"] for item in outcomes}
 
 
 class Connection(http.client.HTTPSConnection):
@@ -83,6 +84,22 @@ def visited(visitors: int = 4) -> Iterator[Counter]:
             thread.join()
 
 
+def serving(world: DeployedWorld) -> tuple[bool, bool]:
+    """Whether the front's file names web1 and web2."""
+    front = world.run("front1", "cat /etc/benchapp/nginx.conf")
+    return "10.213.0.12:8001" in front, "10.213.0.13:8001" in front
+
+
+def test_without_a_certificate_one_line_says_what_is_missing(world):
+    (said,) = re.findall(r'"msg": "(.*)"', world.refused)
+    assert said == (
+        "front1 ends TLS and has no certificate in /etc/benchapp/tls; add certificate=DIR to --extra-vars, a directory"
+        " here with fullchain.pem and privkey.pem"
+    )
+    # Nothing was begun.
+    assert "Packages" not in world.refused
+
+
 def test_nobody_sees_a_secret(world):
     print(f"from inventory to first answer: {world.first_s:.0f} s")
     # The playbook shows differences, and its processes were looked at.
@@ -96,7 +113,8 @@ def test_nobody_sees_a_secret(world):
     words = " ".join(f"-e {secret}" for secret in needles.values())
     # Written since the host was made.
     since = "find /etc /usr/local /srv /run /var /tmp -type f -newer /etc/hostname"
-    for host, has in (("web1", True), ("web2", True), ("front1", True)):
+    # The database has a hash of its password.
+    for host, has in (("web1", True), ("web2", True), ("front1", True), ("db1", False)):
         assert bool(world.run(host, f"{since} -exec grep -lF {words} {{}} + || true")) is has
         assert world.run(host, f"{since} -perm -o+r -exec grep -lF {words} {{}} + || true") == ""
     credentials = world.path.parent / "credentials"
@@ -107,6 +125,7 @@ def test_a_second_run_changes_nothing(world):
     done = world.play()
     assert done.returncode == 0, done.stdout[-3000:]
     assert re.findall(r"(\w+) +: ok=\d+ +changed=(\d+)", done.stdout) == [
+        ("db1", "0"),
         ("front1", "0"),
         ("web1", "0"),
         ("web2", "0"),
@@ -117,19 +136,19 @@ def test_a_wrong_database_stops_one_host_and_another_password_is_taken_over(worl
     # The first host that gets a wrong address stays out, the other serves on.
     stored = world.path.parent / "credentials/database_password"
     with visited() as found:
-        done = world.play("--extra-vars", "database_address=10.213.0.11:1")
+        done = world.play("--extra-vars", "database_address=10.213.0.14:1")
     assert done.returncode != 0 and re.search(r"web1 .*failed=1", done.stdout), done.stdout[-3000:]
     assert set(found) == {200}
     # A password with what is special in SQL and in a URL, and a host that the database lets in no more.
     stored.write_text("another password's")
-    world.run("front1", "sed -i /10.213.0.13/d /etc/postgresql/*/main/pg_hba.conf")
+    world.run("db1", "sed -i /10.213.0.13/d /etc/postgresql/*/main/pg_hba.conf")
     started = "runuser -u postgres -- psql -Atc 'SELECT pg_postmaster_start_time()'"
-    before = world.run("front1", started)
+    before = world.run("db1", started)
     done = world.play()
     assert done.returncode == 0, done.stdout[-3000:]
-    assert ask() == 200 and "10.213.0.12:8001" in world.run("front1", "cat /etc/benchapp/nginx.conf")
-    assert world.run("front1", started) == before
-    assert "10.213.0.13/32" in world.run("front1", "cat /etc/postgresql/*/main/pg_hba.conf")
+    assert ask() == 200 and serving(world) == (True, True)
+    assert world.run("db1", started) == before
+    assert "10.213.0.13/32" in world.run("db1", "cat /etc/postgresql/*/main/pg_hba.conf")
 
 
 def test_the_proofs_pass_and_leave_nothing(world):
@@ -164,15 +183,70 @@ def test_a_release_that_does_not_start_on_one_host_leaves_that_one_out(world):
     print("a release that fails on one host:", dict(found))
     assert done.returncode != 0 and re.search(r"web2 .*failed=1", done.stdout)
     assert set(found) == {200}
-    front = world.run("front1", "cat /etc/benchapp/nginx.conf")
-    assert ("10.213.0.12:8001" in front, "10.213.0.13:8001" in front) == (True, False)
+    assert serving(world) == (True, False)
+    # It stays out of a run that ends before its turn.
+    stopped = world.play("--extra-vars", "repository=file:///nowhere")
+    assert stopped.returncode != 0 and serving(world) == (True, False)
     world.run("web2", f"cd /{SOURCE} && git -c user.name=x -c user.email=x@example.org revert --no-edit HEAD")
     with visited() as found:
         done = world.play()
     print("a rolling deploy:", dict(found))
     assert done.returncode == 0, done.stdout[-3000:]
     assert set(found) == {200}
-    assert "10.213.0.13:8001" in world.run("front1", "cat /etc/benchapp/nginx.conf")
+    assert serving(world) == (True, True)
+    assert world.run("web2", "ls /run") == world.run("web2", "ls /run --ignore='*.tgz'")
+
+
+def test_changed_files_are_shown_then_reloaded_and_nothing_else_is_touched(world):
+    changed = world.with_layer(STACK, LAYER, compress_pages="off")
+    started = "systemctl show --property=MainPID --value benchapp-{}".format
+    before = world.run("front1", started("nginx")), world.run("db1", started("memcached"))
+    digest = world.run("front1", "cat /etc/benchapp/rendered")
+    shown = changed.play("--check", "--diff")
+    assert shown.returncode == 0, shown.stdout[-3000:]
+    assert re.search(r"^--- before: /etc/benchapp/nginx/http\.conf$", shown.stdout, re.M)
+    assert re.search(r"^-    include /etc/benchapp/nginx/compress\.on\.conf;$", shown.stdout, re.M)
+    assert world.run("front1", "cat /etc/benchapp/rendered") == digest
+    with visited() as found:
+        done = changed.play()
+    print("other files:", dict(found))
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert set(found) == {200}
+    assert (world.run("front1", started("nginx")), world.run("db1", started("memcached"))) == before
+    assert "compress.off" in world.run("front1", "cat /etc/benchapp/nginx/http.conf")
+
+
+def test_a_front_that_lost_its_static_files_gets_them_again(world):
+    world.run("front1", "rm -r /srv/benchapp/current/var/static/*")
+    done = world.play()
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert verified(world)[1]["hosts-static"]
+
+
+def test_a_host_that_cannot_be_reached_is_named_and_the_others_serve(world):
+    subprocess.run(["ip", "link", "set", "bh-web2", "down"], check=True)
+    try:
+        done = world.play("--timeout", "3")
+        assert ask() == 200
+    finally:
+        subprocess.run(["ip", "link", "set", "bh-web2", "up"], check=True)
+    assert done.returncode != 0 and re.search(r"web2 .*unreachable=1", done.stdout), done.stdout[-3000:]
+    done = world.play()
+    assert done.returncode == 0 and serving(world) == (True, True), done.stdout[-3000:]
+
+
+def test_load_is_made_and_no_result_has_a_secret(world, tmp_path):
+    argv = [sys.executable, "-m", "bench", "run", "--inventory", world.path, "--workload", "home", "--rate", "10"]
+    argv += ["--rounds", "1", "--duration", "2", "--trust", world.path.parent / "certificate/fullchain.pem"]
+    done = subprocess.run([*argv, "--to", tmp_path / "run"], cwd=paths.PROJECT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (trial,) = [json.loads(line) for line in (tmp_path / "run/trials.jsonl").read_text().splitlines()]
+    # A busy machine voids it.
+    assert (trial["status"] == "failed", trial["requests_total"]) == (False, 20), trial
+    # Each process of each web host may have one.
+    assert 0 < trial["hosts"]["db1"]["database_connections_peak"] <= 20
+    files = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert b"nginx" in files and not [name for name, secret in world.secrets.items() if secret.encode() in files]
 
 
 def test_a_web_host_that_vanishes_under_load_costs_no_new_request(world):
@@ -187,3 +261,21 @@ def test_a_web_host_that_vanishes_under_load_costs_no_new_request(world):
         finally:
             subprocess.run(["ip", "link", "set", "bh-web2", "up"], check=True)
     assert set(found) == {200} and answered >= 40
+
+
+def test_a_web_host_that_is_killed_under_load_costs_what_it_was_answering(world):
+    visitors = 8
+    with visited(visitors) as found:
+        time.sleep(2)
+        world.machines["web2"].kill()
+        killed_s = time.monotonic()
+        # When no request waits for it any more.
+        slow_s, deadline = killed_s, killed_s + 60
+        while time.monotonic() < min(slow_s + 8, deadline):
+            began = time.monotonic()
+            ask()
+            if time.monotonic() - began > 1:
+                slow_s = time.monotonic()
+    print(f"a killed web host: {dict(found)}, out of the rotation after {slow_s - killed_s:.0f} s")
+    failed = found.total() - found[200]
+    assert failed <= visitors and slow_s - killed_s < 40

@@ -20,6 +20,9 @@ CASES = [
     ("nginx-uwsgi", "uwsgi-cache", EXPIRES),
     ("nginx-uwsgi", "nginx-microcache", EXPIRES),
     ("nginx-uwsgi", "nginx-memcached", {}),
+    # At each host itself, too: it speaks HTTP.
+    ("nginx-gunicorn", "nginx-microcache", EXPIRES),
+    ("nginx-gunicorn", "none", {}),
     ("nginx-uwsgi", "varnish", BEHIND),
 ]
 

@@ -96,6 +96,42 @@ def test_neither_differences_nor_failures_show_a_secret():
     assert "replace(database_password, '***')" in found["It could not be set up"]["ansible.builtin.fail"]["msg"]
 
 
+@pytest.mark.parametrize(
+    ("state", "changed", "done"),
+    [
+        # The cache has all of its settings in its unit.
+        ("active", "", ["reload benchapp-nginx", "start benchapp-memcached", "restart benchapp-uwsgi"]),
+        ("failed", "", ["start benchapp-nginx", "start benchapp-memcached", "restart benchapp-uwsgi"]),
+        (
+            "active",
+            "benchapp-memcached.service\nbenchapp-uwsgi.socket\nbenchapp-memcached.service\n",
+            [
+                "reload benchapp-nginx",
+                "restart benchapp-memcached.service benchapp-memcached",
+                "restart benchapp-uwsgi.socket benchapp-uwsgi",
+            ],
+        ),
+    ],
+)
+def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_left_alone(tmp_path, state, changed, done):
+    yaml = pytest.importorskip("yaml", reason="package not installed: PyYAML")
+    (task,) = yaml.safe_load((paths.DEPLOY / "production/servers.yml").read_text("utf-8"))
+    units = ["benchapp-nginx", "benchapp-memcached", "benchapp-uwsgi"]
+    known = {"conf": str(tmp_path), "units": units, "reloads": units[::2], "applications": units[2:]}
+    script = jinja2.Environment().from_string(task["ansible.builtin.shell"]).render(known)
+    for name, text in (("restart", changed), ("rendered", "new"), ("loaded", "old"), ("out", "web1\n")):
+        (tmp_path / name).write_text(text)
+    systemctl = f'[ "$1" = is-active ] && {{ [ {state} = active ]; exit; }}; echo "$@" >> $FOLDER/log'
+    said = sh(script, tmp_path, systemctl=systemctl)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert (tmp_path / "log").read_text().splitlines() == done
+    assert (tmp_path / "loaded").read_text() == "new" and not (tmp_path / "restart").exists()
+    # What fails is done again by the next run.
+    (tmp_path / "loaded").write_text("old")
+    assert sh(script, tmp_path, systemctl='[ "$1" = is-active ]').returncode != 0
+    assert (tmp_path / "loaded").read_text() == "old"
+
+
 def stored(password: str) -> str:
     """What PostgreSQL stores of a password."""
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt", 4096)
@@ -114,6 +150,9 @@ class Database:
         (self.cluster / "pg_hba.conf").write_text("local all all peer\n" + "".join(map(self.access, hosts)))
         (folder / "database").mkdir()
         (folder / "database/postgresql.conf").write_text("listen_addresses = 'localhost, 10.0.0.20'\n")
+        (folder / "database/postgresql.service.conf").write_text("[Unit]\n")
+        (folder / "benchapp.conf").write_text("[Unit]\n")
+        self.bound = "10.0.0.20"
         (self.cluster / "conf.d/benchapp.conf").write_text("listen_addresses = 'localhost, 10.0.0.20'\n")
         (folder / "answers").write_text(f"{listens}\n{known}\n")
 
@@ -130,6 +169,7 @@ class Database:
             "read -r said\n"
             'case "$said" in\n'
             '"SHOW listen"*) head -n 1 $FOLDER/answers ;;\n'
+            '"SHOW port"*) echo 5432 ;;\n'
             "*rolpassword*) tail -n 1 $FOLDER/answers ;;\n"
             "SELECT*) echo 1 ;;\n"
             '*) echo "${said#*; }" >> $FOLDER/log ;;\n'
@@ -138,7 +178,9 @@ class Database:
         systemctl = '[ "$1" = enable ] || echo "$1" >> $FOLDER/log'
         (self.folder / "log").write_text("")
         script = script.replace("/etc/postgresql", str(self.folder / "postgresql"))
-        done = sh(script, self.folder, f"{password}\n", runuser=psql, systemctl=systemctl)
+        script = script.replace("/etc/systemd/system/postgresql@.service.d", str(self.folder))
+        bound = f"echo 'LISTEN 0 244 {self.bound}:5432 0.0.0.0:*'"
+        done = sh(script, self.folder, f"{password}\n", runuser=psql, systemctl=systemctl, ss=bound)
         assert done.returncode == 0, done.stderr
         return done.stdout.count("changed"), (self.folder / "log").read_text().splitlines()
 
@@ -155,6 +197,16 @@ def test_the_database_lets_in_the_web_hosts_and_no_others_without_a_restart(tmp_
     assert database.set_up(["11", "12", "13"]) == (1, ["reload"]) and database.lets_in == ["11", "12", "13"]
     assert database.set_up(["13"]) == (1, ["reload"]) and database.lets_in == ["13"]
     assert (database.cluster / "pg_hba.conf").read_text().startswith("local all all peer\n")
+
+
+def test_an_address_that_was_not_there_when_it_started_needs_a_restart(tmp_path):
+    database = Database(tmp_path, ["11"], stored("right"))
+    database.bound = "127.0.0.1"
+    assert database.set_up(["11"]) == (1, ["restart"])
+    (tmp_path / "benchapp.conf").unlink()
+    database.bound = "10.0.0.20"
+    assert database.set_up(["11"]) == (1, ["daemon-reload", "reload"])
+    assert (tmp_path / "benchapp.conf").read_text() == "[Unit]\n"
 
 
 def test_another_address_needs_a_restart_and_another_password_the_role_anew(tmp_path):
