@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from bench import paths
 from bench.errors import BenchError, hint
 
 FILE = "pyproject.toml"
@@ -51,7 +50,7 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     url        the path of the login form
     proof      a text that only the signed-in user's page shows, with {name} for the account
-    page       the path of a page that shows it
+    page       the path of a page that shows it; with * at the end that page and all public ones below it do
     users_env  variables of the environment, NAME:PASSWORD in each; accounts are made for the time of a check when empty
     superuser  whether those that are made have all rights, as pages of an admin need
     """
@@ -61,6 +60,15 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     page: str = "/"
     users_env: tuple[str, ...] = ()
     superuser: bool = False
+
+    @property
+    def account(self) -> str:
+        """The path of a page that shows who is signed in."""
+        return self.page.rstrip("*")
+
+    def shown_at(self, path: str) -> bool:
+        """Whether the page of a path shows who is signed in."""
+        return path == self.account or (self.page.endswith("*") and path.startswith(self.account))
 
     def __post_init__(self) -> None:
         if len(self.users_env) not in (0, 2):
@@ -97,10 +105,18 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     env_file            a file of NAME=value lines for the environment, relative to the project; none when None
     setup               commands of manage.py that fill a new database
     check               a command of manage.py that fails with one line when the site cannot be served on its database
+    generated           `setup` makes all rows: databases are the kit's, filled by it, and what checks write is no loss
     rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
     public              paths of pages that anonymous visitors share: with those below them, all that may be cached
     stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.described)
-    reads_environment   its settings read the variables of `overlay.settings` themselves, which is not laid over them
+    reads_environment   its settings read the variables of `overlay.settings` themselves, which is not laid over them,
+                        and its code has the invalidation of the layers
+    strict              what `verify` excuses in other projects, since they or Django do it, is wrong
+    image               files and folders of its code that a container image gets; all but its history and environment
+                        when empty
+    backup              a command of manage.py that writes a backup of its database into the folder that follows
+    restore             a command of manage.py that puts one back, whose file follows
+    layers              layers that its own templates and views have: the kit gives them the cache
     workloads           what visitors request, by name; the pages of `public` when empty
     login, write        what lets `verify` prove that accounts see their own pages, and that pages become fresh
     """
@@ -114,13 +130,28 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     env_file: str | None = None
     setup: tuple[str, ...] = ("migrate --noinput",)
     check: str = "check --database default"
+    generated: bool = False
     rows: str | None = None
     public: tuple[str, ...] = ()
     stale: dict[str, tuple[str, ...]] = {}
     reads_environment: bool = False
+    strict: bool = False
+    image: tuple[str, ...] = ()
+    backup: str | None = None
+    restore: str | None = None
+    layers: tuple[str, ...] = ()
     workloads: dict[str, Requests] = {}
     login: Login | None = None
     write: Write | None = None
+
+    def shows_account(self, path: str) -> bool:
+        """Whether the page of a path shows who is signed in."""
+        return self.login is not None and self.login.shown_at(path)
+
+    @property
+    def invalidates(self) -> bool:
+        """Whether the layers know which pages a write makes stale."""
+        return self.reads_environment or bool(self.stale)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -132,9 +163,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         login = (self.login.url, self.login.page) if self.login else ()
         write = (self.write.page,) if self.write else ()
         ready = (self.ready,) if self.ready else ()
-        for name, commands in (("setup", self.setup), ("check", (self.check,)), ("rows", (self.rows or "",))):
-            for command in commands:
-                _require_words(name, command)
+        for command in self.setup:
+            _require_words("setup", command)
+        for name in ("check", "rows", "backup", "restore"):
+            _require_words(name, getattr(self, name) or "")
         if self.write:
             _require_words("write.command", self.write.command)
         for name, application in (("wsgi", self.wsgi), ("asgi", self.asgi)):
@@ -177,8 +209,11 @@ class Project(msgspec.Struct, frozen=True):
     env: dict[str, str]
 
 
-def read(folder: Path) -> Project:
-    """The project in a folder; raises BenchError, in one line, when there is none or its description is wrong."""
+def read(folder: Path, python: Path | None = None) -> Project:
+    """The project in a folder, run by `python`, else by the interpreter that it says or has.
+
+    Raises BenchError, in one line, when there is none or its description is wrong.
+    """
     folder = folder.absolute()
     manage = folder / "manage.py"
     try:
@@ -188,7 +223,9 @@ def read(folder: Path) -> Project:
     if not there:
         raise BenchError(f"{folder}: no manage.py there; name the folder of a Django project, which has one")
     said = _description(folder / FILE)
-    return Project(folder, said, said.settings or _settings(manage), _python(folder, said), _variables(folder, said))
+    return Project(
+        folder, said, said.settings or _settings(manage), python or _python(folder, said), _variables(folder, said)
+    )
 
 
 def _description(path: Path) -> Description:
@@ -230,8 +267,6 @@ def _python(folder: Path, said: Description) -> Path:
         if not python.is_file():
             raise BenchError(f"{python}: no such interpreter; correct python in [tool.benchapp] of {folder / FILE}")
         return python
-    if folder == paths.PROJECT:
-        return paths.PYTHON
     found = (folder / name / "bin" / "python" for name in ENVIRONMENTS)
     return next((python for python in found if python.is_file()), Path(sys.executable))
 

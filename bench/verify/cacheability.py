@@ -30,17 +30,17 @@ def obstacle(answer: Answer) -> str | None:
 
 
 def different_headers(
-    what: str, stored: Answer, rendered: Answer, names: Iterable[str], own: bool
+    what: str, stored: Answer, rendered: Answer, names: Iterable[str], exact: bool
 ) -> Iterator[Mismatch]:
-    """What a stored page has otherwise than a rendered one; `own`: of a site whose values name its pages' headers.
+    """What a stored page has otherwise than a rendered one.
 
-    Of another project it may have Cookie in Vary besides, for a server that looks at the session cookie first. It never
-    loses a name of Vary: caches behind it would mix visitors.
+    Unless it is to be `exact`, it may have Cookie in Vary besides, for a server that looks at the session cookie
+    first. It never loses a name of Vary: caches behind it would mix visitors.
     """
     for name in names:
         if _plain(stored.header(name)) == _plain(rendered.header(name)):
             continue
-        if name.lower() == "vary" and not own and _names(stored) == _names(rendered) | {"cookie"}:
+        if name.lower() == "vary" and not exact and _names(stored) == _names(rendered) | {"cookie"}:
             continue
         yield Mismatch(f"{what}: {name}: {rendered.header(name)}", f"{stored.header(name)}")
 

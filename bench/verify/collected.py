@@ -26,6 +26,6 @@ def source(site: Site, path: str) -> bytes | None:
 
 
 def is_compressed(site: Site, path: str) -> bool:
-    """Whether collectstatic wrote a compressed copy beside a file, as the storage of the kit's own site does."""
+    """Whether collectstatic wrote a compressed copy beside a file, as it has to on a strict site."""
     name = unquote(path.partition("?")[0].removeprefix(site.static_url))
-    return site.own or Path(site.static, f"{name}.gz").is_file()
+    return site.description.strict or Path(site.static, f"{name}.gz").is_file()

@@ -138,6 +138,11 @@ class Context:
             self.first(path)
 
     @property
+    def strict(self) -> bool:
+        """Whether nothing of what the site does itself is excused."""
+        return self.site.description.strict
+
+    @property
     def bypass(self) -> dict[str, str]:
         """A session cookie of nobody: every layer passes such a request to the application."""
         return {"Cookie": f"{self.site.session_cookie}=nobody"}

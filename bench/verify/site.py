@@ -35,7 +35,7 @@ NOTHING_SAID = Description()
 
 # A path to which the site answers 404 with its own page, unless it has a page for any path.
 UNKNOWN_PATH = "/no/such/page/"
-# What a worker says of itself. Of a project it is the versions alone: its packages may come from two environments.
+# What a worker says of itself.
 INSIDE = "/__probe__/inside"
 INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
 # How a project's own probes end the names of kinds: pages beyond the last one, those that lead to another, and the
@@ -97,8 +97,8 @@ class Site:
     has_database: ClassVar[bool] = True
 
     @property
-    def own(self) -> bool:
-        """Whether its own probes name kinds of pages, and write rows: the kit's site, or one with such probes."""
+    def has_rows(self) -> bool:
+        """Whether it has probes of its own, which name kinds of pages and write rows."""
         return "section" in self.urls
 
     def url(self, *kinds: str) -> str:
@@ -139,8 +139,8 @@ class Site:
 
     @property
     def proof_paths(self) -> list[str]:
-        """The pages that show the proof of the account: all kinds on a site whose own probes name kinds of pages."""
-        return self.plain_paths if self.own else [self.url("account")]
+        """The pages that show the proof of the account."""
+        return list(dict.fromkeys([*filter(self.description.shows_account, self.plain_paths), self.url("account")]))
 
     @property
     def small_files(self) -> list[str]:
@@ -150,8 +150,8 @@ class Site:
     @property
     def lasting_paths(self) -> list[str]:
         """A page that is always rendered alike, for no check writes to it; empty when a project has none."""
-        if self.own:
-            return [self.url("lasting")] if "lasting" in self.urls else []
+        if "lasting" in self.urls or self.has_rows:
+            return [self.urls["lasting"]] if "lasting" in self.urls else []
         alike = [path for path in self.main_paths if self.pages[path].lasts]
         return [] if self.description.write else alike[:1]
 
@@ -296,10 +296,10 @@ def prepare(site: Site) -> Site:
     site = replace(site, pages={path: _expected(path, rendered) for path in paths})
     _require_pages(site)
     inside = _inside(rendered)
-    names = [name for name in (INTERPRETER if site.own else INTERPRETER[:2]) if name in inside]
+    names = [name for name in INTERPRETER if name in inside]
     cookie = inside.get("session_cookie", SESSION_COOKIE)
     site = replace(site, interpreter={name: inside[name] for name in names}, session_cookie=cookie)
-    return site if site.own else _with_main_pages(site)
+    return site if "list" in site.urls else _with_main_pages(site)
 
 
 def described_urls(description: Description) -> dict[str, str]:
@@ -310,7 +310,7 @@ def described_urls(description: Description) -> dict[str, str]:
     if slashed := [path for path in public if path.endswith("/") and path != "/"]:
         urls[SLASH_REDIRECT] = slashed[0].rstrip("/")
     if description.login:
-        urls |= {"login": description.login.url, "account": description.login.page}
+        urls |= {"login": description.login.url, "account": description.login.account}
     return urls
 
 

@@ -135,15 +135,15 @@ def run_suite(subject: Subject, selection: Selection, progress: Progress | None 
 def _accounts(context: Context, due: list[Check], pool: ThreadPoolExecutor) -> Accounts | None:
     """The accounts that these checks need.
 
-    They are made in the background, but for another project when the first is needed: a page that counts its accounts
-    would differ from the expected one.
+    They are made in the background by probes of the project's own. Else they are made when the first is needed: a page
+    that counts its accounts would differ from the expected one.
     """
     logins = int(any(item.stage == ACCOUNT for item in due))
     count = logins + max((item.accounts for item in due), default=0)
     if not count:
         return None
     site = context.site
-    made = pool.submit(site.create_accounts, count, context.env) if site.own else None
+    made = pool.submit(site.create_accounts, count, context.env) if site.has_rows else None
     return Accounts(site, context.env, made or (lambda: site.create_accounts(count, context.env)), logins)
 
 

@@ -37,7 +37,8 @@ class TargetSite(Site):
     has_database = False
 
     @property
-    def own(self) -> bool:
+    def has_rows(self) -> bool:
+        """The probes that are there say it, or that they are not there."""
         return True
 
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:

@@ -43,7 +43,7 @@ class Row:
 
 def require_rows(context: Context) -> None:
     """Raise NotTried where no probe knows how to write the project's rows."""
-    if not context.site.own:
+    if not context.site.has_rows:
         raise NotTried(NEEDS_ROWS)
 
 

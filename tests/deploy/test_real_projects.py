@@ -21,7 +21,7 @@ pytestmark = pytest.mark.servers
 
 CHECKS = (
     *("status", "content", "references", "static-content", "redirects", "login", "own-name", "accounts-apart"),
-    *("told-of-commands", "set-cookie", "personal-at-once", "upload"),
+    *("interpreter", "told-of-commands", "set-cookie", "personal-at-once", "upload"),
 )
 PROGRAMS = Path(f"{paths.VENV}-projects", "bin")
 WAGTAIL = '''

@@ -74,7 +74,7 @@ def database_connections(scene: Scene) -> Generator[None]:
 @fault("write-lock", group="hung")
 def write_lock(scene: Scene) -> Generator[None]:
     """Another program holds SQLite's write lock for 5 s, and as many visitors write as there are threads."""
-    if not scene.site.own:
+    if not scene.site.has_rows:
         raise CannotFault(NEEDS_ROWS)
     with _can(hold.write_lock(scene.running)):
         pass

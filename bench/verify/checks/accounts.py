@@ -24,7 +24,7 @@ def login_page(context: Context) -> Iterator[Mismatch]:
     login = context.site.url("login")
     first, second = Browser(context.target), Browser(context.target)
     tokens = {first.token(login), second.token(login)}
-    if tokens == {None} and not context.site.own:
+    if tokens == {None} and not context.strict:
         raise NotTried(f"the form at {login} has no CSRF token")
     if None in tokens or len(tokens) != 2:
         yield Mismatch(f"GET {login} by two visitors: two CSRF tokens", f"{len(tokens - {None})}")
@@ -39,7 +39,7 @@ def post_without_token(context: Context) -> Iterator[Mismatch]:
     values = {"username": "nobody", "password": ""}
     visitor, other = Browser(context.target), Browser(context.target)
     token, foreign = visitor.token(login) or "", other.token(login) or ""
-    if not token and not context.site.own:
+    if not token and not context.strict:
         raise NotTried(f"the form at {login} has no CSRF token")
     for what, answer in (
         ("without cookie and token", Browser(context.target).post(login, values)),
@@ -95,14 +95,14 @@ def no_foreign_name(context: Context) -> Iterator[Mismatch]:
     """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
     signed_in, site = context.signed_in(), context.site
     proof = site.proof(context.login_account())
-    named = [path for path in site.main_paths if path in site.proof_paths or site.own] or site.proof_paths
+    named = [path for path in site.main_paths if site.description.shows_account(path)] or site.proof_paths
     for path in named:
         signed_in.get(path)
     for path in dict.fromkeys([*site.plain_paths, *site.main_paths, *named, site.url("login")]):
         answer = context.get(path)
         if proof in answer.text:
             yield Mismatch(f"GET {path} anonymously: not the logged-in visitor's name", proof)
-        if f"{context.site.session_cookie}=" in (answer.header("Set-Cookie") or "") and site.own:
+        if f"{context.site.session_cookie}=" in (answer.header("Set-Cookie") or "") and context.strict:
             yield Mismatch(f"GET {path} anonymously: no session", f"Set-Cookie: {answer.header('Set-Cookie')}")
     for path in named:
         if proof not in signed_in.get(path).text:
@@ -175,7 +175,7 @@ def logout(context: Context) -> Iterator[Mismatch]:
     visitor, home = context.signed_in(), context.site.url("account", "home")
     form = _logout_form(visitor.get(home), home)
     if form is None:
-        if not context.site.own:
+        if not context.strict:
             raise NotTried(f"{home} has no form that logs out")
         yield Mismatch(f"GET {home} logged in: a form sent to the logout address", "none")
         return

@@ -162,7 +162,9 @@ def headers_kept(context: Context) -> Iterator[Finding]:
         until_hit(context, path, tries=3)
         answer = context.get(path)
         names = {name.lower() for item in (answer, rendered) for name, _ in item.headers} - VOLATILE - ADDED
-        yield from different_headers(f"GET {path}, a hit", answer, rendered, sorted(names), context.site.own)
+        yield from different_headers(
+            f"GET {path}, a hit", answer, rendered, sorted(names), context.site.description.reads_environment
+        )
         if answer.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in answer.content):
             yield Mismatch(f"GET {path}: bytes in the charset of {answer.content_type}", "those of another")
 

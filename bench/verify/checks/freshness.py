@@ -96,12 +96,12 @@ def authors(context: Context) -> Iterator[Finding]:
 
 @check("told-of-commands", group="freshness", thorough=True)
 def commands(context: Context) -> Iterator[Finding]:
-    """A write by a management command invalidates every page that shows the row, while visitors request them; of
-    another project the described write, where it says what that makes stale."""
+    """A write by a management command invalidates every page that shows the row, while visitors request them; where
+    no probe writes rows, the described write, if the project says what that makes stale."""
     require_invalidation(context, described=True)
     if context.running is None:
         raise NotTried("it runs a command with the site's settings: verify a STACK instead of a --target")
-    if not context.site.own:
+    if not context.site.has_rows:
         yield from becomes_fresh(context, INVALIDATED_S)
         return
     with new_rows(context) as (writer, (row,)):
@@ -132,11 +132,11 @@ def read_your_write(context: Context) -> Iterator[Finding]:
 
 
 def require_invalidation(context: Context, described: bool = False) -> None:
-    """Raise NotTried where stale pages only expire; `described`: the write of another project is enough."""
-    if not context.site.own and not context.site.description.stale:
+    """Raise NotTried where stale pages only expire; `described`: the described write is enough."""
+    if not context.site.description.invalidates:
         raise NotTried(f"the project names no stale pages ([tool.benchapp.stale] in its {FILE}): see time-to-live")
-    if not context.site.own and not described:
-        raise NotTried("it writes rows of the kit's own site: see told-of-commands")
+    if not context.site.has_rows and not described:
+        raise NotTried("it writes rows, and the project has no probe that does: see told-of-commands")
     if names := ", ".join(layer.name for layer in without_invalidation(context)):
         raise NotTried(f"no write invalidates {names}: see time-to-live")
 
@@ -201,7 +201,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
     It asks a clone of the deployment with a time to live of 2 s.
     """
     bound_s = SHORT_TTL_S * len(layers_of(context)) + SLACK_S
-    if not context.site.own:
+    if not context.site.has_rows:
         # The write of a process whose layers know of no stale pages.
         short = clone(context, {"cache_seconds": SHORT_TTL_S})
         yield from becomes_fresh(replace(short, env={**short.env, "BENCHAPP_STALE": "{}"}), bound_s)

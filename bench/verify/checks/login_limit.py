@@ -33,7 +33,7 @@ def login_limit(context: Context) -> Iterator[Finding]:
             yield Mismatch(f"POST {path} with a wrong password: status 200 or 429", f"status {answer.status}")
             return
     else:
-        if not context.site.own:
+        if not context.strict:
             raise NotTried(f"the project looks at {MAX_ATTEMPTS} wrong passwords for an account: it has no limit")
         yield Mismatch(f"POST {path} with {MAX_ATTEMPTS} wrong passwords: status 429", f"status {answer.status}")
     if (status := visitor.get(path).status) != 200:

@@ -36,7 +36,7 @@ def log_bytes(context: Context) -> Iterator[Finding]:
         each = (context.running.log_bytes() - before) / TIMES
         yield Figure(f"log_bytes_{what.replace(' ', '_')}", each)
         # A project's own log may name the address of a page that it does not have.
-        limit = MAX_BYTES + (len(request) if what == ADDRESS and not context.site.own else 0)
+        limit = MAX_BYTES + (len(request) if what == ADDRESS and not context.strict else 0)
         if each > limit:
             yield Mismatch(f"{what}: at most {limit:,} bytes of log a request", f"{each:,.0f} bytes")
 

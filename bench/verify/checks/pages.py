@@ -75,8 +75,8 @@ def render_id(context: Context) -> Iterator[Mismatch]:
         if not expected.is_html or 300 <= expected.status < 400:
             continue
         got = context.first(path).render_id
-        if not got and context.layers and not context.site.own:
-            # The page that said whether the project serves is cached already, perhaps without its headers.
+        if not got and context.layers and path == context.site.description.health:
+            # The page that said whether the project serves may be cached already, without its headers.
             continue
         if not got:
             yield Mismatch(f"GET {path}: an X-Render-Id", "none")
@@ -89,7 +89,7 @@ def render_id(context: Context) -> Iterator[Mismatch]:
 @check("no-cookies")
 def no_cookies(context: Context) -> Iterator[Mismatch]:
     """Anonymous pages without a form that writes set no cookie and hold no CSRF token, so they are cacheable."""
-    if not context.site.own:
+    if not context.strict:
         raise NotTried("a project's pages may set cookies: see public-pages")
     for path in context.site.html_paths:
         answer = context.first(path)
@@ -104,17 +104,12 @@ def no_cookies(context: Context) -> Iterator[Mismatch]:
 
 @check("references")
 def references(context: Context) -> Iterator[Mismatch]:
-    """The CSS, JavaScript and image files that pages refer to exist with the right type, one of each on the kit's."""
+    """The CSS, JavaScript and image files that pages refer to exist with the right type."""
     kinds: dict[str, str] = {}
     for path in context.site.html_paths:
         found = page_parser.parse(context.first(path).text, path)
         for what, urls in (("CSS", found.styles), ("JavaScript", found.scripts), ("image", found.images)):
-            own = {url for url in urls if url.startswith(context.site.static_url)}
-            if len(own) != 1 and context.site.own:
-                yield Mismatch(
-                    f"GET {path}: one {what} file under {context.site.static_url}", f"{sorted(own) or 'none'}"
-                )
-            kinds.update(dict.fromkeys(own, what))
+            kinds.update({url: what for url in urls if url.startswith(context.site.static_url)})
     types = {"CSS": ("text/css",), "JavaScript": ("text/javascript", "application/javascript"), "image": ("image/",)}
     for url, what in kinds.items():
         answer = context.first(url)
@@ -168,7 +163,9 @@ def kept_headers(context: Context) -> Iterator[Mismatch]:
         rendered = context.get(f"{path}?rendered={secrets.token_hex(4)}")
         if rendered.status != cached.status:
             continue
-        yield from different_headers(f"GET {path}, a hit", cached, rendered, PAGE_HEADERS, context.site.own)
+        yield from different_headers(
+            f"GET {path}, a hit", cached, rendered, PAGE_HEADERS, context.site.description.reads_environment
+        )
 
 
 @check("encodings")
@@ -234,7 +231,7 @@ def head(context: Context) -> Iterator[Finding]:
         whole = context.get(path)
         with Connection(context.target) as connection:
             answer = connection.exchange("HEAD", path)
-            if answer.status == 405 and not context.site.own:
+            if answer.status == 405 and not context.strict:
                 yield NotTried(f"{path} refuses HEAD")
                 continue
             yield from _head_differences(path, answer, whole)

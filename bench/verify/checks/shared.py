@@ -33,7 +33,7 @@ def shared_cache(context: Context) -> Iterator[Finding]:
             context, target=Target.parse(second.url), running=second, env=second.env, pages={}, seen=set(), browsers={}
         )
         yield from _answered_by(context, other)
-        if context.site.own and not without_invalidation(context):
+        if context.site.has_rows and not without_invalidation(context):
             yield from _reached(context, other)
 
 

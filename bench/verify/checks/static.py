@@ -64,7 +64,7 @@ def static_lifetime(context: Context) -> Iterator[Finding]:
     """Files with hashed names are cacheable for a year and immutable; others must be revalidated."""
     for path in _referred(context):
         if not HASHED.search(path):
-            if context.site.own:
+            if context.strict:
                 yield Mismatch("a hashed name in pages, such as style.0123456789ab.css", path)
             else:
                 yield NotTried(f"{path} has no hash in its name: see `python -m bench doctor`")

@@ -24,7 +24,7 @@ def scene(**running) -> SimpleNamespace:
     """What the faults use of a scene; time does not pass in it."""
     made = SimpleNamespace(running=SimpleNamespace(**running), rate=200, figures={}, wrong=[], log=[])
     made.round, made.rounds = 1, 1
-    made.site = SimpleNamespace(url={"home": "/", "login": "/login/", "health": "/health"}.__getitem__, own=True)
+    made.site = SimpleNamespace(url={"home": "/", "login": "/login/", "health": "/health"}.__getitem__, has_rows=True)
     made.supervisor = SimpleNamespace(step=lambda: None)
     made.strike = lambda: made.log.append("strike")
     made.end = lambda: made.log.append("end")

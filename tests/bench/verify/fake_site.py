@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from bench.project.description import Description
+from bench.project.description import Description, Login
 from bench.verify.expected import Expected
 from bench.verify.site import UNKNOWN_PATH, Site, static_urls
 from tests.bench.verify.fake_accounts import AccountHandler
@@ -37,6 +37,7 @@ URLS = {
     "posts": "/posts/",
     "posts_page": "/posts/page/2/",
     "login": "/login/",
+    "account": "/",
     "health": "/healthz",
     "list": "/posts/page/2/",
     "detail": "/posts/1/",
@@ -137,7 +138,13 @@ class FakeSite:
             self.static,
             Path(sys.executable),
             self.folder / "manage.py",
-            description=Description(public=("/", "/posts/"), settings="config.settings"),
+            description=Description(
+                public=("/", "/posts/"),
+                settings="config.settings",
+                login=Login("/login/", page="/*"),
+                reads_environment=True,
+                strict=True,
+            ),
             may_write=True,
             is_copy=True,
             interpreter={"python": sys.version.split()[0], "prefix": sys.prefix, "base_prefix": sys.base_prefix},

@@ -66,7 +66,8 @@ class FakeWrites(FakeLayer):
 
     def page(self, path: str, user: str, cookie: str = "") -> str:
         words = [value for row in self.rows.values() for value in self.texts_of(row)]
-        return super().page(path, user, cookie) + "".join(f"<p>{value}</p>" for value in [self.totals(), *words])
+        texts = "".join(f"<p>{value}</p>" for value in [self.totals(), *words])
+        return f"{super().page(path, user, cookie)}{texts}</html>"
 
     def texts_of(self, row: dict) -> list:
         return [row["name"], *((row["title"], row["comment"]) if row["title"] else ()), self.uncommitted]

@@ -13,7 +13,7 @@ def answer(*lines: str) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("stored", "rendered", "own", "right"),
+    ("stored", "rendered", "exact", "right"),
     [
         (["Cookie"], ["cookie"], True, True),
         (["Cookie"], [], True, False),
@@ -24,6 +24,6 @@ def answer(*lines: str) -> Answer:
         (["Cookie, Origin"], [], False, False),
     ],
 )
-def test_a_stored_page_loses_no_name_of_vary(stored, rendered, own, right):
-    found = list(different_headers("GET /, a hit", answer(*stored), answer(*rendered), ["Vary"], own))
+def test_a_stored_page_loses_no_name_of_vary(stored, rendered, exact, right):
+    found = list(different_headers("GET /, a hit", answer(*stored), answer(*rendered), ["Vary"], exact))
     assert (found == []) == right

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from bench.project.description import Description
 from bench.verify.collected import is_compressed, source
 from bench.verify.site import Site
 
@@ -39,5 +40,5 @@ def test_a_file_is_found_by_its_plain_and_by_its_hashed_name(site, path, content
 
 def test_compression_is_expected_where_a_compressed_copy_was_collected(site):
     assert is_compressed(site, "/static/css/b.css") and not is_compressed(site, "/static/css/a.css")
-    # The storage of the kit's own site compresses all.
-    assert is_compressed(replace(site, urls={"section": "/s/"}), "/static/css/a.css")
+    # Of a strict site all are.
+    assert is_compressed(replace(site, description=Description(strict=True)), "/static/css/a.css")
