@@ -25,6 +25,8 @@ from urllib.parse import quote, urlencode
 from cookie_causes import causes
 
 MAX_PATTERNS = 500
+# Of no host: https://www.rfc-editor.org/rfc/rfc5737
+ADDRESS = "192.0.2.1"
 PLAIN = re.compile(r"(/[\w.~-]+)*/?")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
 
@@ -86,6 +88,8 @@ def inspect(question, folder):
     link_media(settings, folder)
     paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"])[: question["patterns"]]]))
     facts["pages"] = [page(path, settings) for path in paths] if not facts["database_error"] else []
+    asked = question["paths"][:1] if facts["pages"] else []
+    facts["health_by_address"] = any(page(path, settings, ADDRESS)["status"] == 200 for path in asked)
     return facts
 
 
@@ -333,13 +337,13 @@ def as_served(settings):
         setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
 
 
-def page(path, settings):
+def page(path, settings, host=None):
     """What an anonymous visitor gets at a path, and what the page did to the session, all of it rolled back."""
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
-    host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost")
+    host = host or next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost")
     client = Client(raise_request_exception=False, HTTP_HOST=host)
     with contextlib.ExitStack() as stack:
         for alias in connections:

@@ -17,6 +17,7 @@ from bench.catalog import compose
 from bench.catalog.compose import Composition
 from bench.project import under_test
 from bench.project.description import FILE
+from bench.project.under_test import UnderTest
 from bench.serve.layout import Places
 
 # Below the rendered directory: packages for the path of the project's processes, and what to install for its servers.
@@ -30,6 +31,8 @@ SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
 PATH = "PYTHONPATH"
 SETTINGS = "DJANGO_SETTINGS_MODULE"
 OPTION = "CACHING_"
+# Django's command that removes sessions that have ended, where it has them in the database.
+SESSIONS = "clearsessions"
 
 
 def write(composition: Composition, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]:
@@ -57,7 +60,9 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
     health, ready       paths that answer while it serves, and while it can use its database, too
     checks              those of them that are no pages
     application_module  the module that its servers import
-    timers              commands of manage.py to run each day
+    backup, restore     commands of manage.py for backups of its database, or empty
+    timers              what is done each day
+    health_by_address   whether a balancer may ask for its health by address
     invalidate          a command for the shell that empties its layers
     python_env          variables of each of its processes that are in no file
     locks               the directory of the kit's lock files on the host
@@ -67,17 +72,17 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
     brought             packages of its servers that are not installed because the project has them itself
     sqlite              aliases of its databases that are SQLite files
     """
-    project, layers = under_test.current(), composition.layers
+    project = under_test.current()
     application = project.names[composition.servers[0].interface]
-    caches = project.own or any(layer.caches != "nothing" for layer in layers)
+    caches = any(layer.caches != "nothing" for layer in composition.layers)
     return {
         "overlaid": project.overlaid,
-        "own": project.own,
         "health": project.health,
         "ready": project.ready,
         "checks": [path for path in under_test.health_paths(project) if path in (project.health, project.ready)],
         "application_module": application.partition(":")[0],
-        "timers": [name for name in ("backup", "clearsessions") if _has(name)],
+        **_each_day(project),
+        "health_by_address": project.facts.health_by_address,
         "invalidate": "benchapp-manage invalidatepages" if caches else "true",
         "python_env": with_path({}, places),
         "locks": places.conf if project.overlaid else places.project,
@@ -90,11 +95,10 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
     }
 
 
-def _has(command: str) -> bool:
-    """Whether manage.py has the command that the kit's own site has by that name."""
-    project = under_test.current()
-    # Another project's `backup` may be anything.
-    return project.own or (command != "backup" and command in project.facts.commands)
+def _each_day(project: UnderTest) -> dict[str, Any]:
+    said, commands = project.description, project.facts.commands
+    timers = ["backup"] * bool(said.backup) + [SESSIONS] * (SESSIONS in commands)
+    return {"timers": timers, "backup": said.backup or "", "restore": said.restore or ""}
 
 
 def with_path(env: dict[str, str], places: Places) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the image of another project than the kit's own needs: its packages, its database's driver, what stays out."""
+"""What the image of a project needs: its packages, its database's driver, what stays out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bench.project import under_test
 from bench.project.description import ENVIRONMENTS, FILE
 from bench.serve import overlaid
 
-# The Python of the kit's own image.
-PYTHON = "3.13"
+# Where the kit's settings are laid over none: the Python of its image, and the file that locks its packages.
+PYTHON, LOCK = "3.13", "requirements.lock"
 DATABASE_URL = "DATABASE_URL"
 SETTINGS = ("DJANGO_SETTINGS_MODULE", "OVERLAID_SETTINGS")
 DATABASE_FILES = "BENCHAPP_DATABASE_FILES"
@@ -21,10 +21,9 @@ DRIVER = "psycopg2-binary"
 def refusal() -> str:
     """Why no image can serve the project, or an empty string."""
     project = under_test.current()
-    if project.own:
-        return ""
     if not project.overlaid:
-        return "the image lays the kit's settings over a project's: leave out reads_environment, or render for systemd"
+        named = LOCK in project.description.image
+        return "" if named else f"with reads_environment name in image what it is made of, its {LOCK} among that"
     if not overlaid.listing(project.folder):
         return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
     if others := sorted(project.facts.database_files.keys() - {"default"}):
@@ -47,17 +46,24 @@ def names(host: dict[str, Any]) -> dict[str, Any]:
     secret_names      variables of its settings that are secrets
     without_database  a path that answers without it, if there is one
     left_out          files and folders of the project that no image gets
+    image             what the image gets of its code; empty for all but what is left out
     commands_env      environment of its commands while the image is built
+    compiled          folders whose Python is compiled then
     unlisted          the file whose dependencies are to be made a list of packages, if they are
     """
-    project, kind = under_test.current(), "project" if under_test.current().overlaid else "own"
-    steps = {"packages_step": "packages", "static_step": "static", "context_lines": "context"}
-    found: dict[str, Any] = {name: f"containers/_{step}.{kind}" for name, step in steps.items()}
-    found |= {"secret_names": host["variables"] or ["SECRET_KEY"]}
+    project = under_test.current()
+    said = project.description
+    found: dict[str, Any] = {
+        "packages_step": f"containers/_packages.{'project' if project.overlaid else 'lock'}",
+        "context_lines": f"containers/_context.{'named' if said.image else 'whole'}",
+        "image": said.image,
+        "secret_names": host["variables"] or ["SECRET_KEY"],
+    }
     found |= {"without_database": [host["health"]] if host["health"] != host["ready"] else []}
     if not project.overlaid:
-        return {**found, "base": _base(PYTHON), "database_url": DATABASE_URL}
-    said, files = project.description, [Path(file) for file in project.facts.database_files.values()]
+        env = {"SECRET_KEY": "none"}
+        return {**found, "base": _base(PYTHON), "database_url": DATABASE_URL, "commands_env": env, "compiled": "."}
+    files = [Path(file) for file in project.facts.database_files.values()]
     inside = [str(file.relative_to(project.folder)) for file in files if file.is_relative_to(project.folder)]
     env = {name: value for name, value in host["env"].items() if name != DATABASE_FILES}
     return {
@@ -67,6 +73,7 @@ def names(host: dict[str, Any]) -> dict[str, Any]:
         "database_url": next(iter(under_test.renamed({DATABASE_URL: ""}))),
         "left_out": list(dict.fromkeys([".git", *ENVIRONMENTS, *filter(None, [said.env_file]), *inside])),
         "commands_env": {name: env[name] for name in SETTINGS} | host["python_env"],
+        "compiled": f". {host['conf']}/python",
         "unlisted": [FILE] if host["requirements"] == FILE else [],
     }
 
