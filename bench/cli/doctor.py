@@ -9,11 +9,10 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from bench import paths
 from bench.catalog import catalog
 from bench.cli import options
 from bench.measure.printer import Printer, say
-from bench.project import description, doctor, inspection
+from bench.project import description, doctor, inspection, under_test
 from bench.project.description import Project
 from bench.project.doctor import Advice
 from bench.project.inspection import Facts
@@ -30,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--project",
         dest="folder",
         type=Path,
-        default=paths.PROJECT,
         metavar="PATH",
         help="the folder of its manage.py (default: the project of this checkout)",
     )
@@ -39,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print what was found; returns 1 when something blocks serving or measuring."""
-    project = description.read(args.folder)
+    project = description.read(args.folder) if args.folder else under_test.current().project
     with Printer() as printer:
         printer.show(f"looking at {project.folder}")
         facts = inspection.inspect(project, 0 if project.description.public else MAX_PATTERNS)

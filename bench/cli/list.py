@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         printer = Printer()
         project = under_test.current()
-        printer.say(as_text(listing, printer.width, not project.own and not project.description.stale))
+        printer.say(as_text(listing, printer.width, not project.description.invalidates))
     return 0
 
 

@@ -345,7 +345,7 @@ def _same_database(directory: Path, asked: str | None, plan: Plan) -> str:
     if asked is None:
         raise BenchError(f"--resume {directory}: its database was named by URL, which is not stored; give --database")
     chosen = database.parse(asked)
-    if chosen.label != plan.database or chosen.own == plan.database_given:
+    if chosen.label != plan.database or chosen.made == plan.database_given:
         hint = "give its URL" if plan.database_given else "leave out --database"
         raise BenchError(f"--resume {directory}: it measures another database, {plan.database}; {hint}")
     return asked

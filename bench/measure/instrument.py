@@ -95,7 +95,7 @@ class Instrument:
     def check_database(self, asked: str | None) -> None:
         """Raise GlobalFault when a database that the user named cannot be used; others are checked later."""
         chosen = database.parse(asked)
-        if not chosen.own:
+        if not chosen.made:
             try:
                 if (path := database.sqlite_path(chosen.url)) is not None:
                     database.check_sqlite(path, worker())

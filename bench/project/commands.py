@@ -18,6 +18,8 @@ from bench.project.run_command import INHERITED, Interpreter
 
 # What `check` found right, so that a run of many trials asks once.
 _checked: set[tuple[object, ...]] = set()
+# The list that a storage with hashed names writes, and what `collectstatic --dry-run` says of a file to copy.
+MANIFEST, PRETENDS = "staticfiles.json", "Pretending to "
 # The instrument's own commands live in an app that the served site does not need to install.
 COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
 
@@ -99,18 +101,20 @@ def check(
 
 
 def collect_static(identity: Identity) -> None:
-    """Collect the static files when any of them is newer than the last collection.
+    """Collect the static files when Django finds one that is newer than its copy, or there is no list of them.
 
-    Those of another project may be anywhere: Django itself finds out which are newer.
+    Other deployments may read that list meanwhile: it is not written without need.
     """
-    project, manifest = under_test.current(), static_root() / "staticfiles.json"
-    if project.own and manifest.is_file():
-        collected = manifest.stat().st_mtime
-        if all(path.stat().st_mtime <= collected for path in (project.folder / "static").rglob("*")):
-            return
+    words, database = ["collectstatic", "--noinput"], "sqlite:///:memory:"
+    unfinished = under_test.current().var / "static.unfinished"
+    listed = (static_root() / MANIFEST).is_file() and not unfinished.exists()
+    if listed and PRETENDS not in manage([*words, "--dry-run", "--verbosity", "1"], database, identity):
+        return
     static_root().mkdir(parents=True, exist_ok=True)
+    unfinished.touch()
     identity.give_tree(static_root())
-    manage(["collectstatic", "--noinput", "--verbosity", "0"], "sqlite:///:memory:", identity)
+    manage([*words, "--verbosity", "0"], database, identity)
+    unfinished.unlink(missing_ok=True)
 
 
 def make_files(identity: Identity) -> None:
@@ -142,8 +146,8 @@ def static_names() -> dict[str, str]:
 
     Without a storage that hashes names, each file has its own.
     """
-    manifest = static_root() / "staticfiles.json"
-    if not under_test.current().own and not manifest.exists():
+    manifest = static_root() / MANIFEST
+    if static_root().is_dir() and not manifest.exists():
         found = (path.relative_to(static_root()) for path in static_root().rglob("*") if path.is_file())
         return {str(path): str(path) for path in found}
     try:

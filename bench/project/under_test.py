@@ -54,18 +54,15 @@ OF_ONE_ANSWER = frozenset(
 class UnderTest:
     """A project as the kit serves it.
 
-    layered  the environment of its servers; None where the kit's own serves
-    var      where the kit keeps what it makes for the project: static files, databases, logs
+    layered   the environment of its servers; None where the kit's own serves
+    var       where the kit keeps what it makes for the project: static files, databases, logs
+    recorded  its folder as results have it; empty where no --project named one
     """
 
     project: Project
     layered: Layered | None
     var: Path
-
-    @property
-    def own(self) -> bool:
-        """Whether it is the site that the kit ships."""
-        return self.folder == paths.PROJECT
+    recorded: str = ""
 
     @property
     def folder(self) -> Path:
@@ -73,13 +70,13 @@ class UnderTest:
         return self.project.folder
 
     @property
-    def recorded(self) -> str:
-        """Its folder as results have it; empty for the kit's own site."""
-        return "" if self.own else str(self.folder)
-
-    @property
     def description(self) -> Description:
         return self.project.description
+
+    @property
+    def has_environment(self) -> bool:
+        """Whether its packages are in an environment of its own, in front of the kit's."""
+        return self.layered is not None and self.layered.venv != self.layered.kit
 
     @property
     def venv(self) -> Path:
@@ -170,14 +167,19 @@ class UnderTest:
             **page_environment(self),
         }
 
+    @property
+    def copied(self) -> dict[str, str]:
+        """Its SQLite files by alias, of which copies are served; none where `setup` makes the rows."""
+        return {} if self.description.generated else self.facts.database_files
+
     def copy_of(self, alias: str) -> Path:
         """Where the copy of an SQLite database is."""
-        return self.var / "data" / ("benchapp.sqlite3" if self.own else f"{alias}.sqlite3")
+        return self.var / "data" / f"{alias}.sqlite3"
 
     @functools.cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results must know of its environment."""
-        if self.own or not self.layered:
+        if not self.layered or not self.has_environment:
             return ()
         debug = ["the project's DEBUG is on: it is served with DEBUG off"] if self.facts.debug else []
         return (*debug, *self.layered.clashes())
@@ -293,12 +295,12 @@ _selected: list[UnderTest] = []
 def using(version: str) -> Iterator[UnderTest]:
     """The project under test, served by another Python until the block ends; as it is where the version is empty.
 
-    Raises BenchError for another project than the kit's: its own interpreter has its packages.
+    Raises BenchError for a project with an environment of its own.
     """
     if not version:
         yield current()
         return
-    if not current().own:
+    if current().has_environment:
         raise BenchError(
             f"python={version}: {current().folder} is served by the Python that has its packages; leave it out"
         )
@@ -313,11 +315,12 @@ def using(version: str) -> Iterator[UnderTest]:
 
 @contextmanager
 def by_the_instrument() -> Iterator[None]:
-    """Until the block ends the kit's own site has the instrument's own Python: it fills the database of all others."""
-    if not current().own:
+    """Until the block ends a project without an environment has the instrument's own Python, whatever version serves
+    it: one Python fills the database of all."""
+    if current().has_environment:
         yield
         return
-    _selected.append(_kit())
+    _selected.append(replace(current(), layered=None))
     try:
         yield
     finally:
@@ -334,13 +337,13 @@ def current() -> UnderTest:
 
 @functools.cache
 def _kit() -> UnderTest:
-    return UnderTest(description.read(paths.PROJECT), None, paths.VAR)
+    return UnderTest(description.read(paths.PROJECT, paths.PYTHON), None, paths.VAR)
 
 
 def select_recorded(recorded: str) -> None:
     """Make the project that results name the one under test."""
     if recorded != current().recorded:
-        if not recorded or not current().own:
+        if not recorded or current().recorded:
             raise BenchError(f"it was begun with {recorded or 'the project of the kit'}; leave out --project")
         select(Path(recorded))
 
@@ -351,7 +354,7 @@ def select(folder: Path) -> UnderTest:
     Its facts are read here, so that what cannot be imported is said before anything starts.
     """
     project = description.read(folder)
-    if project.folder.resolve() == paths.PROJECT:
+    if project.folder.resolve() == current().folder:
         return current()
     for name in PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
@@ -359,7 +362,7 @@ def select(folder: Path) -> UnderTest:
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
     var = paths.VAR / "projects" / f"{project.folder.name}-{digest}"
     layered = environment(project.python, var)
-    found = UnderTest(project, layered, var)
+    found = UnderTest(project, layered, var, str(project.folder))
     if not found.facts.application:
         raise BenchError(f'{project.folder}: no application; name one: wsgi = "mysite.wsgi:application" in {FILE}')
     if found.overlaid:

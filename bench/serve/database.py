@@ -34,14 +34,14 @@ class Database:
     label    what results call it: sqlite, postgresql or the URL's scheme
     url      the site's DATABASE_URL; empty until `service` is up and gives it, and where the project's is used as it is
     service  the service to start, or empty
-    own      whether the instrument creates and fills it
+    made     whether the instrument creates and fills it
     source   the SQLite file that it is a copy of
     """
 
     label: str
     url: str = ""
     service: str = ""
-    own: bool = False
+    made: bool = False
     source: Path | None = None
 
     @property
@@ -51,13 +51,13 @@ class Database:
             return f"database: a copy of {self.source}"
         if self.label == AS_IS:
             return "database: the project's own, as it is"
-        if self.own:
+        if self.made:
             return "database: a private one of the kit, filled by the commands of setup"
         return "database: that of --database, as it is" if self.url else "database: none"
 
     def again(self, url: str) -> Database:
         """The same for a second deployment beside the one that made it and serves it by `url`."""
-        return replace(self, url=url, service="", own=False)
+        return replace(self, url=url, service="", made=False)
 
     @property
     def of_project(self) -> bool:
@@ -67,7 +67,7 @@ class Database:
     @property
     def given(self) -> bool:
         """Whether the user named it by its URL."""
-        return bool(self.url) and not self.own
+        return bool(self.url) and not self.made
 
 
 def default_sqlite() -> Path:
@@ -78,11 +78,13 @@ def default_sqlite() -> Path:
 def parse(asked: str | None) -> Database:
     """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
 
-    Without one it is the DATABASE_URL of the environment, or the default SQLite file; for another project than the
-    kit's own a copy of its SQLite file, or the database of its settings as it is.
+    Without one it is a copy of the project's SQLite file, or the database of its settings as it is. Where `setup` makes
+    the rows, it is the DATABASE_URL of the environment, or an SQLite file that is filled by it.
     """
     project, asked = under_test.current(), asked or None
-    if not project.own and (asked in (None, AS_IS) or (asked == SQLITE and "default" in project.facts.database_files)):
+    if not project.description.generated and (
+        asked in (None, AS_IS) or (asked == SQLITE and "default" in project.copied)
+    ):
         return _of_settings(project)
     asked = asked or os.environ.get("DATABASE_URL") or SQLITE
     if "://" in asked:
@@ -92,13 +94,13 @@ def parse(asked: str | None) -> Database:
             # The URL is not repeated: it may hold a password.
             raise BenchError("--database: not a readable URL; write postgresql://USER:PASSWORD@HOST/NAME") from None
     if asked == SQLITE:
-        return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True)
+        return Database(SQLITE, f"sqlite:///{default_sqlite()}", made=True)
     persistent = [name for name, service in catalog.read().services.items() if service.persistent]
     if asked not in persistent:
         raise BenchError(
             f"--database {asked}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
         )
-    return Database(asked, service=asked, own=True)
+    return Database(asked, service=asked, made=True)
 
 
 def _of_settings(project: UnderTest) -> Database:
@@ -107,7 +109,7 @@ def _of_settings(project: UnderTest) -> Database:
     if "default" not in facts.databases:
         return Database("none")
     if (source := facts.database_files.get("default")) is not None:
-        return Database(SQLITE, f"sqlite:///{default_sqlite()}", own=True, source=Path(source))
+        return Database(SQLITE, f"sqlite:///{default_sqlite()}", made=True, source=Path(source))
     if facts.database_error:
         raise BenchError(
             f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "
@@ -122,20 +124,21 @@ def as_they_are() -> list[str]:
     Its SQLite files are copied.
     """
     project = under_test.current()
-    if project.own:
+    if project.description.generated:
         return []
-    copied = {*project.facts.database_files, *project.facts.databases_in_memory}
+    copied = {*project.copied, *project.facts.databases_in_memory}
     return sorted(alias for alias in project.facts.databases if alias != "default" and alias not in copied)
 
 
 def is_ours(chosen: Database) -> bool:
-    """Whether all databases of a deployment are the kit's, copies or private ones, so that checks may write to them."""
-    return under_test.current().own or (chosen.own and not as_they_are())
+    """Whether checks may write to all databases of a deployment: they are the kit's, copies or private ones, or have
+    generated rows."""
+    return under_test.current().description.generated or (chosen.made and not as_they_are())
 
 
 def notes(chosen: Database) -> list[str]:
-    """Whose rows a deployment of another project than the kit's serves: copies, or databases as they are."""
-    if under_test.current().own:
+    """Whose rows a deployment serves: copies, or databases as they are. Generated ones need no words."""
+    if under_test.current().description.generated:
         return []
     others = as_they_are()
     return [chosen.note, *([f"databases {', '.join(others)}: the project's own, as they are"] if others else [])]
@@ -166,12 +169,12 @@ def _lock(chosen: Database) -> tuple[Path, str]:
     if path is None:
         place = "".join(urlsplit(chosen.url)[1:3]).rpartition("@")[2]
         return _lock_of_another(under_test.current().var, chosen.label, place), f"the database {place}"
-    if chosen.own:
+    if chosen.made:
         path.parent.mkdir(parents=True, exist_ok=True)
     else:
         check_sqlite(path, worker())
     real = path.resolve()
-    if chosen.own or paths.VAR.resolve() in real.parents:
+    if chosen.made or paths.VAR.resolve() in real.parents:
         return real.with_name(f"{real.name}.lock"), f"the database {path}"
     return _lock_of_another(locks(), chosen.label, str(real)), f"the database {path}"
 
@@ -192,7 +195,7 @@ def check(database: Database, env: dict[str, str], identity: Identity) -> None:
     There is nothing to try when both are the instrument's own. Raises BenchError with the site's message, which
     holds no password.
     """
-    if not database.own:
+    if not database.made:
         if (path := sqlite_path(database.url)) is not None:
             check_sqlite(path, identity)
         commands.check(database.url, env, identity)
@@ -207,11 +210,11 @@ def prepare(database: Database, url: str, identity: Identity, progress: Callable
     user's SQLite file is missing or the workers cannot write to it.
     """
     project = under_test.current()
-    if database.own or (not project.own and project.facts.database_files):
+    if database.made or project.copied:
         project.var.mkdir(parents=True, exist_ok=True)
         with exclusive(project.var / f"{database.label}.lock", f"the {database.label} database"):
             _copy_files(identity)
-            if database.own:
+            if database.made:
                 _fill_once(database, url, identity, progress)
     path = sqlite_path(url)
     if path is not None:
@@ -252,8 +255,7 @@ def _fill_once(database: Database, url: str, identity: Identity, progress: Calla
 def _copy_files(identity: Identity) -> None:
     """Copy the SQLite databases that the project has beside its default one."""
     project = under_test.current()
-    others = {} if project.own else project.facts.database_files
-    for alias, source in others.items():
+    for alias, source in project.copied.items():
         if alias != "default" and Path(source).is_file():
             copied(Path(source), project.copy_of(alias), identity)
 

@@ -11,6 +11,7 @@ import pytest
 
 from bench.cli import verify
 from bench.project import under_test
+from bench.project.description import Description
 from bench.serve import deployment
 from bench.verify.site import Site
 from bench.verify.suite import Selection
@@ -23,8 +24,8 @@ HERE = Target.parse("http://127.0.0.1:1/")
 @pytest.mark.parametrize(("write", "may"), [(False, (False, False)), (True, (True, False))])
 def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypatch, write, may):
     facts = SimpleNamespace(databases={}, database_files={}, databases_in_memory=())
-    words = ("description", "python", "manage_py", "var")
-    project = SimpleNamespace(own=False, facts=facts, overlaid=False, environment=dict, **dict.fromkeys(words))
+    said = dict.fromkeys(("python", "manage_py", "var")) | {"description": Description(), "copied": {}}
+    project = SimpleNamespace(facts=facts, overlaid=False, environment=dict, **said)
     monkeypatch.setattr(under_test, "current", lambda: project)
     for name in ("site_environment", "warm_up"):
         monkeypatch.setattr(verify.commands, name, lambda *words: {})

@@ -13,7 +13,7 @@ from bench.project.description import Description, Login
 from bench.serve.database import AS_IS, Database
 from bench.verify.site import Site
 
-COPY = Database("sqlite", "sqlite:///copy", own=True, source=Path("/theirs.sqlite3"))
+COPY = Database("sqlite", "sqlite:///copy", made=True, source=Path("/theirs.sqlite3"))
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def site(monkeypatch):
     said = Description(login=Login("/in/"))
     facts = SimpleNamespace(databases={"default": "x"}, database_files={}, databases_in_memory=())
     project = SimpleNamespace(
-        own=False, facts=facts, description=said, python=Path(), manage_py=Path(), var=Path(), environment=dict
+        copied={}, facts=facts, description=said, python=Path(), manage_py=Path(), var=Path(), environment=dict
     )
     monkeypatch.setattr(under_test, "current", lambda: project)
     monkeypatch.setattr(commands, "site_environment", lambda url, home: {})
@@ -40,7 +40,7 @@ def site(monkeypatch):
         (Database("postgresql", "postgresql://live/shop"), False, (False, False)),
         (Database(AS_IS), True, (True, False)),
         (COPY, False, (True, True)),
-        (Database("postgresql", service="postgresql", own=True), False, (True, True)),
+        (Database("postgresql", service="postgresql", made=True), False, (True, True)),
     ],
 )
 def test_a_database_that_is_used_as_it_is_needs_leave(site, database, write, may):

@@ -7,7 +7,7 @@ import pytest
 
 from bench import paths
 from bench.errors import BenchError
-from bench.project import description
+from bench.project import description, under_test
 
 MANAGE = 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")\n'
 
@@ -139,6 +139,6 @@ def test_a_manage_py_that_sets_nothing_needs_a_word(folder):
 
 
 def test_this_repository_describes_its_own_project():
-    project = description.read(paths.PROJECT)
+    project = under_test.current().project
     assert (project.settings, project.python) == ("config.settings", paths.PYTHON)
     assert project.description.health == "/healthz"

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("selection")
 
 def test_the_kit_s_own_site_needs_nothing_laid_over_it():
     kit = under_test.current()
-    assert (kit.own, kit.settings, kit.health) == (True, "config.settings", "/healthz")
+    assert (kit.recorded, kit.settings, kit.health) == ("", "config.settings", "/healthz")
     assert kit.environment({"DATABASE_URL": "x"}) == {"DATABASE_URL": "x"}
     assert kit.names["wsgi_folder"] == "config" and kit.names["asgi"] == "config.asgi:application"
     parts = [kit.names[f"asgi_{part}"] for part in ("module", "name", "folder", "file")]
@@ -29,7 +29,7 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
         '[tool.benchapp]\npublic = ["/"]\nstale = {"auth.User" = ["/", "/people/{username}/"]}\n',
     )
     found = under_test.select(folder)
-    assert under_test.current() is found and not found.own
+    assert under_test.current() is found and found.recorded == str(folder)
     assert found.names["wsgi"] == "shop.wsgi:application"
     assert (found.names["wsgi_folder"], found.names["wsgi_file"]) == ("shop", "wsgi.py")
     assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")

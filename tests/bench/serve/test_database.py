@@ -12,6 +12,7 @@ import pytest
 from bench import paths
 from bench.host.identity import worker
 from bench.project import under_test
+from bench.project.description import Description
 from bench.serve import database, deployment
 from bench.serve.database import AS_IS, Database
 from bench.serve.deployment import Running
@@ -46,7 +47,12 @@ def theirs(tmp_path, monkeypatch):
             databases=engines, database_files=files, databases_in_memory=memory, database_error=None
         )
         project = SimpleNamespace(
-            own=False, facts=facts, folder=tmp_path, var=tmp_path / "var", copy_of=lambda alias: tmp_path / alias
+            description=Description(),
+            facts=facts,
+            copied=files,
+            folder=tmp_path,
+            var=tmp_path / "var",
+            copy_of=tmp_path.joinpath,
         )
         monkeypatch.setattr(under_test, "current", lambda: project)
 
@@ -91,7 +97,7 @@ def test_a_second_deployment_has_the_same_database_and_not_that_of_the_shell(the
     with Running.beside(running):
         pass
     assert asked[0]["database"] == Database(AS_IS)
-    private = Database("postgresql", service="postgresql", own=True).again("postgresql://its/url")
+    private = Database("postgresql", service="postgresql", made=True).again("postgresql://its/url")
     assert private == Database("postgresql", "postgresql://its/url"), "its service is not started again"
 
 
