@@ -79,6 +79,15 @@ if "site-middleware" in CACHING_LAYERS:
     CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
     CACHE_MIDDLEWARE_KEY_PREFIX = ""
 
+if {"fragments", "view-cache"} & CACHING_LAYERS.keys():
+    # The project's own templates and views have these layers, and find the cache by the names that Django looks for.
+    _parts = caches.cache(_env, "BENCHAPP_CACHE_URL", "parts", CACHING_SECONDS)
+    CACHES = {**CACHES, "default": _parts}
+    if "fragments" in CACHING_LAYERS:
+        CACHES["template_fragments"] = _parts
+    if "site-middleware" not in CACHING_LAYERS:
+        CACHE_MIDDLEWARE_ALIAS = "default"
+
 # --- Applications and middleware ----------------------------------------------------------------
 
 # Without DEBUG, Django's defaults send an error to ADMINS and write nothing of it.

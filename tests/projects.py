@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from bench import paths, programs
-from bench.catalog import compose
 from bench.host import identity
 from bench.project import under_test
 from tests import once
@@ -80,7 +79,6 @@ def selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     """Selecting a project ends with the test."""
     under_test.current()
     monkeypatch.setattr(under_test, "_selected", [])
-    monkeypatch.setattr(compose, "_refusals", [])
     monkeypatch.setattr(identity, "_read_also", [])
     monkeypatch.setattr(paths, "VAR", tmp_path / "var")
     yield

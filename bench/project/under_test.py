@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from bench import paths, programs
-from bench.catalog import compose
+from bench.catalog import catalog, compose
 from bench.catalog.manifest import Layer, Stack
 from bench.errors import BenchError
 from bench.host import identity
@@ -187,10 +187,10 @@ class UnderTest:
     def refuses(self, stack: Stack, layers: tuple[Layer, ...]) -> str:
         """Why it cannot be served by a stack with these layers, or an empty string when it can."""
         for layer in layers:
-            if layer.in_site:
+            if layer.in_site and layer.name not in self.description.layers:
                 return f"{layer.name}: {layer.in_site}"
         interface = stack.servers[0].interface
-        if interface not in self.facts.application:
+        if not self.names.get(interface):
             return f"the project has no {interface.upper()} application; name it as {interface} in [tool.benchapp]"
         return ""
 
@@ -327,12 +327,18 @@ def by_the_instrument() -> Iterator[None]:
         _selected.pop()
 
 
-compose.serve_pythons(using)
-
-
 def current() -> UnderTest:
     """The project under test."""
     return _selected[-1] if _selected else _kit()
+
+
+compose.serve_pythons(using)
+compose.refuse(lambda stack, layers: current().refuses(stack, layers))
+
+
+def in_sites() -> list[str]:
+    """The layers that a project has in its own code, or not at all."""
+    return [name for name, layer in catalog.read().layers.items() if layer.in_site]
 
 
 @functools.cache
@@ -368,10 +374,11 @@ def select(folder: Path) -> UnderTest:
     if found.overlaid:
         # What it says of them is read here, too: before a database is filled.
         _ = found.names
+    if unknown := [name for name in project.description.layers if name not in in_sites()]:
+        raise BenchError(f"{project.folder / FILE}: layers names {unknown[0]}; use {', '.join(in_sites())}")
     if found.facts.stale_problem:
         raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {found.facts.stale_problem}; correct it")
     identity.read_also(project.folder, layered.base, *map(Path, layered.sites))
     programs.use(layered.venv, layered.kit)
-    compose.refuse(found.refuses)
     _selected.append(found)
     return found

@@ -22,14 +22,29 @@ def layers_of(context: Context) -> tuple[Layer, ...]:
     return compose.in_own_cache(catalog.read().joined_layers("+".join(context.layers)), context.env)
 
 
+def in_its_code(context: Context) -> list[Layer]:
+    """The layers of which the project's own code says what they cache, for how long, and until which write.
+
+    With the kit's variables it reads the kit's time to live, and invalidates like the kit's layers.
+    """
+    return [] if context.site.description.reads_environment else [it for it in layers_of(context) if it.in_site]
+
+
 def without_invalidation(context: Context) -> list[Layer]:
     """The layers that no write invalidates: only the time to live ends their stale pages."""
-    return [layer for layer in layers_of(context) if not layer.invalidation]
+    return [layer for layer in layers_of(context) if not layer.invalidation or layer in in_its_code(context)]
 
 
 def caches_pages(context: Context) -> bool:
     """Whether a layer caches whole pages."""
     return any(layer.caches == PAGES for layer in layers_of(context))
+
+
+def require_visible_hits(context: Context) -> None:
+    """Raise NotTried where only the project's own code caches its pages: a hit of `cache_page` has a new id."""
+    inside = in_its_code(context)
+    if inside and not any(layer.caches == PAGES and layer not in inside for layer in layers_of(context)):
+        raise NotTried("which pages are cached is up to the project's own code, and no answer shows it")
 
 
 def clone(context: Context, changes: dict[str, Any]) -> Context:

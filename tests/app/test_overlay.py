@@ -138,6 +138,18 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     assert set(found["CACHES"]) == {"default", "benchapp_pages"}
 
 
+def test_what_a_project_caches_in_its_own_code_goes_to_the_cache_of_such_a_layer_alone(laid_over):
+    locmem = "django.core.cache.backends.locmem.LocMemCache"
+    url = {"BENCHAPP_CACHE_URL": "pymemcache://127.0.0.1:1", "BENCHAPP_CACHE_SECONDS": "7"}
+    assert laid_over(**url)["CACHES"] == {"default": {"BACKEND": locmem}}
+    assert laid_over(CACHING_SITE_MIDDLEWARE="1", **url)["CACHES"]["default"] == {"BACKEND": locmem}
+    for layer, aliases in (("VIEW_CACHE", {"default"}), ("FRAGMENTS", {"default", "template_fragments"})):
+        found = laid_over(more="CACHE_MIDDLEWARE_ALIAS = 'theirs'", **url, **{f"CACHING_{layer}": "1"})
+        assert set(found["CACHES"]) == aliases
+        assert {(cache["LOCATION"], cache["TIMEOUT"]) for cache in found["CACHES"].values()} == {("127.0.0.1:1", 7)}
+        assert found["CACHE_MIDDLEWARE_ALIAS"] == "default", "where cache_page looks"
+
+
 def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_session(laid_over):
     sessions, csrf = "django.contrib.sessions.middleware.SessionMiddleware", "django.middleware.csrf.CsrfViewMiddleware"
     # As `wagtail start` has it: what is first elsewhere comes last.

@@ -48,16 +48,25 @@ ACCOUNTS = {"FIRST": "ann:ann", "SECOND": "bob:bob"}
 pytestmark = pytest.mark.servers
 
 
-@pytest.fixture(scope="module")
-def project() -> Iterator[Path]:
+@contextlib.contextmanager
+def made(name: str, said: str) -> Iterator[Path]:
+    """A project as Django makes it, with a description."""
     # Not below pytest's own directory, which is closed to the servers' user.
     folder = Path(tempfile.mkdtemp(prefix="benchapp-project-", dir="/tmp"))
     folder.chmod(0o755)
-    subprocess.run([sys.executable, "-m", "django", "startproject", "shop", folder], check=True)
-    (folder / "pyproject.toml").write_text(DESCRIPTION)
-    yield folder
-    for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
-        shutil.rmtree(made)
+    try:
+        subprocess.run([sys.executable, "-m", "django", "startproject", name, folder], check=True)
+        (folder / "pyproject.toml").write_text(said)
+        yield folder
+    finally:
+        for each in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
+            shutil.rmtree(each)
+
+
+@pytest.fixture(scope="module")
+def project() -> Iterator[Path]:
+    with made("shop", DESCRIPTION) as folder:
+        yield folder
 
 
 @pytest.mark.parametrize(
@@ -84,6 +93,52 @@ def test_it_is_served_rightly_and_stays_as_it_was(project, monkeypatch, stack, l
     assert tree(project) == before
 
 
+CACHED = """
+import secrets
+
+from django.core.cache import caches
+from django.http import HttpResponse
+from django.template import engines
+from django.urls import path
+
+PAGE = engines["django"].from_string("{% load cache %}{% cache 600 news %}{{ word }}{% endcache %}")
+
+
+def kind(request):
+    return HttpResponse(type(caches["default"]).__name__)
+
+
+urlpatterns = [
+    path("", lambda request: HttpResponse(PAGE.render({"word": secrets.token_hex}))),
+    path("kind/", kind),
+]
+"""
+LAYERS = """
+[tool.benchapp]
+public = ["/"]
+layers = ["fragments"]
+"""
+
+
+@pytest.fixture
+def fragments_project() -> Iterator[Path]:
+    """A project with a cache tag in its template."""
+    with made("news", LAYERS) as folder:
+        (folder / "news" / "urls.py").write_text(CACHED)
+        yield folder
+
+
+def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_project, selected_alone):
+    """All processes share one memcached; without the layer the project's own cache stays, one for each."""
+    runnable("gunicorn", "fragments")
+    under_test.select(fragments_project)
+    for layer, kind in (("none", "LocMemCache"), ("fragments", "SharedMemcachedCache")):
+        with deployment.deployed(compose.must_compose("gunicorn", layer, changes=FEW)) as running:
+            assert get(f"{running.url}/kind/").text == kind
+            words = {get(f"{running.url}/").text for _ in range(20)}
+            assert len(words) == 1 or layer == "none"
+
+
 def test_a_login_that_fails_is_one_line(project, monkeypatch):
     runnable("gunicorn")
     for name in ACCOUNTS:
@@ -100,17 +155,21 @@ def test_a_login_that_fails_is_one_line(project, monkeypatch):
 
 
 @pytest.fixture
-def served_in_releases(project, monkeypatch):
-    """The project, served by gunicorn from a release that a new one can replace."""
-    for module, name in ((under_test, "_selected"), (compose, "_refusals"), (identity, "_read_also")):
+def selected_alone(monkeypatch):
+    """Selecting a project ends with the test."""
+    for module, name in ((under_test, "_selected"), (identity, "_read_also")):
         monkeypatch.setattr(module, name, [])
-    try:
-        under_test.select(project)
-        with deployment.deployed(compose.must_compose("gunicorn", changes=FEW), releases=True) as running:
-            yield running
-    finally:
-        programs.use(paths.VENV)
-        identity.worker.cache_clear()
+    yield
+    programs.use(paths.VENV)
+    identity.worker.cache_clear()
+
+
+@pytest.fixture
+def served_in_releases(project, selected_alone):
+    """The project, served by gunicorn from a release that a new one can replace."""
+    under_test.select(project)
+    with deployment.deployed(compose.must_compose("gunicorn", changes=FEW), releases=True) as running:
+        yield running
 
 
 def test_a_new_version_is_served_without_a_change_of_its_folder(project, served_in_releases):

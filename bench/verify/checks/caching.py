@@ -20,6 +20,7 @@ from bench.verify.hits import (
     require_probes,
     until_hit,
 )
+from bench.verify.layer_facts import require_visible_hits
 from bench.verify.wire import Answer, BadAnswer
 
 # How often an uncacheable page is requested.
@@ -64,6 +65,7 @@ def keeps_pages(context: Context) -> Iterator[Finding]:
 @check("keeps-site", group="caching")
 def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
+    require_visible_hits(context)
     for path in context.site.main_paths:
         if why := obstacle(context.get(path)):
             yield NotTried(f"{path} is not cached: {why}")

@@ -18,7 +18,7 @@ from bench.verify.clients import Clients
 from bench.verify.context import Context
 from bench.verify.described_write import becomes_fresh
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.layer_facts import clone, layers_of, without_invalidation
+from bench.verify.layer_facts import clone, in_its_code, layers_of, without_invalidation
 from bench.verify.row_pages import Right, expected_pages, words
 from bench.verify.wire import Answer, BadAnswer
 from bench.verify.writer import Row, Writer, new_rows
@@ -201,6 +201,8 @@ def time_to_live(context: Context) -> Iterator[Finding]:
     It asks a clone of the deployment with a time to live of 2 s.
     """
     bound_s = SHORT_TTL_S * len(layers_of(context)) + SLACK_S
+    if names := ", ".join(layer.name for layer in in_its_code(context)):
+        raise NotTried(f"how long {names} stores something is up to the project's own code")
     if not context.site.has_rows:
         # The write of a process whose layers know of no stale pages.
         short = clone(context, {"cache_seconds": SHORT_TTL_S})

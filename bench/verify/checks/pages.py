@@ -13,6 +13,7 @@ from bench.verify.context import Context
 from bench.verify.expected import as_in_process
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import MAX_TRIES, is_hit, require_probes
+from bench.verify.layer_facts import require_visible_hits
 from bench.verify.site import BEYOND, SLASH_REDIRECT, UNKNOWN_PATH
 from bench.verify.wire import Answer, BadAnswer, Connection
 
@@ -140,6 +141,7 @@ def hit(context: Context) -> Iterator[Finding]:
     """With a layer that caches pages, home, a list and a detail page are soon hits for anonymous visitors."""
     if not set(context.layers) - PARTS_ONLY:
         return
+    require_visible_hits(context)
     for path in context.site.main_paths:
         answers = [context.first(path)]
         while len(answers) < MAX_TRIES and not is_hit(answers[-1], answers[:-1]):

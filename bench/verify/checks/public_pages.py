@@ -11,7 +11,7 @@ from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import MAX_TRIES, is_hit
-from bench.verify.layer_facts import caches_pages
+from bench.verify.layer_facts import caches_pages, require_visible_hits
 from bench.verify.wire import Answer
 
 VISITORS = 12
@@ -26,6 +26,7 @@ def public_pages(context: Context) -> Iterator[Finding]:
     reported, and why a page is not cached, by name."""
     if not caches_pages(context):
         raise NotTried("no layer here caches pages")
+    require_visible_hits(context)
     if not (paths := context.site.public_paths[:MAX_PAGES]):
         raise NotTried("the project names no public page that answers 200 with HTML")
     hits = requests = 0

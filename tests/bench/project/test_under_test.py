@@ -50,6 +50,20 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     )
 
 
+def test_a_layer_in_the_code_of_a_project_is_one_that_it_says_it_has(new_project):
+    known = catalog.read()
+    under_test.select(new_project(said='[tool.benchapp]\nlayers = ["fragments"]\n'))
+    assert compose.unfit(known.stack("gunicorn"), known.joined_layers("fragments+varnish")) == ""
+    assert 'says layers = ["view-cache"]' in compose.unfit(known.stack("gunicorn"), known.joined_layers("view-cache"))
+
+
+def test_layers_that_any_project_can_have_are_not_said(new_project):
+    folder = new_project(said='[tool.benchapp]\nlayers = ["fragments", "varnish"]\n')
+    with pytest.raises(BenchError) as error:
+        under_test.select(folder)
+    assert str(error.value) == f"{folder}/pyproject.toml: layers names varnish; use fragments, view-cache"
+
+
 def test_what_no_cache_is_asked_for(new_project):
     kit = re.compile(under_test.bypass_re(under_test.current(), True))
     for path in ("static/site.css", "login/", "login/?next=/", "healthz", "healthz?x=1"):
