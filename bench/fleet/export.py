@@ -45,7 +45,7 @@ def write(composition: Composition, inventory: Inventory, target: Path, size: Si
     if not composition.values.places:
         raise BenchError("--inventory needs the places of a host: use --values production")
     if under_test.current().overlaid:
-        raise BenchError("--inventory renders the site that the kit ships: the secrets of another project are its own")
+        raise BenchError("--inventory renders projects with reads_environment: the secrets of others are their own")
     split = Split(composition, inventory)
     with whole(target.absolute()) as folder:
         return sorted(_Writing(split, folder, size).write())
