@@ -16,8 +16,9 @@ from bench.project import run_command, under_test
 from bench.project.description import FILE
 from bench.project.run_command import INHERITED, Interpreter
 
-# What `check` found right, so that a run of many trials asks once.
+# What `check` found right, and where static files are collected, so that a run of many trials asks once.
 _checked: set[tuple[object, ...]] = set()
+_collected: set[Path] = set()
 # The list that a storage with hashed names writes, and what `collectstatic --dry-run` says of a file to copy.
 MANIFEST, PRETENDS = "staticfiles.json", "Pretending to "
 # The instrument's own commands live in an app that the served site does not need to install.
@@ -100,21 +101,25 @@ def check(
     _checked.add(question)
 
 
-def collect_static(identity: Identity) -> None:
+def collect_static(identity: Identity, again: bool = False) -> None:
     """Collect the static files when Django finds one that is newer than its copy, or there is no list of them.
 
-    Other deployments may read that list meanwhile: it is not written without need.
+    Others may read that list meanwhile: it is not written without need. A process looks once, unless `again`.
     """
     words, database = ["collectstatic", "--noinput"], "sqlite:///:memory:"
     unfinished = under_test.current().var / "static.unfinished"
     listed = (static_root() / MANIFEST).is_file() and not unfinished.exists()
+    if listed and static_root() in _collected and not again:
+        return
     if listed and PRETENDS not in manage([*words, "--dry-run", "--verbosity", "1"], database, identity):
+        _collected.add(static_root())
         return
     static_root().mkdir(parents=True, exist_ok=True)
     unfinished.touch()
     identity.give_tree(static_root())
     manage([*words, "--verbosity", "0"], database, identity)
     unfinished.unlink(missing_ok=True)
+    _collected.add(static_root())
 
 
 def make_files(identity: Identity) -> None:

@@ -71,7 +71,7 @@ def reload(running: Running) -> dict[str, str]:
     chain, composition = running.chain, running.composition
     identity, url = chain.launcher.identity, running.env["DATABASE_URL"]
     commands.manage(["check"], url, identity, env=running.env)
-    commands.collect_static(identity)
+    commands.collect_static(identity, again=True)
     with tempfile.TemporaryDirectory(prefix="benchapp-check-") as folder:
         for server in composition.servers:
             if server.check and (problem := config_check.problem(composition, server, Path(folder))):
