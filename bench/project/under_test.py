@@ -173,8 +173,8 @@ class UnderTest:
         return {} if self.description.generated else self.facts.database_files
 
     def copy_of(self, alias: str) -> Path:
-        """Where the copy of an SQLite database is."""
-        return self.var / "data" / f"{alias}.sqlite3"
+        """Where the copy of an SQLite database is, or the one whose rows `setup` makes."""
+        return self.var / "data" / f"{'benchapp' if self.description.generated else alias}.sqlite3"
 
     @functools.cached_property
     def notes(self) -> tuple[str, ...]:

@@ -145,7 +145,7 @@ def test_defaults_are_safe(settings_from: FromEnvironment, monkeypatch: pytest.M
     assert len(found["SECRET_KEY"]) >= 64
     assert "SECURE_PROXY_SSL_HEADER" not in found
     assert found["CACHES"]["template_fragments"]["BACKEND"].endswith("DummyCache")
-    assert found["DATABASES"]["default"]["NAME"].endswith("var/data/default.sqlite3")
+    assert found["DATABASES"]["default"]["NAME"].endswith("var/data/benchapp.sqlite3")
     of_layers = {*registry.outer_middleware(registry.LAYERS), *registry.inner_middleware(registry.LAYERS)}
     assert not any(name in of_layers or "debug" in name for name in found["MIDDLEWARE"])
 
