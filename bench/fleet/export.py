@@ -32,6 +32,7 @@ PLAYBOOK = paths.DEPLOY / "production"
 OF_APPLICATION = ("benchapp-deploy", "benchapp-manage", "benchapp-rollback", "site.env")
 OF_FRONT = ("benchapp-certificate", "logrotate.conf")
 NOTE = "INSTALL.md"
+UNITS = "/etc/systemd/system"
 # Names below the rendered directory.
 HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
 
@@ -93,7 +94,9 @@ class _Writing:
         written = _arranged([*written, *self._own(context, target)], target, root)
         digest = target / RENDERED
         digest.write_text(_digest(written, root) + self._deployed(composition, places, context).line, "utf-8")
-        return [*written, digest, self._write_variables(share.host, self._variables(share, context, found))]
+        variables = self._variables(share, context, found)
+        variables["unit_files"] = sorted(path.name for path in written if path.is_relative_to(_below(root, UNITS)))
+        return [*written, digest, self._write_variables(share.host, variables)]
 
     def _write_variables(self, host: Host, variables: dict[str, Any]) -> Path:
         path = self.folder / VARIABLES / f"{host.name}.json"
@@ -205,9 +208,9 @@ class _Writing:
 ELSEWHERE = {
     "application/*": "/usr/local/sbin",
     "database/benchapp-*": "/usr/local/sbin",
-    "systemd/*": "/etc/systemd/system",
-    "timers/*": "/etc/systemd/system",
-    "benchapp-firewall.service": "/etc/systemd/system",
+    "systemd/*": UNITS,
+    "timers/*": UNITS,
+    "benchapp-firewall.service": UNITS,
     "benchapp-*": "/usr/local/sbin",
     "sysusers.conf": "/etc/sysusers.d/benchapp.conf",
     "tmpfiles.conf": "/etc/tmpfiles.d/benchapp.conf",

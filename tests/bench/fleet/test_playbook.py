@@ -132,6 +132,27 @@ def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_left_alone(tmp_p
     assert (tmp_path / "loaded").read_text() == "old"
 
 
+def test_servers_of_an_earlier_deployment_are_stopped_and_removed(tmp_path):
+    yaml = pytest.importorskip("yaml", reason="package not installed: PyYAML")
+    (task,) = yaml.safe_load((paths.DEPLOY / "production/earlier.yml").read_text("utf-8"))
+    kept = ["benchapp-gunicorn.service", "benchapp-backup.timer", "benchapp-backup.service"]
+    for name in (*kept, "benchapp-uwsgi.service", "benchapp-uwsgi.socket", "nginx.service"):
+        (tmp_path / name).touch()
+    # Somebody's own settings of a unit.
+    (tmp_path / "benchapp-uwsgi.service.d").mkdir()
+    script = jinja2.Environment().from_string(task["ansible.builtin.shell"]).render(unit_files=kept)
+    script = script.replace("/etc/systemd/system", str(tmp_path))
+    assert sh(script, tmp_path, systemctl="false").returncode != 0 and (tmp_path / "benchapp-uwsgi.service").exists()
+    assert sh(script, tmp_path, systemctl='echo "$@" >> $FOLDER/log').returncode == 0
+    assert (tmp_path / "log").read_text().splitlines() == [
+        "disable --now benchapp-uwsgi.service",
+        "disable --now benchapp-uwsgi.socket",
+        "daemon-reload",
+    ]
+    units = {path.name for path in tmp_path.iterdir()} - {"bin", "log"}
+    assert units == {*kept, "nginx.service", "benchapp-uwsgi.service.d"}
+
+
 def stored(password: str) -> str:
     """What PostgreSQL stores of a password."""
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt", 4096)
