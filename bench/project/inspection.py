@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from bench import paths
 from bench.errors import BenchError
@@ -233,3 +234,21 @@ def _words(project: Project, problem: _Problem) -> str:
     else:
         remedy = f"correct it, or {what.split()[0]} in [tool.benchapp] of {FILE}"
     return f"{project.folder}: {what} cannot be imported: {problem.error}{at}; {remedy}"
+
+
+def require_environment(project: Project) -> None:
+    """Raise BenchError unless its settings take database and static files from the kit's variables, as it says.
+
+    Else its own database would be filled by `setup`, and its own folder with static files.
+    """
+    file, folder = "/nonexistent/benchapp.sqlite3", "/nonexistent/static"
+    given = {"DATABASE_URL": f"sqlite:///{file}", "BENCHAPP_STATIC_ROOT": folder}
+    found = inspect(structs.replace(project, env={**project.env, **given}))
+    for name, got, wanted in (
+        ("DATABASE_URL", found.database_files.get("default"), file),
+        ("BENCHAPP_STATIC_ROOT", found.static_root, folder),
+    ):
+        if got != wanted:
+            raise BenchError(
+                f"{project.folder / FILE}: reads_environment: its settings do not read {name}; leave it out"
+            )

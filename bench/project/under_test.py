@@ -56,7 +56,7 @@ class UnderTest:
 
     layered   the environment of its servers; None where the kit's own serves
     var       where the kit keeps what it makes for the project: static files, databases, logs
-    recorded  its folder as results have it; empty where no --project named one
+    recorded  its folder as results have it, where --project named it: its databases are somebody's; else empty
     """
 
     project: Project
@@ -371,7 +371,9 @@ def select(folder: Path) -> UnderTest:
     found = UnderTest(project, layered, var, str(project.folder))
     if not found.facts.application:
         raise BenchError(f'{project.folder}: no application; name one: wsgi = "mysite.wsgi:application" in {FILE}')
-    if found.overlaid:
+    if not found.overlaid:
+        inspection.require_environment(project)
+    else:
         # What it says of them is read here, too: before a database is filled.
         _ = found.names
     if unknown := [name for name in project.description.layers if name not in in_sites()]:

@@ -79,14 +79,14 @@ def parse(asked: str | None) -> Database:
     """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
 
     Without one it is a copy of the project's SQLite file, or the database of its settings as it is. Where `setup` makes
-    the rows, it is the DATABASE_URL of the environment, or an SQLite file that is filled by it.
+    the rows, it is an SQLite file that is filled by it, or without --project the DATABASE_URL of the environment.
     """
     project, asked = under_test.current(), asked or None
     if not project.description.generated and (
         asked in (None, AS_IS) or (asked == SQLITE and "default" in project.copied)
     ):
         return _of_settings(project)
-    asked = asked or os.environ.get("DATABASE_URL") or SQLITE
+    asked = asked or (None if project.recorded else os.environ.get("DATABASE_URL")) or SQLITE
     if "://" in asked:
         try:
             return Database(urlsplit(asked).scheme.partition("+")[0], asked)
@@ -124,21 +124,21 @@ def as_they_are() -> list[str]:
     Its SQLite files are copied.
     """
     project = under_test.current()
-    if project.description.generated:
+    if not project.recorded:
         return []
-    copied = {*project.copied, *project.facts.databases_in_memory}
+    # What `setup` fills is a file of the kit's.
+    copied = {*project.facts.database_files, *project.facts.databases_in_memory}
     return sorted(alias for alias in project.facts.databases if alias != "default" and alias not in copied)
 
 
 def is_ours(chosen: Database) -> bool:
-    """Whether checks may write to all databases of a deployment: they are the kit's, copies or private ones, or have
-    generated rows."""
-    return under_test.current().description.generated or (chosen.made and not as_they_are())
+    """Whether checks may write to all databases of a deployment: they are the kit's, copies or private ones."""
+    return not under_test.current().recorded or (chosen.made and not as_they_are())
 
 
 def notes(chosen: Database) -> list[str]:
-    """Whose rows a deployment serves: copies, or databases as they are. Generated ones need no words."""
-    if under_test.current().description.generated:
+    """Whose rows a deployment of a --project serves: copies, private ones, or databases as they are."""
+    if not under_test.current().recorded:
         return []
     others = as_they_are()
     return [chosen.note, *([f"databases {', '.join(others)}: the project's own, as they are"] if others else [])]

@@ -64,6 +64,14 @@ def test_layers_that_any_project_can_have_are_not_said(new_project):
     assert str(error.value) == f"{folder}/pyproject.toml: layers names varnish; use fragments, view-cache"
 
 
+def test_settings_that_do_not_read_the_environment_are_refused_before_setup_fills_them(new_project):
+    folder = new_project(said="[tool.benchapp]\nreads_environment = true\ngenerated = true\n")
+    with pytest.raises(BenchError) as error:
+        under_test.select(folder)
+    said = f"{folder}/pyproject.toml: reads_environment: its settings do not read DATABASE_URL; leave it out"
+    assert str(error.value) == said
+
+
 def test_what_no_cache_is_asked_for(new_project):
     kit = re.compile(under_test.bypass_re(under_test.current(), True))
     for path in ("static/site.css", "login/", "login/?next=/", "healthz", "healthz?x=1"):

@@ -42,14 +42,17 @@ POSTGRESQL, SQLITE = "django.db.backends.postgresql", "django.db.backends.sqlite
 def theirs(tmp_path, monkeypatch):
     """Another project than the kit's, with databases by alias, under test."""
 
-    def select(files: dict[str, str], memory: tuple[str, ...] = (), **engines: str) -> None:
+    def select(
+        files: dict[str, str], memory: tuple[str, ...] = (), said: Description | None = None, **engines: str
+    ) -> None:
         facts = SimpleNamespace(
             databases=engines, database_files=files, databases_in_memory=memory, database_error=None
         )
         project = SimpleNamespace(
-            description=Description(),
+            recorded=str(tmp_path),
+            description=said or Description(),
             facts=facts,
-            copied=files,
+            copied={} if said and said.generated else files,
             folder=tmp_path,
             var=tmp_path / "var",
             copy_of=tmp_path.joinpath,
@@ -84,6 +87,20 @@ def test_a_copy_is_the_kit_s_unless_another_alias_is_used_as_it_is(theirs, tmp_p
     chosen = database.parse(None)
     assert not database.is_ours(chosen)
     assert database.notes(chosen) == [note, "databases reports: the project's own, as they are"]
+
+
+def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_written(theirs, monkeypatch):
+    # Neither the one of the shell nor the project's own.
+    monkeypatch.setenv("DATABASE_URL", "postgresql://of/the-shell")
+    theirs({"default": "/theirs.sqlite3"}, said=Description(generated=True), default=SQLITE)
+    chosen = database.parse(None)
+    note = "database: a private one of the kit, filled by the commands of setup"
+    assert (chosen.made, chosen.source, database.notes(chosen)) == (True, None, [note])
+    assert database.is_ours(chosen) and not database.is_ours(database.parse("postgresql://live/shop"))
+    theirs({}, said=Description(generated=True), default=SQLITE, logs=POSTGRESQL)
+    chosen = database.parse(None)
+    assert not database.is_ours(chosen)
+    assert database.notes(chosen) == [note, "databases logs: the project's own, as they are"]
 
 
 def test_a_second_deployment_has_the_same_database_and_not_that_of_the_shell(theirs, monkeypatch):
