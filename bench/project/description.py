@@ -71,6 +71,8 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return path == self.account or (self.page.endswith("*") and path.startswith(self.account))
 
     def __post_init__(self) -> None:
+        if "*" in self.page.removesuffix("/*"):
+            raise ValueError(f"page is {self.page!r}: * stands at the end alone, behind /")
         if len(self.users_env) not in (0, 2):
             raise ValueError(f"users_env names {len(self.users_env)} variables: two accounts are needed")
         if self.users_env and self.superuser:
@@ -89,6 +91,8 @@ class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 # Of a page that a write makes stale: `{name}` is looked up in the row, and `*` covers all pages below.
+# A path without a way out of the project, nor what a list of files to leave out takes for a pattern.
+_INSIDE = re.compile(r"(?!.*\.\.)[\w.][\w./-]*")
 _STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
 _MODEL = re.compile(r"\w+\.\w+")
 
@@ -105,7 +109,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     env_file            a file of NAME=value lines for the environment, relative to the project; none when None
     setup               commands of manage.py that fill a new database
     check               a command of manage.py that fails with one line when the site cannot be served on its database
-    generated           `setup` makes all rows: databases are the kit's, filled by it, and what checks write is no loss
+    generated           `setup` makes all rows: an SQLite file or private cluster of the kit's is filled by it
     rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
     public              paths of pages that anonymous visitors share: with those below them, all that may be cached
     stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.described)
@@ -167,6 +171,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             _require_words("setup", command)
         for name in ("check", "rows", "backup", "restore"):
             _require_words(name, getattr(self, name) or "")
+        if self.restore and not self.backup:
+            raise ValueError("restore puts back what backup has written: name that, too")
+        if outside := [name for name in self.image if not _INSIDE.fullmatch(name)]:
+            raise ValueError(f"image names {outside[0]!r}: write names of files and folders in the project")
         if self.write:
             _require_words("write.command", self.write.command)
         for name, application in (("wsgi", self.wsgi), ("asgi", self.asgi)):
