@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import tomllib
 from pathlib import Path
@@ -60,8 +61,7 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
     health, ready       paths that answer while it serves, and while it can use its database, too
     checks              those of them that are no pages
     application_module  the module that its servers import
-    backup, restore     commands of manage.py for backups of its database, or empty
-    timers              what is done each day
+    backup, restore     commands of manage.py for backups of its database, or empty; timers: what is done each day
     health_by_address   whether a balancer may ask for its health by address
     invalidate          a command for the shell that empties its layers
     python_env          variables of each of its processes that are in no file
@@ -74,7 +74,9 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
     """
     project = under_test.current()
     application = project.names[composition.servers[0].interface]
-    caches = any(layer.caches != "nothing" for layer in composition.layers)
+    # What a project's own templates and views have cached goes by their own keys.
+    its_own = [layer.name for layer in composition.layers if layer.in_site and project.overlaid]
+    caches = any(layer.caches != "nothing" and layer.name not in its_own for layer in composition.layers)
     return {
         "overlaid": project.overlaid,
         "health": project.health,
@@ -98,7 +100,9 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
 def _each_day(project: UnderTest) -> dict[str, Any]:
     said, commands = project.description, project.facts.commands
     timers = ["backup"] * bool(said.backup) + [SESSIONS] * (SESSIONS in commands)
-    return {"timers": timers, "backup": said.backup or "", "restore": said.restore or ""}
+    # https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
+    words = shlex.join(shlex.split(said.backup or "")).replace("%", "%%").replace("$", "$$")
+    return {"timers": timers, "backup": said.backup or "", "backup_words": words, "restore": said.restore or ""}
 
 
 def with_path(env: dict[str, str], places: Places) -> dict[str, str]:
