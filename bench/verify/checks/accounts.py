@@ -15,6 +15,9 @@ from bench.verify.finding import Mismatch, NotTried
 from bench.verify.page_parser import Form
 from bench.verify.wire import Answer, BadAnswer
 
+# Pages that a visitor who is logged in requests first.
+MAX_PAGES = 8
+
 NO_FORM = "its page has no form for a comment: see comment"
 
 
@@ -96,8 +99,13 @@ def no_foreign_name(context: Context) -> Iterator[Mismatch]:
     signed_in, site = context.signed_in(), context.site
     proof = site.proof(context.login_account())
     named = [path for path in site.main_paths if site.description.shows_account(path)] or site.proof_paths
-    for path in named:
+    # A page that nobody has requested is first cached, if it is, for the one who is logged in.
+    fresh = [f"{path}?visitor={secrets.token_hex(4)}" for path in site.public_paths[:MAX_PAGES]]
+    for path in (*named, *fresh):
         signed_in.get(path)
+    for path in fresh:
+        if proof in context.get(path).text:
+            yield Mismatch(f"GET {path} anonymously: not the logged-in visitor's name", proof)
     for path in dict.fromkeys([*site.plain_paths, *site.main_paths, *named, site.url("login")]):
         answer = context.get(path)
         if proof in answer.text:
