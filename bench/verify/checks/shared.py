@@ -10,7 +10,7 @@ from bench.verify.checks.freshness import INVALIDATED_S, settle, waiting, warm, 
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import is_hit, new_path, require_cacheable, until_hit
-from bench.verify.layer_facts import caches_pages, without_invalidation
+from bench.verify.layer_facts import PAGES, caches_pages, layers_of, without_invalidation
 from bench.verify.row_pages import expected_pages
 from bench.verify.wire import Target
 from bench.verify.writer import new_rows
@@ -27,6 +27,8 @@ def shared_cache(context: Context) -> Iterator[Finding]:
         raise NotTried("its layers cache in no service, which is what two web servers could share")
     if not caches_pages(context):
         raise NotTried("it caches parts of pages, and no answer says where its parts are from")
+    if own := [layer.name for layer in layers_of(context) if layer.caches == PAGES and not layer.services]:
+        raise NotTried(f"each web server has {' and '.join(own)} of its own, which answers first")
     require_cacheable(context)
     with context.running.beside() as second:
         other = replace(

@@ -23,6 +23,7 @@ from bench.verify.hits import (
     require_cacheable,
     require_probes,
 )
+from bench.verify.layer_facts import require_visible_hits
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 VISITORS = 24
@@ -43,6 +44,7 @@ MIN_SHARE = 0.5
 @check("hit-ratio", group="web")
 def hit_ratio(context: Context) -> Iterator[Finding]:
     """Analytics cookies, new for each visitor, cost no hits; the hit ratio with a CSRF cookie is reported."""
+    require_visible_hits(context)
     require_cacheable(context)
     plain = _ratio(context, dict)
     analytics = _ratio(
@@ -181,6 +183,7 @@ def _primed(context: Context) -> dict[str, set[str | None]]:
 
     Raises BadAnswer when a page is not cached.
     """
+    require_visible_hits(context)
     primed = {}
     for path in (new_path() for _ in range(PRIMED)):
         answers = repeat(context, path, MAX_TRIES)
