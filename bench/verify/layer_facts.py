@@ -7,12 +7,16 @@ from typing import Any
 
 from bench.catalog import catalog, compose
 from bench.catalog.manifest import Layer
+from bench.verify.cacheability import obstacle
 from bench.verify.context import Context
 from bench.verify.finding import NotTried
-from bench.verify.wire import Target
+from bench.verify.hits import new_path
+from bench.verify.wire import Answer, Target
 
 # What a layer caches, as its manifest says it.
 PAGES, PARTS = "pages", "parts"
+# Headers that views give single pages, as Django's cache_page does.
+OF_CACHES = ("Cache-Control", "Expires")
 
 
 def layers_of(context: Context) -> tuple[Layer, ...]:
@@ -38,6 +42,16 @@ def without_invalidation(context: Context) -> list[Layer]:
 def caches_pages(context: Context) -> bool:
     """Whether a layer caches whole pages."""
     return any(layer.caches == PAGES for layer in layers_of(context))
+
+
+def obstacle_here(context: Context, answer: Answer) -> str | None:
+    """What stops caches from storing the answer, or the layers here: a store of bodies has no place for its headers."""
+    why = obstacle(answer)
+    if why or context.strict or not any(layer.bodies for layer in layers_of(context)):
+        return why
+    usual = context.get(new_path())
+    own = [name for name in OF_CACHES if answer.header(name) and not usual.header(name)]
+    return f"it has {' and '.join(own)} of its own, and the layer stores bodies alone" if own else None
 
 
 def require_visible_hits(context: Context) -> None:

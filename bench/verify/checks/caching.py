@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from bench.verify import wire
-from bench.verify.cacheability import obstacle
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import Finding, Mismatch, NotTried
@@ -20,7 +19,7 @@ from bench.verify.hits import (
     require_probes,
     until_hit,
 )
-from bench.verify.layer_facts import require_visible_hits
+from bench.verify.layer_facts import obstacle_here, require_visible_hits
 from bench.verify.wire import Answer, BadAnswer
 
 # How often an uncacheable page is requested.
@@ -67,7 +66,7 @@ def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
     require_visible_hits(context)
     for path in context.site.main_paths:
-        if why := obstacle(context.get(path)):
+        if why := obstacle_here(context, context.get(path)):
             yield NotTried(f"{path} is not cached: {why}")
         else:
             yield from _hit_as_rendered(context, path)

@@ -6,14 +6,14 @@ import secrets
 from collections.abc import Iterator
 
 from bench.verify import page_parser, wire
-from bench.verify.cacheability import different_headers, obstacle
+from bench.verify.cacheability import different_headers
 from bench.verify.check import check
 from bench.verify.collected import source
 from bench.verify.context import Context
 from bench.verify.expected import as_in_process
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import MAX_TRIES, is_hit, require_probes
-from bench.verify.layer_facts import require_visible_hits
+from bench.verify.layer_facts import obstacle_here, require_visible_hits
 from bench.verify.site import BEYOND, SLASH_REDIRECT, UNKNOWN_PATH
 from bench.verify.wire import Answer, BadAnswer, Connection
 
@@ -145,7 +145,7 @@ def hit(context: Context) -> Iterator[Finding]:
     for path in context.site.main_paths:
         answers = [context.first(path)]
         while len(answers) < MAX_TRIES and not is_hit(answers[-1], answers[:-1]):
-            if why := obstacle(answers[-1]):
+            if why := obstacle_here(context, answers[-1]):
                 yield NotTried(f"{path} is not cached: {why}")
                 break
             answers.append(context.get(path))

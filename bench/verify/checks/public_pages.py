@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from functools import partial
 
 from bench.verify.browser import Browser
-from bench.verify.cacheability import obstacle
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import MAX_TRIES, is_hit
-from bench.verify.layer_facts import caches_pages, require_visible_hits
+from bench.verify.layer_facts import caches_pages, obstacle_here, require_visible_hits
 from bench.verify.wire import Answer
 
 VISITORS = 12
@@ -55,7 +55,7 @@ def _answers(context: Context, path: str) -> list[Answer]:
 
 def _why(context: Context, path: str, answers: list[Answer]) -> Finding:
     """What keeps a page from being a hit, by the name of the cookie, header or status."""
-    if why := next(filter(None, map(obstacle, answers)), None):
+    if why := next(filter(None, map(partial(obstacle_here, context), answers)), None):
         return NotTried(f"{path} is not cached: {why}")
     # Without cookies it may be: then it is the visitors' own that stop it.
     plain: list[Answer] = []

@@ -69,7 +69,7 @@ MISTAKES = {
     "post-without-token": ["no-csrf", "any-token"],
     "login": ["login-fails", "cookie-for-scripts", "login-elsewhere"],
     "own-name": ["nameless", "varies-not"],
-    "no-foreign-name": ["leaks", "anonymous-for-all"],
+    "no-foreign-name": ["leaks", "anonymous-for-all", "first-for-all"],
     "comment": ["comment-lost", "late-for-author", "late-for-others", "no-form"],
     "comment-needs-login": ["anonymous-comments"],
     "comment-without-token": ["no-csrf"],
