@@ -260,7 +260,7 @@ def test_what_a_layer_declares_holds_for_a_target_too(capsys, stub):
         status, out, _ = run(capsys, "--target", f"{url}/", *words)
     (outcome,) = json.loads(out)["outcomes"]
     assert (status, outcome["ok"]) == (0, True)
-    assert outcome["declared"].startswith("it caches parts of the home page")
+    assert outcome["declared"].startswith("it caches parts of pages")
 
 
 def test_no_deployment_is_brought_up_for_no_check(capsys, deployments):

@@ -25,7 +25,7 @@ HERE = Target.parse("http://127.0.0.1:1/")
 def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypatch, write, may):
     facts = SimpleNamespace(databases={}, database_files={}, databases_in_memory=())
     said = dict.fromkeys(("python", "manage_py", "var")) | {"description": Description(), "copied": {}}
-    project = SimpleNamespace(facts=facts, overlaid=False, environment=dict, **said)
+    project = SimpleNamespace(facts=facts, recorded="theirs", overlaid=False, environment=dict, **said)
     monkeypatch.setattr(under_test, "current", lambda: project)
     for name in ("site_environment", "warm_up"):
         monkeypatch.setattr(verify.commands, name, lambda *words: {})

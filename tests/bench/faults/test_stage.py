@@ -22,7 +22,14 @@ def site(monkeypatch):
     said = Description(login=Login("/in/"))
     facts = SimpleNamespace(databases={"default": "x"}, database_files={}, databases_in_memory=())
     project = SimpleNamespace(
-        copied={}, facts=facts, description=said, python=Path(), manage_py=Path(), var=Path(), environment=dict
+        recorded="theirs",
+        copied={},
+        facts=facts,
+        description=said,
+        python=Path(),
+        manage_py=Path(),
+        var=Path(),
+        environment=dict,
     )
     monkeypatch.setattr(under_test, "current", lambda: project)
     monkeypatch.setattr(commands, "site_environment", lambda url, home: {})
