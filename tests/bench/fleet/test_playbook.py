@@ -8,8 +8,10 @@ import hmac
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -245,6 +247,27 @@ def ready(folder: Path, speaks: str, port: int, path: str = "/") -> subprocess.C
     script = folder / "benchapp-ready"
     script.write_text(render.text((TEMPLATES / "application/benchapp-ready").read_text("utf-8"), known, "x"))
     return subprocess.run([sys.executable, script, "0"], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "status"), [([b"\x01\x06", b"Status: 2", b"00 OK\r\n"], 0), ([b"HTTP"], 1), ([], 1)]
+)
+def test_an_answer_that_comes_in_pieces_is_read_to_its_status(tmp_path, pieces, status):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            taken, _ = server.accept()
+            with taken:
+                taken.recv(4096)
+                for piece in pieces:
+                    taken.sendall(piece)
+                    time.sleep(0.05)
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        said = ready(tmp_path, "fastcgi", server.getsockname()[1])
+        answering.join()
+    assert (said.returncode, "no answer that fastcgi knows" in said.stderr) == (status, bool(status))
 
 
 APPLICATION = """
