@@ -260,11 +260,18 @@ class Search:
         return {settings: why for settings in wanted if (why := self._misfit(settings, done, room))}
 
     def best(self, done: Sequence[Tried]) -> Tried:
-        """The simplest of those that nothing exceeds by more than the margin."""
-        highest = max(item.rate for item in done)
-        return min(
-            (item for item in done if item.rate * (1 + self._margin) >= highest), key=lambda it: it.settings.simplicity
-        )
+        """The simplest of those that nothing surely exceeds by more than the margin."""
+        return min((item for item in done if self._as_good(item, done)), key=lambda it: it.settings.simplicity)
+
+    def _as_good(self, item: Tried, done: Sequence[Tried]) -> bool:
+        """Whether nothing holds more by the margin, or not in each round: one round says nothing of that."""
+        highest = max(done, key=lambda it: it.rate)
+        if item.rate * (1 + self._margin) >= highest.rate:
+            return True
+        own, other = item.capacity, highest.capacity
+        if not own or not other or min(own.rounds, other.rounds) < 2 or item.rate * NEAR < highest.rate:
+            return False
+        return own.high is None or own.high >= other.low
 
     def finalists(self, done: Sequence[Tried]) -> list[Settings]:
         """Those that more rounds are for: near the best, the simplest first."""
@@ -275,9 +282,9 @@ class Search:
         return sorted((item.settings for item in ranked), key=lambda settings: settings.simplicity)
 
     def tied(self, done: Sequence[Tried]) -> list[Tried]:
-        """Those that the best one makes no difference to: within the margin of the highest rate, the best left out."""
-        highest, best = max(item.rate for item in done), self.best(done)
-        return [item for item in done if item.rate * (1 + self._margin) >= highest and item is not best]
+        """Those that the best one makes no difference to, itself left out."""
+        best = self.best(done)
+        return [item for item in done if item is not best and self._as_good(item, done)]
 
     def verdict(self, item: Tried, done: Sequence[Tried]) -> str:
         """What to say of some settings beside the others."""

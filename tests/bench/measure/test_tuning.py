@@ -189,6 +189,24 @@ def test_noise_seldom_costs_more_than_a_quarter(noise):
     assert good >= 10
 
 
+@pytest.mark.parametrize(
+    ("rates", "processes"),
+    [
+        # Rounds that overlap prove no difference, unless it is large; those of one round have nothing to overlap with.
+        ([(530, 630, 530, 800), (600, 600, 600)], 1),
+        ([(500, 500, 520), (600, 600, 600)], 2),
+        ([(300, 300, 800), (600, 600, 600)], 2),
+        ([(500,), (600,)], 2),
+    ],
+)
+def test_rounds_that_overlap_make_no_difference(rates, processes):
+    done = [
+        tried(Settings(number, 1), {turn: climb(rate, turn) for turn, rate in enumerate(found, 1)})
+        for number, found in enumerate(rates, 1)
+    ]
+    assert chosen(plan(), done).processes == processes
+
+
 def test_memory_is_taken_in_proportion_until_two_numbers_are_known():
     one = Tried(Settings(1, 1), memory_bytes=100.0)
     assert memory_needed(Settings(4, 1), []) is None
