@@ -44,13 +44,14 @@ def caches_pages(context: Context) -> bool:
     return any(layer.caches == PAGES for layer in layers_of(context))
 
 
-def obstacle_here(context: Context, answer: Answer) -> str | None:
-    """What stops caches from storing the answer, or the layers here: a store of bodies has no place for its headers."""
-    why = obstacle(answer)
+def obstacle_here(context: Context, *answers: Answer) -> str | None:
+    """What stops caches from storing a page by these answers, the last one rendered, or the layers here: a store of
+    bodies has no place for its headers."""
+    why = next(filter(None, map(obstacle, answers)), None)
     if why or context.strict or not any(layer.bodies for layer in layers_of(context)):
         return why
     usual = context.get(new_path())
-    own = [name for name in OF_CACHES if answer.header(name) and not usual.header(name)]
+    own = [name for name in OF_CACHES if answers[-1].header(name) and not usual.header(name)]
     return f"it has {' and '.join(own)} of its own, and the layer stores bodies alone" if own else None
 
 

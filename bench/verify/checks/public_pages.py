@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from functools import partial
 
 from bench.verify.browser import Browser
 from bench.verify.check import check
@@ -55,7 +54,7 @@ def _answers(context: Context, path: str) -> list[Answer]:
 
 def _why(context: Context, path: str, answers: list[Answer]) -> Finding:
     """What keeps a page from being a hit, by the name of the cookie, header or status."""
-    if why := next(filter(None, map(partial(obstacle_here, context), answers)), None):
+    if why := obstacle_here(context, *answers):
         return NotTried(f"{path} is not cached: {why}")
     # Without cookies it may be: then it is the visitors' own that stop it.
     plain: list[Answer] = []
