@@ -41,6 +41,11 @@ def test_the_shortest_round_trip_tells_the_time():
     assert reach.offset(trips) == reach.Clock(10 / 1e6, 50 / 1e6)
 
 
+def test_an_offset_above_the_bound_is_wrong_however_well_it_is_known():
+    assert reach.Clock(95, 49).wrong(50) == "95 ms ahead: apt-get install chrony"
+    assert reach.Clock(-50, 0).wrong(50) == ""
+
+
 def test_the_clock_of_this_machine_is_right():
     (_, found) = reach.look(Inventory(Path("hosts.ini"), (WEB, HERE)))
     assert found.lacks == ()

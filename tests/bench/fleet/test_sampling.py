@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from bench import paths
+from bench.fleet import sample_host, ssh
 from bench.fleet import sampling as module
-from bench.fleet import ssh
 from bench.fleet.inventory import Host, Inventory
 from bench.fleet.sampling import sampling
 from bench.results.hosts import HostCosts
@@ -154,3 +154,21 @@ def test_nothing_is_left_on_a_host_when_the_controller_is_killed():
         assert any("python3" in process.name() for process in there)
         controller.kill()
     assert psutil.wait_procs(there, 10)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("of_inventory", "limit", "cores"),
+    [
+        (None, None, psutil.cpu_count()),
+        (None, "max 100000\n", psutil.cpu_count()),
+        (None, "25000 100000\n", 0.25),
+        (0.5, None, 0.5),
+        (0.5, "25000 100000\n", 0.25),
+        (0.5, "400000 100000\n", 0.5),
+    ],
+)
+def test_cores_are_those_that_a_limit_of_cpu_time_leaves(tmp_path, monkeypatch, of_inventory, limit, cores):
+    monkeypatch.setattr(sample_host, "SLICE", tmp_path / "cpu.max")
+    if limit:
+        (tmp_path / "cpu.max").write_text(limit)
+    assert sample_host.cores(of_inventory) == cores
