@@ -90,9 +90,9 @@ class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     page: str
 
 
-# Of a page that a write makes stale: `{name}` is looked up in the row, and `*` covers all pages below.
 # A path without a way out of the project, nor what a list of files to leave out takes for a pattern.
 _INSIDE = re.compile(r"(?!.*\.\.)[\w.][\w./-]*")
+# Of a page that a write makes stale: `{name}` is looked up in the row, and `*` covers all pages below.
 _STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
 _MODEL = re.compile(r"\w+\.\w+")
 

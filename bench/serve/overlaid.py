@@ -74,9 +74,6 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
     """
     project = under_test.current()
     application = project.names[composition.servers[0].interface]
-    # What a project's own templates and views have cached goes by their own keys.
-    its_own = [layer.name for layer in composition.layers if layer.in_site and project.overlaid]
-    caches = any(layer.caches != "nothing" and layer.name not in its_own for layer in composition.layers)
     return {
         "overlaid": project.overlaid,
         "health": project.health,
@@ -85,7 +82,7 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
         "application_module": application.partition(":")[0],
         **_each_day(project),
         "health_by_address": project.facts.health_by_address,
-        "invalidate": "benchapp-manage invalidatepages" if caches else "true",
+        "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, composition) else "true",
         "python_env": with_path({}, places),
         "locks": places.conf if project.overlaid else places.project,
         "packages_script": f"production/_packages.{'project' if project.overlaid else 'lock'}",
@@ -95,6 +92,12 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
         "brought": _brought(composition),
         "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
     }
+
+
+def _can_be_emptied(project: UnderTest, composition: Composition) -> bool:
+    """Whether a layer caches under keys of the kit; a project's own templates and views have their own."""
+    known = [layer for layer in composition.layers if not (layer.in_site and project.overlaid)]
+    return any(layer.caches != "nothing" for layer in known)
 
 
 def _each_day(project: UnderTest) -> dict[str, Any]:

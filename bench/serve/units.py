@@ -126,13 +126,13 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
 def environment_files(places: Places) -> tuple[str, ...]:
     """Where the site's environment comes from."""
     # Settings that are laid over others know the environment alone.
-    secrets = () if not under_test.current().overlaid else (f"{places.conf}/secrets.env",)
+    secrets = (f"{places.conf}/secrets.env",) if under_test.current().overlaid else ()
     return (f"{places.conf}/site.env", *secrets)
 
 
 def credentials(places: Places) -> tuple[str, ...]:
     """What the site reads itself, so that no child process and no look at a process's environment shows it."""
-    return (f"secrets.env:{places.conf}/secrets.env",) if not under_test.current().overlaid else ()
+    return () if under_test.current().overlaid else (f"secrets.env:{places.conf}/secrets.env",)
 
 
 def _state(places: Places) -> tuple[str, ...]:

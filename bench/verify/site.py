@@ -150,10 +150,10 @@ class Site:
     @property
     def lasting_paths(self) -> list[str]:
         """A page that is always rendered alike, for no check writes to it; empty when a project has none."""
-        if "lasting" in self.urls or self.has_rows:
-            return [self.urls["lasting"]] if "lasting" in self.urls else []
+        if "lasting" in self.urls:
+            return [self.urls["lasting"]]
         alike = [path for path in self.main_paths if self.pages[path].lasts]
-        return [] if self.description.write else alike[:1]
+        return [] if self.has_rows or self.description.write else alike[:1]
 
     @property
     def has_404(self) -> bool:
