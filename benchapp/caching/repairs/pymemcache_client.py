@@ -1,4 +1,4 @@
-"""Repairs of pymemcache's HashClient, each with a link to the fault."""
+"""Repairs of pymemcache's clients, each with a link to the fault."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ import contextlib
 import threading
 from typing import Any
 
+from pymemcache.client.base import Client
 from pymemcache.client.hash import HashClient
+from pymemcache.client.retrying import RetryingClient
+from pymemcache.exceptions import MemcacheUnexpectedCloseError
+
+
+def reconnecting(*args: Any, **kwargs: Any) -> RetryingClient:
+    """A client for one connection, which connects anew, once, when memcached has closed that.
+
+    Repairs: after a restart of memcached each kept connection fails its next command, and with it a write's invalidation.
+    https://github.com/pinterest/pymemcache/blob/v4.0.0/pymemcache/client/base.py#L1660
+    """
+    return RetryingClient(Client(*args, **kwargs), retry_for=(ConnectionError, MemcacheUnexpectedCloseError))
 
 
 class ThreadSafeClient(HashClient):
@@ -18,6 +30,8 @@ class ThreadSafeClient(HashClient):
     Repairs: with `ignore_exc`, keys that `set_many` could not write count as written, so no invalidation is retried.
     https://github.com/pinterest/pymemcache/blob/v4.0.0/pymemcache/client/hash.py#L324
     """
+
+    client_class = staticmethod(reconnecting)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._servers_lock = threading.RLock()

@@ -21,6 +21,7 @@ from pymemcache.exceptions import MemcacheError
 from benchapp.caching import registry
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.page_store import PageStore, StorePages, has_key
+from benchapp.caching.repairs.pymemcache_client import reconnecting
 from benchapp.caching.resilience import CircuitBreaker, Retry
 
 GENERATION = "pages:generation"
@@ -40,6 +41,7 @@ class MemcachedStore:
         self.seconds = seconds
         # A connection for each thread: a pool with a limit would raise when more threads wait.
         self.client = PooledClient(address, connect_timeout=1, timeout=1, no_delay=not address.startswith("unix:"))
+        self.client.client_class = reconnecting
         # Purges are always tried. All else skips a memcached that hangs.
         self.guarded = GuardedClient(self.client)
         self.locks = MemcachedLocks(self.guarded)

@@ -141,6 +141,16 @@ def test_set_many_returns_the_keys_that_a_hanging_memcached_did_not_take(socket:
     client.close()
 
 
+@pytest.mark.servers
+def test_the_first_write_after_a_restart_of_memcached_is_taken(socket: Path):
+    client = ThreadSafeClient([f"unix:{socket}"], use_pooling=True, default_noreply=False, ignore_exc=True)
+    for number in range(2):
+        with service("memcached", socket):
+            assert client.set_many({"a": number}) == []
+            assert client.get("a") == str(number).encode()
+    client.close()
+
+
 @pytest.mark.parametrize("kind", SERVICES)
 @pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
 @pytest.mark.django_db(transaction=True)
