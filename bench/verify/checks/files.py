@@ -28,6 +28,8 @@ BETWEEN_S = 0.3
 PAUSE_S = 0.02
 # Time for a page to be rendered and stored before the next write invalidates it.
 STORE_S = 0.04
+# What removes expired files may sleep this long when it has found none.
+SWEPT_S = 10.0
 # What a layer may store beside pages: generations, locks, indexes.
 OVERHEAD_BYTES = 65_536
 # Of each page there may be the stored copy and two that are being written or removed.
@@ -139,7 +141,7 @@ def _bounded(context: Context, most: int, bound: int) -> Iterator[Finding]:
 def _left_over(context: Context, bound: int) -> Iterator[Mismatch]:
     """What is wrong with what the files still hold when all pages have expired."""
     bound += OVERHEAD_BYTES
-    deadline = time.monotonic() + SHORT_TTL_S * len(layers_of(context)) + SLACK_S
+    deadline = time.monotonic() + SHORT_TTL_S * len(layers_of(context)) + SWEPT_S + SLACK_S
     while (left := _bytes(context)) > bound and time.monotonic() < deadline:
         time.sleep(PAUSE_S)
     if left > bound:
