@@ -33,6 +33,10 @@ class BadAnswer(Exception):
     """Bytes that are not one complete HTTP answer; the text says why."""
 
 
+class TooLate(BadAnswer):
+    """The connection stayed open, and the rest of the answer did not come."""
+
+
 class Closed(BadAnswer):
     """The connection ended before the first byte of an answer."""
 
@@ -220,7 +224,7 @@ class Connection:
         try:
             answer = read_answer(self.reader, method, pause)
         except TimeoutError:
-            raise BadAnswer(f"no complete answer within {self.socket.gettimeout():g} s") from None
+            raise TooLate(f"no complete answer within {self.socket.gettimeout():g} s") from None
         return answer
 
     def rest(self) -> bytes:

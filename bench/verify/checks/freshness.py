@@ -295,17 +295,20 @@ class Slow:
 
 
 class Asked(threading.Thread):
-    """One anonymous request in a thread; `answer` is None when it failed."""
+    """One anonymous request in a thread; `answer` is None when it failed, and `error` is the reason."""
 
     def __init__(self, context: Context, path: str, headers: wire.Headers = ()):
         super().__init__(daemon=True)
         self.context, self.path, self.headers = context, path, headers
         self.answer: Answer | None = None
+        self.error: BadAnswer | OSError | None = None
         self.start()
 
     def run(self) -> None:
-        with contextlib.suppress(BadAnswer, OSError):
+        try:
             self.answer = self.context.get(self.path, self.headers)
+        except (BadAnswer, OSError) as error:
+            self.error = error
 
 
 def warm(context: Context, rights: Iterable[Right]) -> None:

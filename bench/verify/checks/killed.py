@@ -11,6 +11,7 @@ from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import new_path
 from bench.verify.layer_facts import clone, layers_of
+from bench.verify.wire import TooLate
 from bench.verify.workers import NOT_BACK, is_back, must_kill_application, seconds_until
 from bench.verify.writer import Row, Writer, new_rows, require_rows
 
@@ -85,6 +86,8 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
             if not is_back(context):
                 raise NotTried(NOT_BACK)
         (asked,) = slow.asked
+        if isinstance(asked.error, TooLate):
+            yield Mismatch("a connection that closes when the body breaks off", str(asked.error))
         # A server in between may have sent nothing yet, and answers with an error of its own.
         if asked.answer and asked.answer.status < 500 and (wrong := judge_large(slow.path, asked.answer)):
             yield wrong
