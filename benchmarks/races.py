@@ -3,8 +3,9 @@
     python -m benchmarks.races [--runs 100] [--seed 1] [--cases 143]
 
 A run is a race of cases: the first is the best, by 1.3 times or 2 %. Each round is 20 % (one standard deviation) faster
-or slower for all of its cases, and each figure has noise of its own. The race is that of `run --until decided`, with
-its number of rounds.
+or slower for all of its cases, and each figure has noise of its own. With two workloads each case is up to ten times
+better at one of them, and the best is that of the geometric mean. The race is that of `run --until decided`, with its
+number of rounds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from bench.measure.begin import ROUNDS_UNTIL_DECIDED
 from benchmarks.verdicts import CHANCE, MAX_FALSE, MAX_RUNS, ROUND_NOISE
 
 NEAR, APART = 1.02, 1.3
+TILTS = 10.0
 # Noise of a case -> share of runs in which the best must be named when it is 1.3 times as fast.
 FOUND = {0.01: 1.0, 0.05: 0.99, 0.1: 0.9}
 # The same where so many cases are all as far behind: each of them has to be beaten, and some are lucky.
@@ -36,6 +38,7 @@ class Scenario:
     spread   of the other cases: the slowest is so many times slower than the next
     missing  share of voided trials
     found    share of runs that must name the first case
+    tilts    how much better a case may be at one of two workloads; 1: there is one workload
     """
 
     name: str
@@ -44,6 +47,7 @@ class Scenario:
     spread: float = 1.0
     missing: float = 0.0
     found: float | None = None
+    tilts: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,11 @@ def uneven(cases: int, **how: float) -> Scenario:
     return Scenario(f"{cases} cases, noise 1 to 20 %", noise, **how)
 
 
+def two_workloads(cases: int, noise: float, **how: float) -> Scenario:
+    """Cases of equal noise on two workloads."""
+    return Scenario(f"{cases} cases, 2 workloads, noise {noise:.0%}", (noise,) * cases, tilts=TILTS, **how)
+
+
 def scenarios(cases: int) -> list[Scenario]:
     """What is simulated of so many cases."""
     found = FOUND_OF_MANY if cases > MANY else FOUND
@@ -88,6 +97,7 @@ def scenarios(cases: int) -> list[Scenario]:
         *(even(cases, noise, fastest=APART, spread=30.0, found=FOUND[noise]) for noise in (0.05, 0.1)),
         # Too noisy for so many rounds: the best must be kept, and a tie is an answer.
         *(even(cases, 0.2, fastest=APART, spread=spread) for spread in (1.0, 30.0)),
+        *(two_workloads(cases, 0.05, fastest=fastest, spread=3.0) for fastest in (NEAR, APART)),
     ]
 
 
@@ -135,7 +145,7 @@ def simulate(scenario: Scenario, runs: int, seed: int, rounds: int = ROUNDS_UNTI
     named = sum(race.leads and 0 not in race.dropped for race, _ in races)
     tied = sum(race.ties for race, _ in races)
     left = sum(not race.decided for race, _ in races)
-    trials = sum(trials for _, trials in races) / (rounds * len(scenario.noise))
+    trials = sum(trials for _, trials in races) / (rounds * len(scenario.noise) * (1 + (scenario.tilts > 1)))
     return Shares(runs, *(count / runs for count in (dropped, named, tied, left, trials)))
 
 
@@ -143,17 +153,21 @@ def run(draw: random.Random, scenario: Scenario, rounds: int) -> tuple[Race[int]
     """One race, and how many trials it took."""
     levels = [math.log(scenario.fastest)]
     levels += [-draw.uniform(0, math.log(scenario.spread)) for _ in scenario.noise[1:]]
-    table: dict[int, dict[int, float]] = {case: {} for case in range(len(scenario.noise))}
+    tilts = [draw.uniform(-1, 1) * math.log(scenario.tilts) / 2 for _ in levels]
+    # With one workload there is no tilt.
+    signs = (1, -1) if scenario.tilts > 1 else (1,)
+    tables: list[dict[int, dict[int, float]]] = [{case: {} for case in range(len(levels))} for _ in signs]
     race: Race[int] = Race({})
     trials = 0
     for number in range(1, rounds + 1):
-        speed = draw.gauss(0, ROUND_NOISE)
-        for case in table.keys() - race.dropped.keys():
-            trials += 1
-            figure = levels[case] + speed + draw.gauss(0, scenario.noise[case])
-            if draw.random() >= scenario.missing:
-                table[case][number] = figure
-        race = look(table, race, number, rounds)
+        for table, sign in zip(tables, signs, strict=True):
+            speed = draw.gauss(0, ROUND_NOISE)
+            for case in table.keys() - race.dropped.keys():
+                trials += 1
+                figure = levels[case] + sign * tilts[case] + speed + draw.gauss(0, scenario.noise[case])
+                if draw.random() >= scenario.missing:
+                    table[case][number] = figure
+        race = look(tables, race, number, rounds)
         if race.decided:
             break
     return race, trials

@@ -62,7 +62,7 @@ class Question:
         names = [key for key in self.deployments if wanted(key)]
         if not names:
             return None
-        # Dropped on every workload: it cannot be the best of all of them either, but it may be of some.
+        # Dropped on every workload: a race over all of them found that it cannot be the best, though it may be of some.
         whole = names == self.deployments
         dropped = [key for key in names if whole and all(row.dropped for row in self.rows(key))]
         return standings(self.noise, names, self.panels[0].margin, tail(len(names), self.looks), dropped)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import math
 
-from bench.figures.race import FIRST_NOISE, MIN_LEFT, Race, look
+from bench.figures.race import FIRST_NOISE, MIN_LEFT, Race
+from bench.figures.race import look as look_at
 
 LOOKS = 20
+
+
+def look(table, *how, **also):
+    """A race on one table."""
+    return look_at([table], *how, **also)
 
 
 def logs(*rows, first=1):
@@ -71,3 +77,17 @@ def test_noise_beyond_all_numbers_decides_nothing():
 def test_the_noise_of_the_first_look_covers_that_of_the_simulations():
     """They go up to 20 %: a round that is noisier than that is not believed."""
     assert FIRST_NOISE > 0.2
+
+
+def test_the_best_over_two_tables_need_not_be_the_best_of_one():
+    one = logs((100.0, 101.0), (10.0, 10.1), (80.0, 79.5), (1.0, 1.01))
+    other = logs((10.0, 10.1), (100.0, 99.5), (80.0, 80.8), (1.0, 1.01))
+    assert [look(table, Race({}), 2, LOOKS).dropped.keys() for table in (one, other)] == [{1, 2, 3}, {0, 2, 3}]
+    race = look_at([one, other], Race({}), 2, LOOKS)
+    assert (race.dropped.keys(), race.leads) == ({0, 1, 3}, True)
+
+
+def test_a_case_takes_part_in_a_race_of_two_tables_with_a_figure_in_each():
+    one, other = logs((100.0, 101.0), (10.0, 10.1), (500.0, 501.0)), logs((100.0, 101.0), (10.0, 10.1))
+    race = look_at([one, other], Race({}), 2, LOOKS)
+    assert (race.dropped.keys(), race.leads) == ({1}, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -35,21 +36,25 @@ def trial(item, status="ok", rates=RATES):
         trial_id=item.trial_id,
         case_id=record.case_id,
         stack=record.stack,
+        layer=record.layer,
         workload=record.workload,
         round=item.round,
-        requests_per_second=rates[record.stack] * (1 + 0.004 * ((item.round + len(record.stack)) % 3)),
+        requests_per_second=rates.get(record.workload, rates)[record.stack]
+        * (1 + 0.004 * ((item.round + len(record.stack)) % 3)),
     )
     return failed(made) if status == "failed" else replace(made, status=status, reason=REASONS[status])
 
 
-def play(ledger, statuses=None, rounds=ROUNDS, rates=RATES):
+def play(ledger, statuses=MappingProxyType({}), rounds=ROUNDS, rates=RATES):
     """Make what is left, at most so many rounds; gives the trials and the stacks of each round."""
     trials, measured = [], []
     while (batches := ledger.next_round) and len(measured) < rounds:
         items = [item for batch in batches for item in batch.measurements]
         measured.append(sorted({item.case.stack for item in items}))
         for item in items:
-            trials.append(trial(item, (statuses or {}).get((item.case.stack, item.round), "ok"), rates))
+            who = (item.case.stack, item.round)
+            status = statuses.get((*who, item.case.workload), statuses.get(who, "ok"))
+            trials.append(trial(item, status, rates))
             ledger.add(trials[-1])
     return trials, measured
 
@@ -73,6 +78,30 @@ def test_each_workload_has_a_race_of_its_own():
     slow_login = [item for item in ledger.racing.dropped if "login" in item.case_id]
     assert len(slow_login) == 1
     assert len(ledger.racing.dropped) == 2
+
+
+def test_who_may_be_the_best_over_all_workloads_goes_on():
+    """Deployment `near` is the best on no workload, but of the geometric mean."""
+    home = {**RATES, "best": 1000.0, "slower": 100.0, "near": 800.0}
+    login = {**RATES, "best": 100.0, "slower": 1000.0, "near": 800.0}
+    ledger = ledger_of(schedule("home", "login"))
+    play(ledger, rates={"home": home, "login": login})
+    dropped = {item.case_id for item in ledger.racing.dropped}
+    assert not {case_id for case_id in dropped if case_id.startswith("near")}
+    # Each is still the best on one of them, and is measured on the other one no further.
+    assert {"best~none~login", "slower~none~home"} <= dropped
+    assert not {"best~none~home", "slower~none~login"} & dropped
+    assert ledger.racing.decided
+
+
+def test_who_cannot_be_ranked_on_every_workload_is_no_contender():
+    batches = schedule("home", "login")
+    statuses = {("slower", number, "login"): "failed" for number in range(1, ROUNDS + 1)}
+    ledger = ledger_of(batches)
+    play(ledger, statuses)
+    out = {item.case_id: item.reason for item in ledger.racing.dropped if item.case_id.startswith("slower")}
+    assert out == {"slower~none~home": CANNOT_BE_BEST, "slower~none~login": GIVEN_UP}
+    assert ledger.racing.decided
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
