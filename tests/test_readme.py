@@ -34,6 +34,12 @@ def rows(header: str, text: str = TEXT) -> list[list[str]]:
     return table
 
 
+def test_two_commands_stand_before_the_questions():
+    door = TEXT[: TEXT.index("## Questions")]
+    (block,) = re.findall(r"^```\n(.*?)^```", door, re.M | re.S)
+    assert [line.partition("#")[0].strip() for line in block.splitlines()] == ["make bench", "make test"]
+
+
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])
 def test_a_make_command_is_a_target(line):
     done = subprocess.run([*shlex.split(line), "-n"], cwd=paths.PROJECT, capture_output=True, text=True)
