@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from bench.cli.options import count
 from bench.figures.race import Race, look
 from bench.measure.begin import ROUNDS_UNTIL_DECIDED
-from benchmarks.verdicts import CHANCE, MAX_FALSE, MAX_RUNS, ROUND_NOISE
+from benchmarks.verdicts import MAX_FALSE, MAX_RUNS, ROUND_NOISE
 
 NEAR, APART = 1.02, 1.3
 TILTS = 10.0
@@ -66,8 +66,7 @@ class Shares:
 
     def passes(self, scenario: Scenario) -> bool:
         """Whether the best was kept and named often enough."""
-        error = math.sqrt(MAX_FALSE * (1 - MAX_FALSE) / self.runs)
-        return self.dropped <= MAX_FALSE + CHANCE * error and self.found >= (scenario.found or 0)
+        return self.dropped <= MAX_FALSE and self.found >= (scenario.found or 0)
 
 
 def even(cases: int, noise: float, **how: float) -> Scenario:

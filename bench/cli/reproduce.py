@@ -1,6 +1,6 @@
 """Repeat one of the four published benchmarks: make its runs as published (or shortened), then report published beside
 measured and which of its conclusions hold here. Cases on which a conclusion is open get up to three times the rounds.
---resume continues a reproduction that was stopped."""
+It goes on when other programs disturb it: what they void never counts. --resume continues one that was stopped."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_database(parser, default="the published one")
     options.add_guard(parser)
     options.add_folder(parser, "reproduction")
-    options.add_keep_going(parser)
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
@@ -66,7 +65,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     statuses = []
     for number, part in enumerate(record.parts, 1):
         say(f"{record.benchmark}, part {number} of {len(record.parts)}: {part.name}")
-        done, status = _make(directory, record, part, database, instrument, args.keep_going)
+        done, status = _make(directory, record, part, database, instrument)
         record = _with(record, done)
         reproduction.write(directory, record)
         if status > STOPPED:
@@ -75,9 +74,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     _check_something_ran(directory, record)
     while cells := _still_open(directory):
         for name, wanted in cells.items():
-            if (
-                status := _add_rounds(directory / name, record, wanted, database, instrument, args.keep_going)
-            ) > STOPPED:
+            if (status := _add_rounds(directory / name, record, wanted, database, instrument)) > STOPPED:
                 return _stopped(directory, record, status)
             statuses.append(status)
     record = replace(record, finished_at=now())
@@ -182,7 +179,6 @@ def _make(
     part: Part,
     database: str | None,
     instrument: Instrument | None,
-    keep_going: bool,
 ) -> tuple[Part, int]:
     """Make or resume the part's run; returns the part with its outcome and the exit status of the run.
 
@@ -201,7 +197,7 @@ def _make(
             asked, notes = _database(record, part.name, database)
             words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
             words += [word for guard in record.guards for word in ("--guard", guard)]
-        status = run.main(_parsed([*words, *(["--keep-going"] if keep_going else [])]), instrument)
+        status = run.main(_parsed(words), instrument)
     except BenchError as error:
         if (folder / RUN_FILE).exists():
             raise _or_all_of_it(error, directory) from None
@@ -247,7 +243,6 @@ def _add_rounds(
     wanted: list[Cell],
     database: str | None,
     instrument: Instrument | None,
-    keep_going: bool,
 ) -> int:
     """Make as many further rounds of these cases as the part's plan has; returns the exit status of the run."""
     name, directory = folder.name, folder.parent
@@ -255,9 +250,8 @@ def _add_rounds(
     cases = len({case for case, _ in wanted})
     say(f"part {name}: a conclusion is open; {plural(rounds, 'more round')} of {plural(cases, 'case')}")
     begin.add(folder, wanted, rounds)
-    words = [*_resume_words(folder, record, database), *(["--keep-going"] if keep_going else [])]
     try:
-        return run.main(_parsed(words), instrument)
+        return run.main(_parsed(_resume_words(folder, record, database)), instrument)
     except BenchError as error:
         raise _or_all_of_it(error, directory) from None
 
@@ -325,6 +319,7 @@ def _database(record: Reproduction, name: str, given: str | None) -> tuple[str, 
 
 
 def _parsed(words: Iterable[str]) -> argparse.Namespace:
+    """The arguments of a run that nobody watches: interference passes, and what it voids is made again or left out."""
     parser = argparse.ArgumentParser(prog="python -m bench run")
     run.add_arguments(parser)
-    return parser.parse_args(list(words))
+    return parser.parse_args([*words, "--keep-going"])

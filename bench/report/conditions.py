@@ -20,6 +20,8 @@ ENDED = {
     "rounds": "The run ended after the rounds it may make; the cases that were left tie.",
     "budget": "The run ended when its time was up; the cases that were left tie. `--resume` goes on.",
 }
+# Options that a longer run of the same cases does not take over.
+OF_ONE_RUN = ("--to", "--rounds", "--budget")
 FOLDED = ("System", "Commit", "Programs")  # facts about the machine that most readers do not need at first
 FEW_CORES = 4  # up to this the load tool and the servers compete for cores
 
@@ -212,6 +214,21 @@ def case_notes(report: Report) -> list[tuple[str, list[str]]]:
 def command(report: Report) -> str:
     """The command line that made the run."""
     return redact.command(report.run.info.command)
+
+
+def command_with_more_rounds(report: Report) -> str:
+    """The command line of a run with twice the rounds, into a new folder; empty for commands that take no rounds."""
+    words = report.run.info.command
+    if words[3:4] != ("run",):
+        return ""
+    before = ("", *words)
+    kept = [
+        word
+        for word, option in zip(words, before, strict=False)
+        if option not in OF_ONE_RUN and word.partition("=")[0] not in OF_ONE_RUN
+    ]
+    rounds = max(2 * report.run.info.plan.rounds, FEW_ROUNDS)
+    return redact.command((*kept, "--rounds", str(rounds)))
 
 
 def machine(report: Report) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Which deployment to pick for so much memory, and for readers who are signed in. Pure."""
+"""Which deployment to pick for so much memory, and for which readers that was measured. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from bench.figures.words import joined
 from bench.report.choice import Choice, choices, choose, how_sure
 from bench.report.findings import deployment_name, quoted
-from bench.report.model import BASELINE, Report, rate_of
+from bench.report.model import Report, rate_of
 from bench.report.numbers import MIB, NOT_MEASURED, number
-from bench.report.overall import Deployment, Question
+from bench.report.overall import Deployment
 
 BUDGETS_MIB = (128, 512, 2048)
 UNLIMITED = "unlimited"
@@ -44,12 +44,9 @@ def fits(report: Report) -> list[Fit]:
     main = next((choice for choice in found if choice.proven), None)
     if main is None:
         return []
-    question = main.question
-    if question.panels[0].setting.size == UNLIMITED:
-        rows = [_fit("Anonymous readers, any memory", main), *_budgets(report, question)]
-    else:
-        rows = [_fit(_place(main), main)]
-    rows.append(_for("Readers who are signed in", report, question, lambda key: key[1] == BASELINE))
+    is_limited = main.question.panels[0].setting.size != UNLIMITED
+    rows = [_fit(_place(main) if is_limited else "Anonymous readers, any memory", main), *_budgets(report, main)]
+    rows.append(Fit("Readers who are signed in", "not measured: the workloads ask as anonymous readers"))
     limited = [choice for choice in found if choice is not main and choice.proven]
     return rows + [_fit(_place(choice), choice) for choice in limited]
 
@@ -58,26 +55,25 @@ def note() -> str:
     """What the rows rest on."""
     return (
         "A budget is compared with the measured peak memory of servers and services under this load, without the "
-        "system. It was not set as a limit; rows with a size were measured within it. The workloads ask as anonymous "
-        "readers. Pages of readers who are signed in come from the application each time: their row compares stacks "
-        f"with layer {quoted(BASELINE)}."
+        "system. It was not set as a limit; rows with a size were measured within it. No workload asks as a reader who "
+        "is signed in: such pages come from the application each time, whatever caches whole pages."
     )
 
 
-def _budgets(report: Report, question: Question) -> list[Fit]:
+def _budgets(report: Report, main: Choice) -> list[Fit]:
     """What fits; budgets with the same answer share a row."""
+    question = main.question
     needs = {key: question.memory(key) for key in question.deployments}
     if not any(needs.values()):
         return []
     found: dict[Fit, list[int]] = {}
     for budget in BUDGETS_MIB:
-        within = _within(needs, budget)
-        fit = _for("", report, question, within)
-        if fit.is_empty:
-            fit = Fit("", f"nothing measured fits: the least is {_least(needs)} MiB")
-        found.setdefault(fit, []).append(budget)
+        choice = choose(report, question, _within(needs, budget))
+        nothing = Fit("", f"nothing measured fits: the least is {_least(needs)} MiB")
+        found.setdefault(_fit("", choice) if choice and choice.proven else nothing, []).append(budget)
+    place = f", {main.place}" if question.panels[0].setting.size != UNLIMITED else ""
     return [
-        Fit(f"{joined([f'{each:,}' for each in budgets])} MiB", fit.deployment, fit.rates, fit.memory, fit.sure)
+        Fit(f"{joined([f'{each:,}' for each in budgets])} MiB{place}", fit.deployment, fit.rates, fit.memory, fit.sure)
         for fit, budgets in found.items()
     ]
 
@@ -88,11 +84,6 @@ def _within(needs: dict[Deployment, float | None], budget: int) -> Callable[[Dep
 
 def _least(needs: dict[Deployment, float | None]) -> str:
     return number(min(need for need in needs.values() if need is not None) / MIB)
-
-
-def _for(need: str, report: Report, question: Question, wanted: Callable[[Deployment], bool]) -> Fit:
-    choice = choose(report, question, wanted)
-    return _fit(need, choice) if choice and choice.proven else Fit(need, "no figures to compare")
 
 
 def _fit(need: str, choice: Choice) -> Fit:

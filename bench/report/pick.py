@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from bench.figures.words import joined, plural
-from bench.report import prices, ratings, safety
+from bench.report import conditions, prices, ratings, safety
 from bench.report.choice import Choice, choices, how_sure, why_simplest
 from bench.report.findings import deployment_name, interval, is_bounded, quoted, setting_title, some
 from bench.report.model import BASELINE, FAILED, OPEN, VOIDED, Report, rate_of
@@ -74,8 +74,8 @@ def last_lines(report: Report) -> list[str]:
 def _about(choice: Choice, short: bool) -> list[tuple[str, str]]:
     """What else there is to say of the choice, by topic; of one that is not proven, only what it takes to prove one."""
     if not choice.proven:
-        return [("Confidence", f"More rounds may prove one: {quoted('python -m bench run --until decided')}.")]
-    more = f"More rounds may tell them apart: {quoted('python -m bench run --until decided')}."
+        return [("Confidence", _more_rounds(choice.report, "prove one"))]
+    more = _more_rounds(choice.report, "tell them apart")
     sure = ("Confidence", more if choice.tied and not choice.report.run.info.plan.until else "")
     cost = ("Cost", prices.sentence(choice, short=short))
     if short:
@@ -90,6 +90,12 @@ def _about(choice: Choice, short: bool) -> list[tuple[str, str]]:
         ("Stability", _stability(choice)),
         ("Without caching", _without_caching(choice)),
     ]
+
+
+def _more_rounds(report: Report, to: str) -> str:
+    """What more rounds may do, and the command that makes them; empty where no command does."""
+    command = conditions.command_with_more_rounds(report)
+    return f"More rounds may {to}: {quoted(command)}." if command else ""
 
 
 def _why_nothing(report: Report) -> str:

@@ -72,7 +72,9 @@ def by_stack(files: Files, places: Mapping[str, str]) -> list[ConfigGroup]:
     for name, rendered in files.items():
         stack, _, layer = name.partition("~")
         deployments.setdefault(stack, []).append(layer)
-        folder = re.compile(rf"(?:/[\w.@+~-]+)+/raw/{re.escape(name)}~r\d+")
+        # The directory of a variant has another sign for its comma: not every server can work in one with it.
+        written = re.escape(name.replace(",", "+"))
+        folder = re.compile(rf"(?:/[\w.@+~-]+)+/raw/{written}~r\d+")
         for file in rendered:
             text = placed(folder.sub(DEPLOYMENT.replace("\\", r"\\"), file.text), places)
             owners.setdefault((file.path, text), []).append((stack, layer))

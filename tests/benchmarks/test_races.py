@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks import races
-from benchmarks.races import APART, FOUND, even, simulate, uneven
+from benchmarks.races import APART, FOUND, Shares, even, simulate, uneven
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,12 @@ def test_the_best_is_hardly_ever_dropped_and_named_when_it_is_far_ahead(scenario
 
 def test_most_cases_of_a_cross_product_are_measured_once_or_twice():
     assert simulate(even(143, 0.05, fastest=APART, spread=100.0), 1, seed=1).trials < 1 / 6
+
+
+def test_six_of_100_runs_that_drop_the_best_are_too_many():
+    known = Shares(runs=100, dropped=0.05, found=0.0, tied=0.0, open=0.0, trials=1.0)
+    assert known.passes(even(4, 0.1))
+    assert not replace(known, dropped=0.06).passes(even(4, 0.1))
 
 
 def test_a_missed_bound_is_said_and_fails(monkeypatch, capsys):

@@ -32,8 +32,9 @@ class Shown:
 
 @dataclass(frozen=True)
 class Board:
-    """Cases that may be compared: one workload, load, size, database and project. The fastest first."""
+    """Cases that may be compared: one machine, workload, load, size, database and project. The fastest first."""
 
+    machine: str
     workload: str
     load: str
     size: str
@@ -43,7 +44,7 @@ class Board:
 
     @property
     def title(self) -> str:
-        """What they have in common, beside the workload."""
+        """What they have in common, beside machine and workload."""
         parts = [self.load, f"size {self.size}" if self.size != "unlimited" else "", self.database]
         parts.append(f"project {self.project}" if self.project else "")
         return ", ".join(filter(None, parts))
@@ -107,25 +108,21 @@ class AllRuns:
 
     @cached_property
     def boards(self) -> list[Board]:
-        """The newest figures of every case, by what may be compared."""
-        found: dict[tuple[str, str, str, str, str], list[Shown]] = {}
-        for (_, project, *_), series in self._series.items():
+        """The newest figures of every case, by what may be compared, machine by machine."""
+        found: dict[tuple[str, str, str, str, str, str], list[Shown]] = {}
+        for (machine, project, *_), series in self._series.items():
             run, case = series[0]
-            key = (case.workload, case.load, case.size, case.database, project)
+            key = (machine, case.workload, case.load, case.size, case.database, project)
             found.setdefault(key, []).append(Shown(run, case))
-        return [
+        boards = [
             Board(*key, tuple(sorted(rows, key=lambda row: -row.case.requests_per_second)))
             for key, rows in found.items()
         ]
+        return sorted(boards, key=lambda board: self.machines.index(board.machine))
 
     def choices(self, field: str) -> list[str]:
         """The values of a field of the boards, for a filter."""
         return list(dict.fromkeys(getattr(board, field) for board in self.boards))
-
-    @property
-    def measured_on(self) -> list[str]:
-        """Every machine with a case."""
-        return [machine for machine in self.machines if any(key[0] == machine for key in self._series)]
 
     @property
     def layers(self) -> list[str]:

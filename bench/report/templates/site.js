@@ -12,7 +12,7 @@ const apply = () => {
     for (const row of board.querySelectorAll("tbody tr")) {
       const memory = row.dataset.memory;
       const within = !want.memory || (memory && Number(memory) <= Number(want.memory));
-      row.hidden = !(fits(board, ["workload", "load", "size"]) && fits(row, ["machine", "layer"]) && within);
+      row.hidden = !(fits(board, ["machine", "workload", "load", "size"]) && fits(row, ["layer"]) && within);
       here += !row.hidden;
       all += 1;
     }

@@ -13,7 +13,9 @@ from bench.cli import faults, main, reproduce, run
 from bench.errors import BenchError
 from bench.faults import kinds
 from bench.measure import guards
+from bench.measure.ledger import MAX_DISTURBED
 from bench.project import workload
+from bench.report.reproduction import side_by_side
 from bench.results import reproduction
 from bench.results.folder import read_run
 from tests.bench.measure.fake_instrument import FakeInstrument
@@ -272,3 +274,18 @@ def test_rounds_are_added_only_to_cases_of_open_claims_and_not_for_ever(tmp_path
     assert 1 < info.rounds <= reproduction.LOOKS
     assert info.finished_at
     assert "part first: a conclusion is open; 1 more round of 2 cases" in capsys.readouterr().out
+
+
+@pytest.mark.servers
+def test_other_programs_neither_end_it_nor_get_a_figure_in(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: 0.9)
+    instrument = FakeInstrument()
+    instrument.misfits["two", "none"] = "gone"
+    assert reproduce.main(asked(tmp_path, "--guard", "others=0.25"), instrument) == 1
+    folder = tmp_path / "again"
+    trials = read_run(folder / "first").trials
+    assert {trial.status for trial in trials} == {"voided"} and len(trials) >= MAX_DISTURBED
+    assert reproduction.read(folder).finished_at
+    found = side_by_side.read(folder)
+    assert not any(row.ranked for report in found.reports for row in report.rows)
+    assert {verdict.verdict for verdict in found.verdicts} == {"not measured"}

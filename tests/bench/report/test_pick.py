@@ -6,6 +6,8 @@ import json
 import re
 from dataclasses import replace
 
+import pytest
+
 from bench.report import (
     charts,
     conditions,
@@ -13,7 +15,9 @@ from bench.report import (
     gaps,
     pick,
 )
+from bench.report.arrange import arrange
 from bench.report.write import write_report
+from bench.results.folder import read_run
 from tests.bench.report import report_folder
 from tests.bench.report.pages import EVEN, Page, made, picked, rates, read
 
@@ -73,7 +77,7 @@ def test_a_tie_names_every_deployment_and_picks_the_one_with_least_memory(tmp_pa
         r"memory: [\d.]+ MiB, not [\d.]+\.",
         said[0],
     )
-    assert said[1] == "More rounds may tell them apart: `python -m bench run --until decided`."
+    assert said[1] == "More rounds may tell them apart: `python -m bench run --rounds 10`."
     (said,) = findings.ties(found)
     assert said == ("`home`, requests/s: `gunicorn` with `none` (100) ties with `uwsgi` with `none` (100).")
 
@@ -104,7 +108,27 @@ def test_one_round_is_no_proof(tmp_path):
     assert said[0] == (
         "No pick yet: `uwsgi` with `none` has the highest figure on `home`, but one round proves no difference."
     )
-    assert said[1] == "More rounds may prove one: `python -m bench run --until decided`."
+    assert said[1] == "More rounds may prove one: `python -m bench run --rounds 5`."
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run", "--capacity", "p95=200ms", "--to", "/x/y", "--rounds=1"], "run --capacity p95=200ms --rounds 5"),
+        (["run", "--until", "decided", "--budget", "3m"], "run --until decided --rounds 5"),
+        (["tune", "uwsgi", "--limit", "p95=200ms"], None),
+        (["reproduce", "caching"], None),
+    ],
+)
+def test_the_command_for_more_rounds_is_the_run_s_own(tmp_path, words, expected):
+    """`tune` and `reproduce` take no rounds, so there is no command to name."""
+    folder = made(tmp_path, rates({("uwsgi", "none"): [9.0], ("gunicorn", "none"): [1.0]}), rounds=1)
+    run = read_run(folder)
+    command = ("python", "-m", "bench", *words)
+    said = {
+        item.topic: item.sentence for item in pick.pick(arrange(replace(run, info=replace(run.info, command=command))))
+    }
+    assert said.get("Confidence") == (expected and f"More rounds may prove one: `python -m bench {expected}`.")
 
 
 def test_two_cases_with_one_shared_round_are_no_proof(tmp_path):
@@ -194,7 +218,7 @@ def test_few_rounds_ask_for_more_rounds(tmp_path):
     near = rates({("uwsgi", "none"): [100.0, 98.0], ("gunicorn", "none"): [99.0, 101.0]})
     said = picked(read(made(tmp_path, near, rounds=2)))
     assert "it ties with" in said[0] and "at most 1.3" in said[0]
-    assert said[1] == "More rounds may tell them apart: `python -m bench run --until decided`."
+    assert said[1] == "More rounds may tell them apart: `python -m bench run --rounds 5`."
 
 
 def test_two_rounds_of_a_run_tell_far_apart_cases_apart(tmp_path):

@@ -35,3 +35,14 @@ def test_files_that_differ_only_in_their_folder_are_shown_once(tmp_path):
         ("a and b", [("same.conf", ())]),
     ]
     assert groups[-1].files[0].text == "root $DEPLOYMENT/store;\n"
+
+
+def test_the_files_of_variants_with_a_comma_are_shown_once(tmp_path):
+    """The folder of such a deployment has another sign for the comma while it serves."""
+    for processes in (1, 2):
+        deployment = f"a@processes={processes},threads=1~none"
+        folder = tmp_path / "configs" / deployment
+        folder.mkdir(parents=True)
+        (folder / "same.conf").write_text(f"root /x/raw/{deployment.replace(',', '+')}~r1/store;\n")
+    (group,) = rendered_configs.by_stack(rendered_configs.read_configs(tmp_path), {})
+    assert [(file.path, file.text) for file in group.files] == [("same.conf", "root $DEPLOYMENT/store;\n")]

@@ -31,8 +31,10 @@ def test_another_stack_replaces_an_unmeasured_published_one(tmp_path):
     assert (published.stack, published.same_stack) == ("uwsgi", False)
 
 
-def test_without_the_published_workload_nothing_is_compared(tmp_path):
-    folder = report_folder.make(tmp_path / "run", workloads=("session",))
-    text = write_report(folder).read_text(encoding="utf-8")
-    assert "so there is nothing to compare" in text
-    assert caching.beside(arrange(read_run(folder))).comparable == []
+def test_where_nothing_can_be_compared_the_report_says_nothing_of_it(tmp_path):
+    other = report_folder.make(tmp_path / "workload", workloads=("session",))
+    alone = report_folder.make(tmp_path / "layer", change=lambda trial: trial if trial.layer == "none" else None)
+    for folder in (other, alone):
+        assert caching.beside(arrange(read_run(folder))).comparable == []
+        assert 'id="published"' not in write_report(folder).read_text("utf-8")
+        assert "Published and measured" not in write_report(folder, "md").read_text("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -21,16 +22,16 @@ SIDES = {"left": {"stack": "a"}, "right": {"stack": "b"}}
 BOTH = [(CASES["a"].case_id, 16), (CASES["b"].case_id, 16)]
 
 
-def measured(tmp_path, figures, statuses=(), checks=(), answers=None):
+def measured(tmp_path, figures, statuses=(), checks=(), answers=None, levels=(16,)):
     """Of a run in which each stack has these figures round by round."""
     statuses = dict(statuses)
     trials = []
-    for name, rates in figures.items():
+    for (name, rates), level in product(figures.items(), levels):
         for number, rate in enumerate(rates, 1):
             case = CASES[name]
             made = replace(
-                TRIAL, trial_id=f"{case.case_id}~16~r{number}", case_id=case.case_id, stack=name, layer="none",
-                workload="home", size="unlimited", database="sqlite", level_connections=16, round=number,
+                TRIAL, trial_id=f"{case.case_id}~{level}~r{number}", case_id=case.case_id, stack=name, layer="none",
+                workload="home", size="unlimited", database="sqlite", level_connections=level, round=number,
                 requests_per_second=float(rate),
             )  # fmt: skip
             status = statuses.get((name, number), "ok")
@@ -39,7 +40,7 @@ def measured(tmp_path, figures, statuses=(), checks=(), answers=None):
                 if status == "failed"
                 else replace(made, status=status, reason=None if status == "ok" else "drift")
             )
-    plan = replace(INFO.plan, levels=(16,), workloads=("home",), sizes=("unlimited",), database="sqlite")
+    plan = replace(INFO.plan, levels=levels, workloads=("home",), sizes=("unlimited",), database="sqlite")
     info = replace(INFO, plan=plan, cases=tuple(CASES[name] for name in figures), skips=())
     return MeasuredFigures([arrange(Run(tmp_path, info, ENVIRONMENT, tuple(trials), tuple(checks)))])
 
@@ -88,3 +89,33 @@ def test_a_median_of_stacks_is_measured_on_all_of_them(tmp_path):
     found = measured(tmp_path, {"a": [100, 120, 80], "b": [100, 90, 110], "c": [90, 110, 100]})
     claim = {"claim": "x", "left": {"stack": "a"}, "right": {"stacks": ["b", "c"]}, "at_least": 1}
     assert len(of(claim, found)[0]) == 3
+
+
+OF_TRIALS = [{"rating": "HIGH"}, {"fails": True}, {"fails": False}]
+
+
+@pytest.mark.parametrize("kind", OF_TRIALS, ids=str)
+def test_a_claim_about_single_trials_gets_more_where_too_few_count(tmp_path, kind):
+    claim = {"claim": "x", **kind, "left": {"stack": "a"}}
+    voided = {("a", 1): "voided", ("a", 2): "voided"}
+    left = {0: BOTH[:1]}
+    assert of(claim, measured(tmp_path, {"a": [1, 2, 3]}, voided)) == left
+    assert of(claim, measured(tmp_path, {"a": [1]})) == left
+    assert of(claim, measured(tmp_path, {"a": [1, 2, 3]}, {("a", 1): "voided"})) == {}
+    assert of(claim, measured(tmp_path, {"a": [1, 2, 3]}, {("a", number): "failed" for number in (1, 2, 3)})) == {}
+
+
+def test_a_rating_takes_all_levels_of_its_case(tmp_path):
+    found = measured(tmp_path, {"a": [1, 2]}, {("a", 1): "voided"}, levels=(8, 16))
+    case = CASES["a"].case_id
+    assert set(of({"claim": "x", "rating": "HIGH", "left": {"stack": "a"}}, found)[0]) == {(case, 8), (case, 16)}
+    assert of({"claim": "x", "fails": False, "left": {"stack": "a"}}, found) == {0: [(case, 16)]}
+
+
+def test_of_loads_that_fail_only_a_side_with_too_few_trials(tmp_path):
+    """How far it gets is no ratio of requests/s: its failed trials count."""
+    claim = {"claim": "x", **SIDES, "survives": 1.5}
+    lost = {(name, number): "failed" for name in "ab" for number in (1, 2)}
+    figures = {"a": [1, 1], "b": [1, 1]}
+    assert of(claim, measured(tmp_path, figures, lost, answers=9)) == {}
+    assert of(claim, measured(tmp_path, figures, {**lost, ("a", 1): "voided"}, answers=9)) == {0: BOTH[:1]}

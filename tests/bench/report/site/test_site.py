@@ -11,7 +11,9 @@ import pytest
 
 from bench.cli.main import main
 from bench.errors import BenchError
+from bench.report.site.arrange import AllRuns
 from bench.report.site.write import write_site
+from bench.results.site import read_site
 from tests.bench.report import report_folder
 from tests.bench.report.faults import fault_folder
 from tests.bench.report.pages import CHROMIUM, LOADING, Page, browsed
@@ -103,6 +105,21 @@ def test_a_file_of_somebody_else_is_shown_after_the_next_writing(site, tmp_path)
     page = Page(write_site(mine).read_text("utf-8"))
     assert "Another 9000, 64 cores" in page.texts("option")
     assert "4 runs on 3 machines" in page.texts("p", "eyebrow")[0]
+
+
+def test_cases_of_two_machines_are_never_in_one_order(site, tmp_path):
+    mine = tmp_path / "site"
+    shutil.copytree(site, mine)
+    theirs = json.loads((mine / "runs" / "20261121080700-first.json").read_text("utf-8"))
+    for case in theirs["cases"]:
+        case["requests_per_second"] *= 100
+    (mine / "runs" / "theirs.json").write_text(json.dumps(theirs | {"machine": "Another 9000"}), "utf-8")
+    found = AllRuns(read_site(mine))
+    assert len({board.machine for board in found.boards}) == len(found.boards) == 2
+    for board in found.boards:
+        assert {row.run.machine for row in board.rows} == {board.machine}
+    headings = Page(write_site(mine).read_text("utf-8")).texts("h3")
+    assert sum("Another 9000" in heading for heading in headings) == 1
 
 
 @pytest.mark.parametrize(
