@@ -1,4 +1,4 @@
-"""Which deployment to pick for so much memory, and for which readers that was measured. Pure."""
+"""Which deployment to pick for so much memory, and for readers who are signed in. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from bench.figures.words import joined
 from bench.report.choice import Choice, choices, choose, how_sure
 from bench.report.findings import deployment_name, quoted
-from bench.report.model import Report, rate_of
+from bench.report.model import BASELINE, Report, rate_of
 from bench.report.numbers import MIB, NOT_MEASURED, number
 from bench.report.overall import Deployment
 
 BUDGETS_MIB = (128, 512, 2048)
 UNLIMITED = "unlimited"
+SIGNED_IN = "Readers who are signed in"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ def fits(report: Report) -> list[Fit]:
         return []
     is_limited = main.question.panels[0].setting.size != UNLIMITED
     rows = [_fit(_place(main) if is_limited else "Anonymous readers, any memory", main), *_budgets(report, main)]
-    rows.append(Fit("Readers who are signed in", "not measured: the workloads ask as anonymous readers"))
+    signed_in = choose(report, main.question, lambda key: key[1] == BASELINE)
+    proven = signed_in if signed_in and signed_in.proven else None
+    rows.append(_fit(SIGNED_IN, proven) if proven else Fit(SIGNED_IN, "no figures to compare"))
     limited = [choice for choice in found if choice is not main and choice.proven]
     return rows + [_fit(_place(choice), choice) for choice in limited]
 
@@ -55,8 +58,9 @@ def note() -> str:
     """What the rows rest on."""
     return (
         "A budget is compared with the measured peak memory of servers and services under this load, without the "
-        "system. It was not set as a limit; rows with a size were measured within it. No workload asks as a reader who "
-        "is signed in: such pages come from the application each time, whatever caches whole pages."
+        "system. It was not set as a limit; rows with a size were measured within it. All figures are those of "
+        "anonymous readers. Pages of readers who are signed in come from the application each time: their row compares "
+        f"stacks with layer {quoted(BASELINE)}."
     )
 
 
