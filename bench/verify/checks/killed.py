@@ -91,7 +91,12 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
         # A server in between may have sent nothing yet, and answers with an error of its own.
         if asked.answer and asked.answer.status < 500 and (wrong := judge_large(slow.path, asked.answer)):
             yield wrong
-        if wrong := judge_large(slow.path, context.get(slow.path, headers)):
+        try:
+            again = context.get(slow.path, headers)
+        except ConnectionRefusedError:
+            # Some masters end with their workers, but not at once.
+            raise NotTried(NOT_BACK) from None
+        if wrong := judge_large(slow.path, again):
             yield Mismatch(f"{wrong.expected}, asked again", wrong.got)
         return
     yield NotTried(TOO_LATE if reached else AT_ONCE)
