@@ -132,7 +132,7 @@ class Racing:
         if number > self._rounds or (left and left[0].round <= number):
             return False
         self._looked = number
-        for race in (*self._panels.values(), *self._questions.values()):
+        for race in self._races:
             if not race.decided:
                 race.look(number, self._rounds, self._margin)
         return True
@@ -161,7 +161,11 @@ class Racing:
     @property
     def decided(self) -> bool:
         """Whether every race is decided."""
-        return all(race.decided for race in (*self._panels.values(), *self._questions.values()))
+        return all(race.decided for race in self._races)
+
+    @property
+    def _races(self) -> list[_Panel | _Question]:
+        return [*self._panels.values(), *self._questions.values()]
 
 
 def _key(case: Case | Trial, level: int) -> tuple[str, ...]:
