@@ -34,7 +34,7 @@ pytestmark = pytest.mark.servers
 
 STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
-ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn")
+ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
 WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "waitress", *ASGI)
 
 

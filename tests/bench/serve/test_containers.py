@@ -37,7 +37,7 @@ CASES = [
     ("gunicorn", "none"),
     ("uwsgi", "uwsgi-cache"),
 ]
-ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn")
+ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
 WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "waitress", *ASGI)
 
 
