@@ -35,7 +35,7 @@ pytestmark = pytest.mark.servers
 STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
 ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
-WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "waitress", *ASGI)
+WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,7 @@ CASES = [
     ("uwsgi", "uwsgi-cache"),
 ]
 ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
-WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", "waitress", *ASGI)
+WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
 
 
 def composed(stack: str, layer: str = "none", **changes: object) -> compose.Composition:
