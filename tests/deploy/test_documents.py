@@ -47,6 +47,7 @@ def _not_of_the_checkout(folder: str, names: list[str]) -> set[str]:
 
 def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
     assert [name for _, name in FILES] == [
+        "deploy/common/waitress/server.toml",
         "deploy/stacks/nginx-waitress/stack.toml",
         "deploy/stacks/nginx-waitress-one/stack.toml",
         "deploy/stacks/nginx-waitress-one/nginx.app.conf",
@@ -57,6 +58,12 @@ def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
         ("verify", "nginx-waitress"),
         ("check", "nginx-waitress-one"),
     ]
+
+
+def test_the_files_of_the_document_that_the_kit_has_are_the_same_there():
+    shown = {name: text.partition("\n")[2] for text, name in FILES if (paths.PROJECT / name).exists()}
+    assert len(shown) == 2
+    assert shown == {name: (paths.PROJECT / name).read_text("utf-8") for name in shown}
 
 
 @pytest.mark.servers

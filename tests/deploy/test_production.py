@@ -34,8 +34,8 @@ pytestmark = pytest.mark.servers
 
 STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
-ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn")
-WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", *ASGI)
+ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
+WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
 
 
 @pytest.fixture(scope="session")
@@ -100,6 +100,7 @@ def test_plain_http_redirects_and_https_serves(host, stack):
         ("lighttpd-scgi", "lighttpd"),
         ("haproxy-gunicorn", "haproxy"),
         ("nginx-cherrypy", "cheroot"),
+        ("nginx-waitress", "waitress"),
     ],
 )
 def test_a_server_that_is_stopped_finishes_the_request_under_way(host, stack, server):

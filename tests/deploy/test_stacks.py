@@ -128,7 +128,10 @@ def token(answer: httpx.Response) -> str:
     return re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', answer.text)[1]
 
 
-@pytest.mark.parametrize(("stack", "inner"), [("nginx-apache-modwsgi", "apache"), ("nginx-cherrypy", "cheroot")])
+@pytest.mark.parametrize(
+    ("stack", "inner"),
+    [("nginx-apache-modwsgi", "apache"), ("nginx-cherrypy", "cheroot"), ("nginx-waitress", "waitress")],
+)
 def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inner, site_url, tmp_path):
     runnable(stack)
     composed = compose.must_compose(stack, changes={"client_keepalive_s": 1, **FEW})

@@ -117,6 +117,7 @@ def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, i
     assert tried == [
         *(f"gunicorn@processes={p},threads={t}" for p, t in ((1, 4), (2, 4), (4, 4), (2, 8))),
         *(f"gunicorn-asgi@processes=2,threads={t}" for t in (16, 32)),
+        *(f"gunicorn-gevent@processes=2,threads={t}" for t in (16, 32)),
     ]
     said = capsys.readouterr().out
     assert re.search(r"\n2 processes with 16 threads each \(asgi\) .*  no difference\n", said)

@@ -37,8 +37,8 @@ CASES = [
     ("gunicorn", "none"),
     ("uwsgi", "uwsgi-cache"),
 ]
-ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn")
-WITHOUT_TLS = ("gunicorn", "uwsgi", "granian", *ASGI)
+ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
+WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
 
 
 def composed(stack: str, layer: str = "none", **changes: object) -> compose.Composition:

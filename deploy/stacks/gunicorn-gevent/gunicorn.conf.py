@@ -1,0 +1,49 @@
+"""gunicorn with gevent's worker. Settings: https://docs.gunicorn.org/en/stable/settings.html"""
+
+# Where it listens; default 127.0.0.1:8000.
+bind = "{{ listen.text }}"
+# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
+
+# A greenlet for each client, which gives way while it waits. Default "sync".
+# https://docs.gunicorn.org/en/stable/design.html#async-workers
+worker_class = "gevent"
+# Clients at a time in a process; default 1000.
+worker_connections = {{ web_connections }}
+# Seconds that an idle connection stays open; default 2.
+keepalive = {{ client_keepalive_s }}
+
+# No server stands in front, so that no header is believed that names another client; default 127.0.0.1.
+forwarded_allow_ips = ""
+
+
+def post_worker_init(worker):
+    """Let psycopg2 give way, and {{ threads }} requests at a time into the site; on SQLite one, which never gives way."""
+    # gevent has replaced Python's functions by now; the master, which reads this file, keeps its own.
+    import sys
+    import tempfile
+    from shutil import copyfileobj
+
+    from django.db import connection
+    from gevent.lock import BoundedSemaphore
+
+    # SQLite stops the whole process, and the request that holds its lock might be in the same one.
+    free = BoundedSemaphore(1 if connection.vendor == "sqlite" else {{ threads }})
+    if "psycopg2" in sys.modules:
+        from psycopg2 import extensions, extras
+
+        # psycopg2 waits in C, unless it is given a function that waits, as the package psycogreen does. A site may have
+        # one of its own. https://www.psycopg.org/docs/advanced.html#green-support
+        if not extensions.get_wait_callback():
+            extensions.set_wait_callback(extras.wait_select)
+
+    site = worker.wsgi
+
+    def application(environ, start_response):
+        # A request is read whole first, so that a slow one takes nobody's place.
+        with tempfile.SpooledTemporaryFile(2**20) as body:
+            copyfileobj(environ["wsgi.input"], body)
+            body.seek(0)
+            with free:
+                return site({**environ, "wsgi.input": body}, start_response)
+
+    worker.wsgi = application
