@@ -338,6 +338,7 @@ def test_what_a_layer_declares_holds_where_it_says():
         "read-your-write",
         "full-store",
         "restarts",
+        "stampede-slow",
         "slow-rendering",
         "stampede",
     }
