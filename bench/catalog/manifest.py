@@ -34,10 +34,12 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
 
     configuration  its own configuration files and certificates
     application    a new version of the site's code; of application servers only
+    replaces       name of the value that is how many processes below the main one `application` replaces; empty: all
     """
 
     configuration: Action = ""
     application: Action = ""
+    replaces: str = ""
 
     def __post_init__(self) -> None:
         for key, action in (("configuration", self.configuration), ("application", self.application)):

@@ -134,7 +134,7 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
 
 def test_the_install_note_names_packages_and_who_ends_tls(host):
     note = (Path(host("nginx-gunicorn", "fragments").places.conf) / "INSTALL.md").read_text()
-    assert "apt-get install git python3-venv curl logrotate nginx memcached\n" in note
+    assert "apt-get install git python3-venv curl logrotate procps nginx memcached\n" in note
     assert "privkey.pem" in note
 
 
