@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,7 +117,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             inherits=server.inherits if isinstance(server.inherits, tuple) else (),
             socket_files=(address.path,) if address.path and not server.inherits else (),
             capability=LOW_PORTS if front and _binds_low_port(composition, places) else "",
-            check=" ".join(render.argv(server.check, context, f"{server.name} check")),
+            check=_check(server, context),
             good_status=server.good_status,
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
@@ -153,10 +154,17 @@ def _binds_low_port(composition: Composition, places: Places) -> bool:
     return places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT)
 
 
+def _check(server: Server, context: dict[str, Any]) -> str:
+    return shlex.join(render.argv(server.check, context, f"{server.name} check"))
+
+
 def _reload(server: Server, application: bool, context: dict[str, Any]) -> Iterator[str]:
     """The commands that reload a server: its files and, of the application server, the site's code."""
-    ways = [server.reload.application] if application else []
-    for way in dict.fromkeys([*ways, server.reload.configuration]):
+    ways = list(dict.fromkeys([server.reload.application if application else "", server.reload.configuration]))
+    # Of a bad file a signal says nothing, and some servers end. A program that reloads says it itself.
+    if any(isinstance(way, str) and way for way in ways) and server.check and not server.good_status:
+        yield _check(server, context)
+    for way in ways:
         if isinstance(way, str):
             if way:
                 yield f"kill -{way} $MAINPID"

@@ -65,6 +65,17 @@ def test_reloads_and_a_renewal_lose_no_request(host):
     assert noticed["answers"] > 12
 
 
+def test_a_bad_file_is_not_reloaded(host):
+    """The unit says so, and the server goes on with the files of before."""
+    bad = "/etc/benchapp/nginx/bad.conf"
+    host.run(f"echo 'include {bad};' >> /etc/benchapp/nginx.conf")
+    with visited(host) as noticed:
+        assert host.try_run("systemctl reload benchapp-nginx").returncode == 1
+    assert noticed["failed"] == []
+    assert f'open() "{bad}" failed' in host.journal()
+    host.run("sed -i '$ d' /etc/benchapp/nginx.conf; systemctl reload benchapp-nginx")
+
+
 def sql(host: Machine, statement: str) -> str:
     script = f"import sqlite3; c = sqlite3.connect('{SITE}', isolation_level=None)"
     return host.run(f"python3 -c {shlex.quote(f'{script}; print(c.execute({statement!r}).fetchall())')}", APP).strip()

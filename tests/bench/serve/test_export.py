@@ -126,6 +126,26 @@ def test_the_socket_of_a_server_that_can_inherit_it_is_a_unit(tmp_path, stack, l
 
 
 @pytest.mark.parametrize(
+    ("stack", "server", "commands"),
+    [
+        ("nginx-gunicorn", "nginx", ["-t -c /etc/benchapp/nginx.conf", "kill -HUP $MAINPID"]),
+        ("nginx-gunicorn", "gunicorn", ["--check-config config.wsgi:application", "kill -HUP $MAINPID"]),
+        ("apache-modwsgi", "apache", ["-f /etc/benchapp/apache.conf -t", "kill -USR1 $MAINPID"]),
+        ("haproxy-gunicorn", "haproxy", ["-f /etc/benchapp/haproxy.redirect.on.cfg", "kill -USR2 $MAINPID"]),
+        # Its program refuses a bad file itself.
+        ("caddy-gunicorn", "caddy", ["--address unix//run/benchapp/caddy-admin.sock"]),
+        ("nginx-uwsgi", "uwsgi", ["touch /run/benchapp/uwsgi.reload"]),
+    ],
+)
+def test_a_signal_reloads_only_after_the_test_of_the_files(tmp_path, stack, server, commands):
+    export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / "out")
+    unit = (tmp_path / "out" / "systemd" / f"benchapp-{server}.service").read_text()
+    found = [line.partition("=")[2] for line in unit.splitlines() if line.startswith("ExecReload=")]
+    assert len(found) == len(commands)
+    assert all(line.endswith(end) for line, end in zip(found, commands, strict=True))
+
+
+@pytest.mark.parametrize(
     ("size", "limits"),
     [("unlimited", []), ("silver", ["MemoryLow=384M", "MemoryMax=512M", "MemorySwapMax=0", "CPUQuota=100%"])],
 )
