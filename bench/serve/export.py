@@ -252,6 +252,8 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "host_commands": _host_commands(composition, places, wiring),
         "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
         "application_units": [unit for unit in found if unit.environment_files],
+        "reloaded_units": [unit for unit in found if unit.reload and not unit.environment_files],
+        "left_units": [unit for unit in found if not unit.reload and not unit.environment_files],
         "ready_now": f"{CURL} {asked(composition, places)}",
         "ready_soon": f"{CURL} {PATIENT} {asked(composition, places)}",
         "ends_tls": _ends_tls(composition),

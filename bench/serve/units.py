@@ -32,6 +32,7 @@ class Unit:
     good_status        the exit status of `check` for a good configuration
     after              the unit to start before it, or empty
     reload             command lines that reload it, none where it cannot
+    reconfigures       whether those have it read its own files again, not only the site's code
     replaced           how many of its processes they replace with new ones, as a number, or empty: all but the main one
     environment_files  files with the site's environment, for those that may read it
     credentials        files that systemd hands to its user alone, as LoadCredential= says it: the site's secrets
@@ -51,6 +52,7 @@ class Unit:
     good_status: int = 0
     after: str = ""
     reload: tuple[str, ...] = ()
+    reconfigures: bool = False
     replaced: str = ""
     stop_signal: str = "SIGTERM"
     env: dict[str, str] = field(default_factory=dict)
@@ -121,6 +123,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             good_status=server.good_status,
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
+            reconfigures=bool(server.reload.configuration),
             replaced=str(composition.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
             env=overlaid.with_path(env, places) if index == 0 else env,

@@ -19,6 +19,7 @@ from tests.deploy.installing import (
     install,
     prepare,
     release,
+    render,
     replace,
     uninstall,
     visited,
@@ -55,14 +56,22 @@ def test_certbot_was_answered_and_its_certificate_is_served(host):
     assert host.run(f"curl -s -o /dev/null -w '%{{http_code}}' --resolve {NAME}:80:127.0.0.1 http://{NAME}/") == "301"
 
 
-def test_reloads_and_a_renewal_lose_no_request(host):
-    """As the notes have them: each server that can is reloaded, and certbot hands over another certificate."""
+def test_a_changed_configuration_and_a_renewal_lose_no_request(host):
+    """By the note, of a value that the site reads at its start; certbot hands over another certificate."""
+    assert hsts(host) == "max-age=300"
+    note = render(host, "nginx-gunicorn", "none", hsts_seconds=600)
     with visited(host) as noticed:
-        host.run("systemctl reload benchapp-nginx")
-        host.run("systemctl reload-or-restart benchapp-gunicorn")
+        for block in blocks(note.partition("\n## After a change of the configuration")[2]):
+            host.run(block)
         host.run("benchapp-certificate /srv/certificate")
     assert noticed["failed"] == []
     assert noticed["answers"] > 12
+    assert hsts(host) == "max-age=600"
+
+
+def hsts(host: Machine) -> str:
+    headers = ask(host, "/", "-o", "/dev/null", "-D", "-")[1]
+    return re.search(r"(?im)^strict-transport-security: ([^;\s]*)", headers)[1]
 
 
 def test_a_bad_file_is_not_reloaded(host):

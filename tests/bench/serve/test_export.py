@@ -146,6 +146,23 @@ def test_a_signal_reloads_only_after_the_test_of_the_files(tmp_path, stack, serv
 
 
 @pytest.mark.parametrize(
+    ("stack", "command", "says"),
+    [
+        ("nginx-gunicorn", "restart benchapp-gunicorn && systemctl reload benchapp-nginx", "No request is lost"),
+        ("nginx-granian", "restart benchapp-granian && systemctl reload benchapp-nginx", "Requests fail until"),
+        ("uwsgi", "restart benchapp-uwsgi", "Requests fail until"),
+        ("uvicorn", "restart benchapp-uvicorn", "No request is lost"),
+        ("apache-modwsgi", "restart benchapp-apache", "`systemctl reload benchapp-apache` does"),
+    ],
+)
+def test_the_note_restarts_what_reads_its_environment_at_the_start(tmp_path, stack, command, says):
+    export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / "out")
+    change = (tmp_path / "out" / "INSTALL.md").read_text().partition("## After a change of the configuration")[2]
+    assert f"\nsystemctl daemon-reload\nbenchapp-check && systemctl {command}\n```" in change
+    assert says in change
+
+
+@pytest.mark.parametrize(
     ("size", "limits"),
     [("unlimited", []), ("silver", ["MemoryLow=384M", "MemoryMax=512M", "MemorySwapMax=0", "CPUQuota=100%"])],
 )
