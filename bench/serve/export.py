@@ -20,7 +20,7 @@ from bench.catalog.values import Values
 from bench.errors import BenchError
 from bench.host import identity, ports
 from bench.project import under_test
-from bench.serve import overlaid, render, units
+from bench.serve import logs, overlaid, render, units
 from bench.serve.layout import LOOPBACK, Layout, Places, fresh_directory
 from bench.serve.render import Wiring
 from bench.serve.units import Unit
@@ -245,15 +245,13 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "packages": packages(composition.servers, composition.services, composition.layers),
         "build_packages": [package for server in composition.servers for package in server.build_packages],
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
-        "reopened": [(unit, front.reopen) for unit in found if front.reopen and unit.name == f"benchapp-{front.name}"],
-        "copied_logs": [*([] if front.reopen else [values.names["access_log"]]), f"{places.logs}/*-error.log"],
+        "written_logs": list(logs.written(composition, found, places.logs)),
+        "unlogged": [front.name] if front not in composition.stack.servers else [],
         "tls_units": [unit for unit in found if unit.name == f"benchapp-{front.name}"],
         "joined_certificates": [server.certificate for server in composition.servers if server.certificate],
         "host_commands": _host_commands(composition, places, wiring),
         "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
         "application_units": [unit for unit in found if unit.environment_files],
-        "reloaded_units": [unit for unit in found if unit.reload and not unit.environment_files],
-        "left_units": [unit for unit in found if not unit.reload and not unit.environment_files],
         "ready_now": f"{CURL} {asked(composition, places)}",
         "ready_soon": f"{CURL} {PATIENT} {asked(composition, places)}",
         "ends_tls": _ends_tls(composition),

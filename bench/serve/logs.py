@@ -1,0 +1,55 @@
+"""The log files of a production host, and how each is rotated: by the server that writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.catalog.compose import Composition
+from bench.catalog.manifest import Server
+from bench.serve import render
+from bench.serve.units import Unit
+
+OFF = "off"
+ACCESS = "{{ access_log }}"
+# Other logs, as templates name them.
+OTHER = re.compile(r"(\{\{ logs \}\}/[\w.-]+)")
+
+
+@dataclass(frozen=True)
+class Written:
+    """The log files of one server that does not rotate them itself.
+
+    reopen  the command after which it writes new ones; empty: it cannot
+    """
+
+    files: tuple[str, ...]
+    user: str
+    reopen: str
+
+
+def written(composition: Composition, found: Sequence[Unit], logs: str) -> Iterator[Written]:
+    """The log files of each server that has a unit among those `found`; `logs` is their directory."""
+    units = {unit.name: unit for unit in found}
+    for server in composition.servers:
+        unit = units.get(f"benchapp-{server.name}")
+        files = [name.replace("{{ logs }}", logs) for name in _files(server, composition)]
+        files = [name.replace(ACCESS, str(composition.settings["access_log"])) for name in files]
+        if unit and files and not server.rotates:
+            yield Written(tuple(files), unit.user, _reopen(server, unit))
+
+
+def _files(server: Server, composition: Composition) -> list[str]:
+    texts = [path.read_text("utf-8") for path in render.server_files(server, composition).values() if path]
+    found = sorted({name for text in texts for name in OTHER.findall(text)})
+    # One behind another web server has the file for it, too, and does not read it.
+    outermost = server == composition.stack.servers[-1] and composition.settings["access_log"] != OFF
+    return found + ([ACCESS] if outermost and any(ACCESS in text for text in texts) else [])
+
+
+def _reopen(server: Server, unit: Unit) -> str:
+    if server.reopen and server.reopen == server.reload.configuration:
+        # It reads its files, too, which are tested first.
+        return f"systemctl reload {unit.name}.service"
+    return f"systemctl kill --kill-who=main --signal={server.reopen} {unit.name}.service" if server.reopen else ""
