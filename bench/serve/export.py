@@ -120,11 +120,14 @@ def _with_listener(composition: Composition) -> tuple[Composition, bool]:
         # The server in front, and else the site, redirect what came to it over plain HTTP.
         values = values.changed({"redirect": "off"})
     terminated = values.names["listener"] == "tls" and not render.has_tls(front, composition)
+    if terminated:
+        # Nor does a server without TLS redirect to it.
+        values = values.changed({"redirect": "off"})
     if terminated and front not in composition.stack.servers:
         if not values.places:
             raise BenchError(f"layer {composition.layer_name}: {front.name} has no TLS listener; use listener=plain")
         # TLS ends before all of them, so none behind speaks it.
-        values = values.changed({"listener": "plain", "redirect": "off"})
+        values = values.changed({"listener": "plain"})
     return replace(composition, values=values), terminated
 
 

@@ -174,7 +174,25 @@ def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
     assert all("\nSlice=benchapp.slice\n" in unit.read_text() for unit in folder.glob("*.service"))
 
 
-@pytest.mark.parametrize("change", ["http2=off", "web_processes=7"])
+@pytest.mark.parametrize(
+    ("stack", "layer", "changes", "able"),
+    [
+        ("nginx-gunicorn", "none", {}, ["nginx"]),
+        ("apache-modwsgi", "none", {}, ["apache"]),
+        ("haproxy-gunicorn", "none", {"listener": "behind"}, ["haproxy"]),
+        ("nginx-gunicorn", "varnish", {}, []),
+        *((stack, "none", {}, []) for stack in ("granian", "gunicorn", "uwsgi", "granian-asgi", "gunicorn-uvicorn")),
+    ],
+)
+def test_only_what_binds_a_low_port_has_the_capability(tmp_path, stack, layer, changes, able):
+    chosen = catalog.read().values["production"].changed(changes)
+    export.write(compose.compose_for_files(stack, layer, chosen), tmp_path / "out")
+    units = {path.stem: path.read_text() for path in (tmp_path / "out" / "systemd").glob("*.service")}
+    with_it = [name for name, text in units.items() if "\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n" in text]
+    assert with_it == [f"benchapp-{name}" for name in able]
+
+
+@pytest.mark.parametrize("change", ["http2=off", "web_processes=7", "http_port=8080"])
 def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
     name, files = change.partition("=")[0], tmp_path / "out"
     run = bench("render", "gunicorn", "--values", "production", "--set", change, "--to", str(files))
