@@ -19,8 +19,8 @@ SYSTEMCTL = '#!/bin/sh\necho "$*" >> said\n'
 def script(tmp_path):
     """The rendered script of a stack, its functions alone."""
 
-    def render(stack: str) -> str:
-        composition = compose.compose_for_files(stack, "none", catalog.read().values["production"])
+    def render(stack: str, **changes: str) -> str:
+        composition = compose.compose_for_files(stack, "none", catalog.read().values["production"].changed(changes))
         export.write(composition, tmp_path / stack)
         return (tmp_path / stack / "benchapp-deploy").read_text().partition("\n[ $# -gt 0 ]")[0]
 
@@ -49,3 +49,19 @@ def test_a_release_is_asked_when_the_processes_before_it_have_ended(script, tmp_
     assert (done.stderr, done.returncode) == ("", 0)
     assert "reload-or-restart" in (tmp_path / "said").read_text()
     assert (tmp_path / "seen").read_text().split() == left
+
+
+@pytest.mark.parametrize(
+    ("changes", "stops"), [({}, True), ({"listener": "behind"}, True), ({"listener": "plain"}, False)]
+)
+def test_a_warning_of_djangos_check_for_production_is_seen(script, changes, stops):
+    text = script("nginx-gunicorn", **changes)
+    assert ("manage check --deploy --fail-level WARNING\n" in text) == stops
+    assert ("manage check --deploy\n" in text and 'echo "$said" >&2 ;;' in text) != stops
+
+
+def test_the_line_of_a_failed_check_is_what_it_found(script):
+    found = r"?: (security.W004) no HSTS\n\nSystem check identified 1 issue (0 silenced).\n"
+    call = f"step check sh -c 'printf \"{found}\"; exit 1'"
+    done = subprocess.run(["sh", "-uc", f"{script('gunicorn')}\n{call}"], capture_output=True, text=True)
+    assert (done.stderr, done.returncode) == ("benchapp-deploy: check: ?: (security.W004) no HSTS\n", 1)
