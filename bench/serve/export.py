@@ -242,7 +242,6 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "front_user": units.web_user(composition, places),
         "one_user": units.web_user(composition, places) == places.user,
         "same_user": [layer.same_user for layer in composition.layers if layer.same_user],
-        "checked_units": [unit for unit in found if unit.check],
         "services": [f"benchapp-{service.name}" for service in composition.services],
         "chosen_cache": any(compose.CHOSEN_CACHE in layer.services for layer in composition.layers),
         "packages": packages(composition.servers, composition.services, composition.layers),

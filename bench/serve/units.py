@@ -30,6 +30,7 @@ class Unit:
     user               who it runs as
     start, check       command lines; `check` is the configuration test of a server, or empty
     good_status        the exit status of `check` for a good configuration
+    bad_output         a regular expression that finds a bad one in its output, or empty
     after              the unit to start before it, or empty
     reload             command lines that reload it, none where it cannot
     reconfigures       whether those have it read its own files again, not only the site's code
@@ -50,6 +51,7 @@ class Unit:
     user: str
     check: str = ""
     good_status: int = 0
+    bad_output: str = ""
     after: str = ""
     reload: tuple[str, ...] = ()
     reconfigures: bool = False
@@ -121,6 +123,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             capability=LOW_PORTS if front and _binds_low_port(composition, places) else "",
             check=_check(server, context),
             good_status=server.good_status,
+            bad_output=server.bad_output,
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
             reconfigures=bool(server.reload.configuration),

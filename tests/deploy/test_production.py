@@ -188,11 +188,19 @@ def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
             text=True,
             env={**os.environ, "PATH": f"{systemd_run.parent}:{os.environ['PATH']}"},
         )
-        return [line for line in done.stdout.splitlines() if line.startswith(("ok ", "FAIL "))], done.returncode
+        return done.stdout.splitlines(), done.returncode
 
-    assert check() == (["ok    benchapp-uwsgi", "ok    benchapp-nginx"], 0)
+    assert check() == (["ok    benchapp-uwsgi", "ok    benchapp-nginx", "ok    config.wsgi"], 0)
     (conf / "nginx.conf").write_text("nonsense")
-    assert check() == (["ok    benchapp-uwsgi", "FAIL  benchapp-nginx"], 1)
+    (*said, nginx, application), status = check()
+    assert (said[0], nginx, application, status) == (
+        "ok    benchapp-uwsgi",
+        "FAIL  benchapp-nginx",
+        "ok    config.wsgi",
+        1,
+    )
+    # Why.
+    assert "nginx.conf test failed" in said[-1]
 
 
 def test_a_unit_is_started_again_for_as_long_as_it_fails(host):
