@@ -68,16 +68,36 @@ def _with_value(composition: Composition, name: str, value: Any) -> Composition:
 
 
 def _contents(composition: Composition) -> dict[str, str]:
-    """The text of each file, by its path."""
+    """The text of each file that something reads, by its path."""
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         if composition.values.places:
             written = _write_for_host(composition, folder, None)
         else:
             written = _write_for_this_machine(composition, folder, PLAIN_PORT)
-        return {
+        files = {
             str(path.relative_to(folder)): path.read_text("utf-8").replace(directory, "") for path in sorted(written)
         }
+    if composition.values.places:
+        included = {name for server in composition.servers for name in render.server_files(server, composition)}
+        while unread := {name for name in included & files.keys() if not _is_named(name, files)}:
+            files = {name: text for name, text in files.items() if name not in unread}
+    return files
+
+
+def _is_named(name: str, files: dict[str, str]) -> bool:
+    """Whether another file names this one, as that which includes it does: a unit, or a server's own."""
+    return any(Path(name).name in text for other, text in files.items() if other != name)
+
+
+def lost_tls(composition: Composition) -> str:
+    """Why production of a stack that ends TLS by itself does not with this layer, or an empty string."""
+    front, own = composition.servers[-1], composition.stack.servers[-1]
+    if not composition.values.places or front is own or not _with_listener(composition)[1]:
+        return ""
+    if not render.has_tls(own, composition):
+        return ""
+    return f"layer {composition.layer_name}: {front.name} ends no TLS, so that redirect and HTTP/2 go with it"
 
 
 @contextmanager
@@ -202,6 +222,7 @@ def write_context(context: dict[str, Any], target: Path, left_out: Collection[st
     context  the names that they can use, by host_context and slice_context
     """
     found = context["units"]
+    left_out = {*left_out, *([] if context["ends_tls"] else ["benchapp-certificate"])}
     sources = {target / source.name: source for source in sorted(HOST.glob("[!_]*")) if source.name not in left_out}
     sources |= {target / "systemd" / name: SYSTEMD / name for name in ("benchapp.target", "benchapp.slice")}
     timers = [source for name in context["timers"] for source in sorted(TIMERS.glob(f"benchapp-{name}.*"))]

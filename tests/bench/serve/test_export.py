@@ -105,8 +105,13 @@ def test_a_site_without_tls_does_not_ask_for_it(stack, tmp_path):
 
 def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path, bench):
     done = bench("render", "nginx-uwsgi", "--layer", "varnish", "--values", "production", "--to", tmp_path / "o")
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (
+        0,
+        "note: layer varnish: varnish ends no TLS, so that redirect and HTTP/2 go with it; "
+        "put a server before it that has them, as INSTALL.md says\n",
+    )
     files = {path.name: path.read_text() for path in (tmp_path / "o").rglob("*") if path.is_file()}
+    assert "benchapp-certificate" not in files
     assert "-a 127.0.0.1:8000 " in files["benchapp-varnish.service"]
     assert "tls=/run/benchapp/varnish-tls.sock,PROXY" in files["benchapp-varnish.service"]
     assert "listen 127.0.0.1:8001" in files["listen.plain.conf"]
@@ -192,13 +197,21 @@ def test_only_what_binds_a_low_port_has_the_capability(tmp_path, stack, layer, c
     assert with_it == [f"benchapp-{name}" for name in able]
 
 
-@pytest.mark.parametrize("change", ["http2=off", "web_processes=7", "http_port=8080"])
-def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
+@pytest.mark.parametrize(
+    ("stack", "layer", "change"),
+    [
+        *(("gunicorn", "none", change) for change in ("http2=off", "web_processes=7", "http_port=8080")),
+        # Varnish ends no TLS, so that Nginx includes no file that has it.
+        *(("nginx-gunicorn", "varnish", change) for change in ("http2=off", "strict_sni=off", "tls_curves=X25519")),
+    ],
+)
+def test_a_value_that_no_server_has_is_refused(tmp_path, bench, stack, layer, change):
     name, files = change.partition("=")[0], tmp_path / "out"
-    run = bench("render", "gunicorn", "--values", "production", "--set", change, "--to", str(files))
+    words = ("--layer", layer, "--values", "production", "--set", change)
+    run = bench("render", stack, *words, "--to", str(files))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
-        f"bench render: --set {name}: it changes no file of gunicorn with layer none; "
+        f"bench render: --set {name}: it changes no file of {stack} with layer {layer}; "
         "leave it out, or choose a stack whose servers have it\n"
     )
     assert not files.exists()
