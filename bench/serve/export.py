@@ -67,6 +67,16 @@ def _with_value(composition: Composition, name: str, value: Any) -> Composition:
     return replace(composition, values=replace(values, names={**values.names, name: value}, changes=changes))
 
 
+def too_large_cache(composition: Composition, size: Size) -> str:
+    """Why a cache in memory leaves too little of the size for all else, or an empty string."""
+    starts = [word for server in composition.servers for word in server.start]
+    starts += [word for service in composition.services for word in service.start]
+    memory_mb = int(composition.settings["cache_memory_mb"])
+    if memory_mb <= size.burstable_mb // 2 or not any("cache_memory_mb" in word for word in starts):
+        return ""
+    return f"size {size.name} has {size.burstable_mb} MB for all, and the cache may take {memory_mb} MB of them"
+
+
 def _contents(composition: Composition) -> dict[str, str]:
     """The text of each file that something reads, by its path."""
     with tempfile.TemporaryDirectory() as directory:

@@ -179,6 +179,15 @@ def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
     assert all("\nSlice=benchapp.slice\n" in unit.read_text() for unit in folder.glob("*.service"))
 
 
+@pytest.mark.parametrize("layer", ["nginx-memcached", "fragments", "varnish"])
+def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer):
+    words = ("nginx-uwsgi", "--layer", layer, "--values", "production", "--size", "bronze", "--to", tmp_path / "out")
+    run = bench("render", *words)
+    says = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
+    assert (run.returncode, run.stderr) == (2, f"bench render: {says}\n")
+    assert bench("render", *words, "--set", "cache_memory_mb=64").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("stack", "layer", "changes", "able"),
     [
