@@ -14,6 +14,8 @@ from bench.report.redact import redacted
 REPLACED = ("configuration", "application")
 SLOW = ("slow-headers", "slow-bodies", "slow-readers")
 FEW_ROUNDS = 3
+# How fast visitors ask.
+RATE = "a third of the capacity and 200 at most"
 
 
 def title(found: Faults) -> str:
@@ -108,7 +110,7 @@ def machine(found: Faults) -> list[tuple[str, str]]:
     rates = [outcome.rate_per_second for outcome in found.run.latest.values() if outcome.rate_per_second]
     if rates:
         low, high = short(min(rates)), short(max(rates))
-        facts.append(("Visitors", f"{low if low == high else f'{low} to {high}'} requests/s, open loop"))
+        facts.append(("Visitors", f"{low if low == high else f'{low} to {high}'} requests/s, open loop, {RATE}"))
     facts += [("Rounds", f"{plan.rounds}"), ("Database", plan.database), ("Size", plan.size)]
     if plan.project:
         facts.append(("Project", redacted(plan.project)))
