@@ -111,6 +111,12 @@ def test_caveats_say_what_is_missing(arranged):
     assert notes[1].startswith("1 round only")
 
 
+def test_a_caveat_says_that_a_host_deploys_in_another_way(arranged):
+    found = arranged(*good("one"))
+    assert texts.WITHOUT_SYSTEMD in texts.caveats(found)
+    assert texts.WITHOUT_SYSTEMD not in texts.caveats(arranged_again(found))
+
+
 def test_every_fault_of_the_table_exists():
     from bench.faults.kinds import FAULTS
 
