@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server
@@ -27,6 +28,21 @@ class Written:
     files: tuple[str, ...]
     user: str
     reopen: str
+
+
+def names(composition: Composition, found: Sequence[Unit], logs: str) -> dict[str, Any]:
+    """What the host's files can name of its logs.
+
+    reopened_logs, copied_logs  those whose writer opens new ones, and those that are copied and emptied
+    unlogged                    the servers that answer without a line in a log
+    """
+    rotated = list(written(composition, found, logs))
+    front = composition.servers[-1]
+    return {
+        "reopened_logs": [log for log in rotated if log.reopen],
+        "copied_logs": [log for log in rotated if not log.reopen],
+        "unlogged": [front.name] if front not in composition.stack.servers else [],
+    }
 
 
 def written(composition: Composition, found: Sequence[Unit], logs: str) -> Iterator[Written]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Unit:
     start, check       command lines; `check` is the configuration test of a server, or empty
     good_status        the exit status of `check` for a good configuration
     bad_output         a regular expression that finds a bad one in its output, or empty
+    loads              a command line that imports the application, of its server alone
     after              the unit to start before it, or empty
     reload             command lines that reload it, none where it cannot
     reconfigures       whether those have it read its own files again, not only the site's code
@@ -52,6 +53,7 @@ class Unit:
     check: str = ""
     good_status: int = 0
     bad_output: str = ""
+    loads: str = ""
     after: str = ""
     reload: tuple[str, ...] = ()
     reconfigures: bool = False
@@ -124,6 +126,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             check=_check(server, context),
             good_status=server.good_status,
             bad_output=server.bad_output,
+            loads=_loads(server, context) if index == 0 else "",
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
             reconfigures=bool(server.reload.configuration),
@@ -158,6 +161,17 @@ def web_user(composition: Composition, places: Places) -> str:
 def _binds_low_port(composition: Composition, places: Places) -> bool:
     names = composition.settings
     return places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT)
+
+
+def checked(found: list[Unit]) -> list[Unit]:
+    """The units whose server has a test of its files, and the application's, whose test is that it can be imported."""
+    loads = next((unit for unit in found if unit.loads), None)
+    alone = [replace(loads, name="application", check=loads.loads, good_status=0, bad_output="")] if loads else []
+    return [unit for unit in found if unit.check] + alone
+
+
+def _loads(server: Server, context: dict[str, Any]) -> str:
+    return shlex.join([context["python"], "-c", f"import {context[server.interface].partition(':')[0]}"])
 
 
 def _check(server: Server, context: dict[str, Any]) -> str:

@@ -190,13 +190,13 @@ def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
         )
         return done.stdout.splitlines(), done.returncode
 
-    assert check() == (["ok    benchapp-uwsgi", "ok    benchapp-nginx", "ok    config.wsgi"], 0)
+    assert check() == (["ok    benchapp-uwsgi", "ok    benchapp-nginx", "ok    application"], 0)
     (conf / "nginx.conf").write_text("nonsense")
     (*said, nginx, application), status = check()
     assert (said[0], nginx, application, status) == (
         "ok    benchapp-uwsgi",
         "FAIL  benchapp-nginx",
-        "ok    config.wsgi",
+        "ok    application",
         1,
     )
     # Why.

@@ -57,7 +57,6 @@ def test_a_release_is_asked_when_the_processes_before_it_have_ended(script, tmp_
 def test_a_warning_of_djangos_check_for_production_is_seen(script, changes, stops):
     text = script("nginx-gunicorn", **changes)
     assert ("manage check --deploy --fail-level WARNING\n" in text) == stops
-    assert ("manage check --deploy\n" in text and 'echo "$said" >&2 ;;' in text) != stops
 
 
 def test_the_line_of_a_failed_check_is_what_it_found(script):
