@@ -82,6 +82,9 @@ lock-check: $(BIN)/uv  ## check that the pins fit requirements.txt and install o
 	cp requirements.lock $(VENV)/checked.lock
 	$(HOST_PACKAGES) | $(COMPILE) -o $(VENV)/checked.lock -
 	cmp requirements.lock $(VENV)/checked.lock
+	cp requirements-modwsgi.lock $(VENV)/checked.lock
+	echo '$(MODWSGI)' | $(COMPILE) -o $(VENV)/checked.lock -
+	cmp requirements-modwsgi.lock $(VENV)/checked.lock
 	for version in $(PYTHONS); do $(UV) pip install --dry-run --require-hashes --only-binary :all: --python-version $$version \
 		--target $(VENV)/no-such-folder -r requirements.lock || exit; done
 

@@ -62,3 +62,9 @@ def test_mod_wsgi_is_pinned_as_the_makefile_asks():
     wanted = re.search(r"^MODWSGI := (.+)$", (paths.PROJECT / "Makefile").read_text("utf-8"), re.M)
     (version,) = pins("requirements-modwsgi.lock", PYTHONS[0]).values()
     assert Requirement(wanted[1]).specifier.contains(version)
+
+
+def test_both_lock_files_are_checked():
+    makefile = (paths.PROJECT / "Makefile").read_text("utf-8")
+    rule = makefile.partition("\nlock-check:")[2].partition("\n\n")[0]
+    assert re.findall(r"cmp (\S+)", rule) == ["requirements.lock", "requirements-modwsgi.lock"]

@@ -34,10 +34,12 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
 
     configuration  its own configuration files and certificates
     application    a new version of the site's code; of application servers only
+    replaces       name of the value that is how many processes below the main one `application` replaces; empty: all
     """
 
     configuration: Action = ""
     application: Action = ""
+    replaces: str = ""
 
     def __post_init__(self) -> None:
         for key, action in (("configuration", self.configuration), ("application", self.application)):
@@ -93,6 +95,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     notify     it tells systemd when it serves
     entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
     reopen     the signal on which it opens its access log anew, after that was renamed; empty: it cannot
+    rotates    it rotates its access log itself
     reload     how it takes over a changed configuration or a new version of the site without a restart
     breaks     faults that a chain with it does not stand as expected
     limits     what a project's own `config` should set
@@ -134,6 +137,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     notify: bool = False
     entries: tuple[str, ...] = ()
     reopen: str = ""
+    rotates: bool = False
     reload: Reload = Reload()
     breaks: tuple[Break, ...] = ()
     limits: Limits = Limits()

@@ -26,7 +26,7 @@ from bench.measure.printer import Printer, say
 from bench.results.faults import GROUPS, read_faults
 
 # Arguments that the folder stores and --resume may not change.
-PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "to")
+PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "to", "no_guards")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,6 +101,8 @@ def _print_plan(args: argparse.Namespace) -> int:
     """Print what would be made, without starting or writing anything."""
     if args.resume:
         raise BenchError("--dry-run shows the plan of new faults; leave out --resume")
+    if args.json:
+        raise BenchError("--dry-run prints lines for people; leave out --json")
     _, batches = begin.planned(_request(args))
     for line in plan_words(batches, Ledger()):
         say(line)
@@ -120,8 +122,8 @@ def _print_faults(as_json: bool) -> int:
 def _check_resumable(args: argparse.Namespace) -> None:
     for name in PLAN_ARGUMENTS:
         value = getattr(args, name)
-        if value not in (None, []) and not (name == "size" and value == "unlimited"):
-            raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name}")
+        if value not in (None, [], False) and not (name == "size" and value == "unlimited"):
+            raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name.replace('_', '-')}")
 
 
 def _request(args: argparse.Namespace) -> Request:

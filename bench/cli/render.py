@@ -54,6 +54,8 @@ def main(args: argparse.Namespace) -> int:
     _check_changes(composition, given, asked)
     for path in _write(composition, args):
         print(path)
+    if lost := export.lost_tls(composition):
+        print(f"note: {lost}; put a server before it that has them, as INSTALL.md says", file=sys.stderr)
     if python := composition.stack.python:
         print(f"note: these files name no version: make the environment there with Python {python}", file=sys.stderr)
     return 0
@@ -71,6 +73,8 @@ def _check_changes(composition: compose.Composition, given: values.Values, asked
 def _write(composition: compose.Composition, args: argparse.Namespace) -> list[Path]:
     """The files, written in the form that was asked for; raises BenchError for an option that would do nothing."""
     size = catalog.read().size(args.size)
+    if size and (problem := export.too_large_cache(composition, size)):
+        raise BenchError(f"{problem}; --set cache_memory_mb={size.burstable_mb // 4}")
     if args.inventory and args.form:
         raise BenchError("--inventory renders for systemd on hosts; leave out --as")
     if args.inventory:

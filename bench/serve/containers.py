@@ -154,6 +154,8 @@ class _Context:
             "front": front,
             "user_id": USER_ID,
             "sizes": [size] if size else [],
+            # Limits of a whole pod are newer.
+            "kubernetes": "1.34" if size else "1.33",
             "ports": self._ports(host["ends_tls"]),
             "logs_to": self._logs(),
             "certificate": list(certificate.items()) if host["ends_tls"] else [],

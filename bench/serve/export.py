@@ -20,7 +20,7 @@ from bench.catalog.values import Values
 from bench.errors import BenchError
 from bench.host import identity, ports
 from bench.project import under_test
-from bench.serve import overlaid, render, units
+from bench.serve import logs, overlaid, render, units
 from bench.serve.layout import LOOPBACK, Layout, Places, fresh_directory
 from bench.serve.render import Wiring
 from bench.serve.units import Unit
@@ -67,17 +67,47 @@ def _with_value(composition: Composition, name: str, value: Any) -> Composition:
     return replace(composition, values=replace(values, names={**values.names, name: value}, changes=changes))
 
 
+def too_large_cache(composition: Composition, size: Size) -> str:
+    """Why a cache in memory leaves too little of the size for all else, or an empty string."""
+    starts = [word for server in composition.servers for word in server.start]
+    starts += [word for service in composition.services for word in service.start]
+    memory_mb = int(composition.settings["cache_memory_mb"])
+    if memory_mb <= size.burstable_mb // 2 or not any("cache_memory_mb" in word for word in starts):
+        return ""
+    return f"size {size.name} has {size.burstable_mb} MB for all, and the cache may take {memory_mb} MB of them"
+
+
 def _contents(composition: Composition) -> dict[str, str]:
-    """The text of each file, by its path."""
+    """The text of each file that something reads, by its path."""
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         if composition.values.places:
             written = _write_for_host(composition, folder, None)
         else:
             written = _write_for_this_machine(composition, folder, PLAIN_PORT)
-        return {
+        files = {
             str(path.relative_to(folder)): path.read_text("utf-8").replace(directory, "") for path in sorted(written)
         }
+    if composition.values.places:
+        included = {name for server in composition.servers for name in render.server_files(server, composition)}
+        while unread := {name for name in included & files.keys() if not _is_named(name, files)}:
+            files = {name: text for name, text in files.items() if name not in unread}
+    return files
+
+
+def _is_named(name: str, files: dict[str, str]) -> bool:
+    """Whether another file names this one, as that which includes it does: a unit, or a server's own."""
+    return any(Path(name).name in text for other, text in files.items() if other != name)
+
+
+def lost_tls(composition: Composition) -> str:
+    """Why production of a stack that ends TLS by itself does not with this layer, or an empty string."""
+    front, own = composition.servers[-1], composition.stack.servers[-1]
+    if not composition.values.places or front is own or not _with_listener(composition)[1]:
+        return ""
+    if not render.has_tls(own, composition):
+        return ""
+    return f"layer {composition.layer_name}: {front.name} ends no TLS, so that redirect and HTTP/2 go with it"
 
 
 @contextmanager
@@ -120,11 +150,14 @@ def _with_listener(composition: Composition) -> tuple[Composition, bool]:
         # The server in front, and else the site, redirect what came to it over plain HTTP.
         values = values.changed({"redirect": "off"})
     terminated = values.names["listener"] == "tls" and not render.has_tls(front, composition)
+    if terminated:
+        # Nor does a server without TLS redirect to it.
+        values = values.changed({"redirect": "off"})
     if terminated and front not in composition.stack.servers:
         if not values.places:
             raise BenchError(f"layer {composition.layer_name}: {front.name} has no TLS listener; use listener=plain")
         # TLS ends before all of them, so none behind speaks it.
-        values = values.changed({"listener": "plain", "redirect": "off"})
+        values = values.changed({"listener": "plain"})
     return replace(composition, values=values), terminated
 
 
@@ -199,6 +232,7 @@ def write_context(context: dict[str, Any], target: Path, left_out: Collection[st
     context  the names that they can use, by host_context and slice_context
     """
     found = context["units"]
+    left_out = {*left_out, *([] if context["ends_tls"] else ["benchapp-certificate"])}
     sources = {target / source.name: source for source in sorted(HOST.glob("[!_]*")) if source.name not in left_out}
     sources |= {target / "systemd" / name: SYSTEMD / name for name in ("benchapp.target", "benchapp.slice")}
     timers = [source for name in context["timers"] for source in sorted(TIMERS.glob(f"benchapp-{name}.*"))]
@@ -239,14 +273,13 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "front_user": units.web_user(composition, places),
         "one_user": units.web_user(composition, places) == places.user,
         "same_user": [layer.same_user for layer in composition.layers if layer.same_user],
-        "checked_units": [unit for unit in found if unit.check],
         "services": [f"benchapp-{service.name}" for service in composition.services],
         "chosen_cache": any(compose.CHOSEN_CACHE in layer.services for layer in composition.layers),
         "packages": packages(composition.servers, composition.services, composition.layers),
         "build_packages": [package for server in composition.servers for package in server.build_packages],
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
-        "reopened": [(unit, front.reopen) for unit in found if front.reopen and unit.name == f"benchapp-{front.name}"],
-        "copied_logs": [*([] if front.reopen else [values.names["access_log"]]), f"{places.logs}/*-error.log"],
+        "checked_units": units.checked(found),
+        **logs.names(composition, found, places.logs),
         "tls_units": [unit for unit in found if unit.name == f"benchapp-{front.name}"],
         "joined_certificates": [server.certificate for server in composition.servers if server.certificate],
         "host_commands": _host_commands(composition, places, wiring),

@@ -61,6 +61,7 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
     health, ready       paths that answer while it serves, and while it can use its database, too
     checks              those of them that are no pages
     application_module  the module that its servers import
+    fail_level          words for `check --deploy` where a warning stops a deploy: of the kit's site with HTTPS
     backup, restore     commands of manage.py for backups of its database, or empty; timers: what is done each day
     health_by_address   whether a balancer may ask for its health by address
     invalidate          a command for the shell that empties its layers
@@ -80,6 +81,7 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
         "ready": project.ready,
         "checks": [path for path in under_test.health_paths(project) if path in (project.health, project.ready)],
         "application_module": application.partition(":")[0],
+        "fail_level": _fail_level(composition),
         **_each_day(project),
         "health_by_address": project.facts.health_by_address,
         "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, composition) else "true",
@@ -92,6 +94,12 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
         "brought": _brought(composition),
         "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
     }
+
+
+def _fail_level(composition: Composition) -> str:
+    values = composition.values
+    asked = values.env.get("BENCHAPP_HTTPS") == "1" and values.names["hsts_seconds"]
+    return "--fail-level WARNING" if asked and not under_test.current().overlaid else ""
 
 
 def _can_be_emptied(project: UnderTest, composition: Composition) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,12 @@ class Unit:
     user               who it runs as
     start, check       command lines; `check` is the configuration test of a server, or empty
     good_status        the exit status of `check` for a good configuration
+    bad_output         a regular expression that finds a bad one in its output, or empty
+    loads              a command line that imports the application, of its server alone
     after              the unit to start before it, or empty
     reload             command lines that reload it, none where it cannot
+    reconfigures       whether those have it read its own files again, not only the site's code
+    replaced           how many of its processes they replace with new ones, as a number, or empty: all but the main one
     environment_files  files with the site's environment, for those that may read it
     credentials        files that systemd hands to its user alone, as LoadCredential= says it: the site's secrets
     state              directories below /var/lib that are its user's alone
@@ -47,8 +52,12 @@ class Unit:
     user: str
     check: str = ""
     good_status: int = 0
+    bad_output: str = ""
+    loads: str = ""
     after: str = ""
     reload: tuple[str, ...] = ()
+    reconfigures: bool = False
+    replaced: str = ""
     stop_signal: str = "SIGTERM"
     env: dict[str, str] = field(default_factory=dict)
     environment_files: tuple[str, ...] = ()
@@ -114,10 +123,14 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             inherits=server.inherits if isinstance(server.inherits, tuple) else (),
             socket_files=(address.path,) if address.path and not server.inherits else (),
             capability=LOW_PORTS if front and _binds_low_port(composition, places) else "",
-            check=" ".join(render.argv(server.check, context, f"{server.name} check")),
+            check=_check(server, context),
             good_status=server.good_status,
+            bad_output=server.bad_output,
+            loads=_loads(server, context) if index == 0 else "",
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
+            reconfigures=bool(server.reload.configuration),
+            replaced=str(composition.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
             env=overlaid.with_path(env, places) if index == 0 else env,
         )
@@ -150,10 +163,28 @@ def _binds_low_port(composition: Composition, places: Places) -> bool:
     return places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT)
 
 
+def checked(found: list[Unit]) -> list[Unit]:
+    """The units whose server has a test of its files, and the application's, whose test is that it can be imported."""
+    loads = next((unit for unit in found if unit.loads), None)
+    alone = [replace(loads, name="application", check=loads.loads, good_status=0, bad_output="")] if loads else []
+    return [unit for unit in found if unit.check] + alone
+
+
+def _loads(server: Server, context: dict[str, Any]) -> str:
+    return shlex.join([context["python"], "-c", f"import {context[server.interface].partition(':')[0]}"])
+
+
+def _check(server: Server, context: dict[str, Any]) -> str:
+    return shlex.join(render.argv(server.check, context, f"{server.name} check"))
+
+
 def _reload(server: Server, application: bool, context: dict[str, Any]) -> Iterator[str]:
     """The commands that reload a server: its files and, of the application server, the site's code."""
-    ways = [server.reload.application] if application else []
-    for way in dict.fromkeys([*ways, server.reload.configuration]):
+    ways = list(dict.fromkeys([server.reload.application if application else "", server.reload.configuration]))
+    # Of a bad file a signal says nothing, and some servers end. A program that reloads says it itself.
+    if any(isinstance(way, str) and way for way in ways) and server.check and not server.good_status:
+        yield _check(server, context)
+    for way in ways:
         if isinstance(way, str):
             if way:
                 yield f"kill -{way} $MAINPID"

@@ -274,6 +274,8 @@ def redirects(made: Host, processes: dict[str, supervise.Process]) -> None:
         wait_for(lambda name=name: ask(made, "/healthz", name)[0], 200, processes.values())
         assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
     if CHEROKEE not in made.stack.name:
+        # A client names the port where it is not 80.
+        assert ask_plain(made, "/posts/?a=b", f"{NAME}:{made.http_port}") == (301, f"https://{NAME}/posts/?a=b")
         answers_challenges(made)
     # Apache has more to say: 421, misdirected.
     assert ask(made, "/healthz", "other.example")[0] in (400, 421)

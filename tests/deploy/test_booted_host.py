@@ -19,6 +19,7 @@ from tests.deploy.installing import (
     install,
     prepare,
     release,
+    render,
     replace,
     uninstall,
     visited,
@@ -55,14 +56,33 @@ def test_certbot_was_answered_and_its_certificate_is_served(host):
     assert host.run(f"curl -s -o /dev/null -w '%{{http_code}}' --resolve {NAME}:80:127.0.0.1 http://{NAME}/") == "301"
 
 
-def test_reloads_and_a_renewal_lose_no_request(host):
-    """As the notes have them: each server that can is reloaded, and certbot hands over another certificate."""
+def test_a_changed_configuration_and_a_renewal_lose_no_request(host):
+    """By the note, of a value that the site reads at its start; certbot hands over another certificate."""
+    assert hsts(host) == "max-age=300"
+    note = render(host, "nginx-gunicorn", "none", hsts_seconds=600)
     with visited(host) as noticed:
-        host.run("systemctl reload benchapp-nginx")
-        host.run("systemctl reload-or-restart benchapp-gunicorn")
+        for block in blocks(note.partition("\n## After a change of the configuration")[2]):
+            host.run(block)
         host.run("benchapp-certificate /srv/certificate")
     assert noticed["failed"] == []
     assert noticed["answers"] > 12
+    assert hsts(host) == "max-age=600"
+
+
+def hsts(host: Machine) -> str:
+    headers = ask(host, "/", "-o", "/dev/null", "-D", "-")[1]
+    return re.search(r"(?im)^strict-transport-security: ([^;\s]*)", headers)[1]
+
+
+def test_a_bad_file_is_not_reloaded(host):
+    """The unit says so, and the server goes on with the files of before."""
+    bad = "/etc/benchapp/nginx/bad.conf"
+    host.run(f"echo 'include {bad};' >> /etc/benchapp/nginx.conf")
+    with visited(host) as noticed:
+        assert host.try_run("systemctl reload benchapp-nginx").returncode == 1
+    assert noticed["failed"] == []
+    assert f'open() "{bad}" failed' in host.journal()
+    host.run("sed -i '$ d' /etc/benchapp/nginx.conf; systemctl reload benchapp-nginx")
 
 
 def sql(host: Machine, statement: str) -> str:
@@ -156,8 +176,8 @@ def test_only_what_binds_a_low_port_can(host):
 
 def test_after_the_check_the_site_still_takes_bodies(host):
     """Run as root, a server's own test hands its directories to another user."""
-    checked = [line for line in host.run("benchapp-check").splitlines() if line.startswith(("ok ", "FAIL "))]
-    assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx"]
+    checked = host.run("benchapp-check").splitlines()
+    assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx", "ok    application"]
     body = host.root / "tmp" / "body"
     body.write_bytes(b"x" * 1_500_000)
     assert ask(host, "/", "--data-binary", f"@{body}")[0] == 403
@@ -306,5 +326,5 @@ def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_proj
     assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert host.run("stat -c %U /var/lib/benchapp/default.sqlite3").strip() == APP
     assert ask(host, "/static/admin/css/base.css")[0] == 200
-    checked = [line for line in host.run("benchapp-check").splitlines() if line.startswith(("ok ", "FAIL "))]
-    assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx"]
+    checked = host.run("benchapp-check").splitlines()
+    assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx", "ok    application"]

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -287,9 +288,11 @@ def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed:
     """Certbot's deploy hook, with a stand-in for systemd that does what the unit's ExecReload says."""
     front = made.services()[-1]
     bin_folder.mkdir()
+    # As its user: a server's own test may hand its directories to another one.
+    as_user = shlex.join([*made.identity.prefix, "sh", "-ec", "\n".join(made.lines(front, "ExecReload"))])
     (bin_folder / "systemctl").write_text(
         f'#!/bin/sh -e\ntest "$*" = "try-reload-or-restart {front}.service"\n'
-        f"MAINPID={processes[front].pid}\n" + "\n".join(made.lines(front, "ExecReload")) + "\n"
+        f"export MAINPID={processes[front].pid}\n{as_user}\n"
     )
     (bin_folder / "systemctl").chmod(0o755)
 

@@ -135,7 +135,7 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
 
 def test_the_install_note_names_packages_and_who_ends_tls(host):
     note = (Path(host("nginx-gunicorn", "fragments").places.conf) / "INSTALL.md").read_text()
-    assert "apt-get install git python3-venv curl logrotate nginx memcached\n" in note
+    assert "apt-get install git python3-venv curl logrotate procps nginx memcached\n" in note
     assert "privkey.pem" in note
 
 
@@ -189,11 +189,19 @@ def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
             text=True,
             env={**os.environ, "PATH": f"{systemd_run.parent}:{os.environ['PATH']}"},
         )
-        return [line for line in done.stdout.splitlines() if line.startswith(("ok ", "FAIL "))], done.returncode
+        return done.stdout.splitlines(), done.returncode
 
-    assert check() == (["ok    benchapp-uwsgi", "ok    benchapp-nginx"], 0)
+    assert check() == (["ok    benchapp-uwsgi", "ok    benchapp-nginx", "ok    application"], 0)
     (conf / "nginx.conf").write_text("nonsense")
-    assert check() == (["ok    benchapp-uwsgi", "FAIL  benchapp-nginx"], 1)
+    (*said, nginx, application), status = check()
+    assert (said[0], nginx, application, status) == (
+        "ok    benchapp-uwsgi",
+        "FAIL  benchapp-nginx",
+        "ok    application",
+        1,
+    )
+    # Why.
+    assert "nginx.conf test failed" in said[-1]
 
 
 def test_a_unit_is_started_again_for_as_long_as_it_fails(host):

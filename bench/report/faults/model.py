@@ -246,7 +246,7 @@ CHOICE: dict[str, tuple[tuple[str, str, Text], ...]] = {
     ),
     "garbage": (("malformed", "", _garbage),),
     "memory": (("memory", "", _memory),),
-    "something hangs for 5 s": (
+    "something hangs": (
         ("application-server-hangs", "server", _held),
         ("front-server-hangs", "front", _held),
         ("caching-service-hangs", "service", _held),

@@ -14,6 +14,12 @@ from bench.report.redact import redacted
 REPLACED = ("configuration", "application")
 SLOW = ("slow-headers", "slow-bodies", "slow-readers")
 FEW_ROUNDS = 3
+WITHOUT_SYSTEMD = (
+    "Here a deploy is a reload, or a restart of a server that cannot reload. On a rendered host systemd holds the "
+    "socket of servers that can take it over: a deploy restarts those, and requests wait."
+)
+# How fast visitors ask.
+RATE = "a third of the capacity and 200 at most"
 
 
 def title(found: Faults) -> str:
@@ -94,6 +100,8 @@ def caveats(found: Faults) -> list[str]:
         notes.append(f"{plural(plan.rounds, 'round')} only: a count of lost requests may be another next time.")
     if not plan.guards:
         notes.append("Guards were off: a busy machine may have lost requests that the fault did not.")
+    if any(set(REPLACED) & made.keys() for made in found.made.values()):
+        notes.append(WITHOUT_SYSTEMD)
     cores = run.info.environment.cores
     if cores <= conditions.FEW_CORES:
         shared = f"Visitors, servers and services share {plural(cores, 'core')}"
@@ -108,7 +116,7 @@ def machine(found: Faults) -> list[tuple[str, str]]:
     rates = [outcome.rate_per_second for outcome in found.run.latest.values() if outcome.rate_per_second]
     if rates:
         low, high = short(min(rates)), short(max(rates))
-        facts.append(("Visitors", f"{low if low == high else f'{low} to {high}'} requests/s, open loop"))
+        facts.append(("Visitors", f"{low if low == high else f'{low} to {high}'} requests/s, open loop, {RATE}"))
     facts += [("Rounds", f"{plan.rounds}"), ("Database", plan.database), ("Size", plan.size)]
     if plan.project:
         facts.append(("Project", redacted(plan.project)))

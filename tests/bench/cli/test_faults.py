@@ -34,6 +34,8 @@ def test_the_faults_are_listed_with_what_happens(capsys):
         (["--write"], "--write allows writes to the database of a --project; name one, or leave out --write"),
         (["--resume", "{tmp}"], "{tmp}: it has no faults.json; give a folder that `python -m bench faults` made"),
         (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out stacks"),
+        (["--no-guards", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out no-guards"),
+        (["gunicorn", "--dry-run", "--json"], "--dry-run prints lines for people; leave out --json"),
         (["gunicorn", "--to", "{full}"], "{full}: not empty; give --to a new folder, or continue with --resume"),
     ],
 )

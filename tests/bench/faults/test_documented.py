@@ -7,6 +7,8 @@ import re
 from bench import paths
 from bench.catalog import catalog
 from bench.faults.kinds import FAULTS
+from bench.faults.visitors import rate_of
+from bench.report.faults import texts
 
 
 def test_every_fault_is_documented_with_what_is_expected():
@@ -15,6 +17,13 @@ def test_every_fault_is_documented_with_what_is_expected():
     lost = {name: fault.expected.lost for name, fault in FAULTS.items()}
     expected = [(name, fault.group, "any" if lost[name] is None else str(lost[name])) for name, fault in FAULTS.items()]
     assert rows == expected
+
+
+def test_the_rate_of_the_visitors_is_said_as_it_is():
+    assert rate_of(90) == 30
+    text = (paths.PROJECT / "docs" / "faults.md").read_text("utf-8")
+    assert f"at a third of what the deployment can do, {rate_of(10**6)} requests a second at most" in text
+    assert f"a third of the capacity and {rate_of(10**6)} at most" == texts.RATE
 
 
 def test_only_faults_that_exist_are_declared():

@@ -189,6 +189,8 @@ def test_a_size_limits_what_it_can(rendered):
     limits = pod(rendered("nginx-uwsgi", "kubernetes", size="silver"))["resources"]
     assert limits == {"requests": {"memory": "384Mi"}, "limits": {"memory": "512Mi", "cpu": "1.0"}}
     assert "resources" not in pod(rendered("nginx-uwsgi", "kubernetes"))
+    notes = [(rendered("nginx-uwsgi", "kubernetes", size=size) / "INSTALL.md").read_text() for size in ("", "silver")]
+    assert [re.findall(r"in Kubernetes (\S+) or newer", note) for note in notes] == [["1.33"], ["1.34"]]
 
 
 @pytest.mark.parametrize("listener", ["tls", "plain", "behind"])

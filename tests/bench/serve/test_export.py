@@ -105,8 +105,13 @@ def test_a_site_without_tls_does_not_ask_for_it(stack, tmp_path):
 
 def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path, bench):
     done = bench("render", "nginx-uwsgi", "--layer", "varnish", "--values", "production", "--to", tmp_path / "o")
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (
+        0,
+        "note: layer varnish: varnish ends no TLS, so that redirect and HTTP/2 go with it; "
+        "put a server before it that has them, as INSTALL.md says\n",
+    )
     files = {path.name: path.read_text() for path in (tmp_path / "o").rglob("*") if path.is_file()}
+    assert "benchapp-certificate" not in files
     assert "-a 127.0.0.1:8000 " in files["benchapp-varnish.service"]
     assert "tls=/run/benchapp/varnish-tls.sock,PROXY" in files["benchapp-varnish.service"]
     assert "listen 127.0.0.1:8001" in files["listen.plain.conf"]
@@ -126,6 +131,43 @@ def test_the_socket_of_a_server_that_can_inherit_it_is_a_unit(tmp_path, stack, l
 
 
 @pytest.mark.parametrize(
+    ("stack", "server", "commands"),
+    [
+        ("nginx-gunicorn", "nginx", ["-t -c /etc/benchapp/nginx.conf", "kill -HUP $MAINPID"]),
+        ("nginx-gunicorn", "gunicorn", ["--check-config config.wsgi:application", "kill -HUP $MAINPID"]),
+        ("apache-modwsgi", "apache", ["-f /etc/benchapp/apache.conf -t", "kill -USR1 $MAINPID"]),
+        ("haproxy-gunicorn", "haproxy", ["-f /etc/benchapp/haproxy.redirect.on.cfg", "kill -USR2 $MAINPID"]),
+        # Its program refuses a bad file itself.
+        ("caddy-gunicorn", "caddy", ["--address unix//run/benchapp/caddy-admin.sock"]),
+        ("nginx-uwsgi", "uwsgi", ["touch /run/benchapp/uwsgi.reload"]),
+    ],
+)
+def test_a_signal_reloads_only_after_the_test_of_the_files(tmp_path, stack, server, commands):
+    export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / "out")
+    unit = (tmp_path / "out" / "systemd" / f"benchapp-{server}.service").read_text()
+    found = [line.partition("=")[2] for line in unit.splitlines() if line.startswith("ExecReload=")]
+    assert len(found) == len(commands)
+    assert all(line.endswith(end) for line, end in zip(found, commands, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("stack", "command", "says"),
+    [
+        ("nginx-gunicorn", "restart benchapp-gunicorn && systemctl reload benchapp-nginx", "No request is lost"),
+        ("nginx-granian", "restart benchapp-granian && systemctl reload benchapp-nginx", "Requests fail until"),
+        ("uwsgi", "restart benchapp-uwsgi", "Requests fail until"),
+        ("uvicorn", "restart benchapp-uvicorn", "No request is lost"),
+        ("apache-modwsgi", "restart benchapp-apache", "`systemctl reload benchapp-apache` does"),
+    ],
+)
+def test_the_note_restarts_what_reads_its_environment_at_the_start(tmp_path, stack, command, says):
+    export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / "out")
+    change = (tmp_path / "out" / "INSTALL.md").read_text().partition("## After a change of the configuration")[2]
+    assert f"\nsystemctl daemon-reload\nbenchapp-check && systemctl {command}\n```" in change
+    assert says in change
+
+
+@pytest.mark.parametrize(
     ("size", "limits"),
     [("unlimited", []), ("silver", ["MemoryLow=384M", "MemoryMax=512M", "MemorySwapMax=0", "CPUQuota=100%"])],
 )
@@ -137,13 +179,48 @@ def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
     assert all("\nSlice=benchapp.slice\n" in unit.read_text() for unit in folder.glob("*.service"))
 
 
-@pytest.mark.parametrize("change", ["http2=off", "web_processes=7"])
-def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
+@pytest.mark.parametrize("layer", ["nginx-memcached", "fragments", "varnish"])
+def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer):
+    words = ("nginx-uwsgi", "--layer", layer, "--values", "production", "--size", "bronze", "--to", tmp_path / "out")
+    run = bench("render", *words)
+    says = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
+    assert (run.returncode, run.stderr) == (2, f"bench render: {says}\n")
+    assert bench("render", *words, "--set", "cache_memory_mb=64").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer", "changes", "able"),
+    [
+        ("nginx-gunicorn", "none", {}, ["nginx"]),
+        ("apache-modwsgi", "none", {}, ["apache"]),
+        ("haproxy-gunicorn", "none", {"listener": "behind"}, ["haproxy"]),
+        ("nginx-gunicorn", "varnish", {}, []),
+        *((stack, "none", {}, []) for stack in ("granian", "gunicorn", "uwsgi", "granian-asgi", "gunicorn-uvicorn")),
+    ],
+)
+def test_only_what_binds_a_low_port_has_the_capability(tmp_path, stack, layer, changes, able):
+    chosen = catalog.read().values["production"].changed(changes)
+    export.write(compose.compose_for_files(stack, layer, chosen), tmp_path / "out")
+    units = {path.stem: path.read_text() for path in (tmp_path / "out" / "systemd").glob("*.service")}
+    with_it = [name for name, text in units.items() if "\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n" in text]
+    assert with_it == [f"benchapp-{name}" for name in able]
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer", "change"),
+    [
+        *(("gunicorn", "none", change) for change in ("http2=off", "web_processes=7", "http_port=8080")),
+        # Varnish ends no TLS, so that Nginx includes no file that has it.
+        *(("nginx-gunicorn", "varnish", change) for change in ("http2=off", "strict_sni=off", "tls_curves=X25519")),
+    ],
+)
+def test_a_value_that_no_server_has_is_refused(tmp_path, bench, stack, layer, change):
     name, files = change.partition("=")[0], tmp_path / "out"
-    run = bench("render", "gunicorn", "--values", "production", "--set", change, "--to", str(files))
+    words = ("--layer", layer, "--values", "production", "--set", change)
+    run = bench("render", stack, *words, "--to", str(files))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
-        f"bench render: --set {name}: it changes no file of gunicorn with layer none; "
+        f"bench render: --set {name}: it changes no file of {stack} with layer {layer}; "
         "leave it out, or choose a stack whose servers have it\n"
     )
     assert not files.exists()

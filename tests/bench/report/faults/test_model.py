@@ -35,7 +35,7 @@ def test_a_good_deployment_in_the_table(arranged):
     assert row["slow clients that stop it"] == [Line("none up to 200", "headers"), Line("none up to 200", "bodies")]
     assert row["garbage"] == [Line("0 5xx, 0 crashes, 31.5 B of log each")]
     assert row["memory"] == [Line(DASH, "", NONE)]
-    assert row["something hangs for 5 s"] == [Line("0 lost, gap 5.1\N{NO-BREAK SPACE}s", "server")]
+    assert row["something hangs"] == [Line("0 lost, gap 5.1\N{NO-BREAK SPACE}s", "server")]
     assert row["stale after a deploy"] == [Line("stale pages for 0.2\N{NO-BREAK SPACE}s")]
 
 
@@ -109,6 +109,12 @@ def test_caveats_say_what_is_missing(arranged):
     notes = texts.caveats(arranged(*good("one"), finished=None))
     assert notes[0] == "These faults were not finished. The report shows those made so far."
     assert notes[1].startswith("1 round only")
+
+
+def test_a_caveat_says_that_a_host_deploys_in_another_way(arranged):
+    found = arranged(*good("one"))
+    assert texts.WITHOUT_SYSTEMD in texts.caveats(found)
+    assert texts.WITHOUT_SYSTEMD not in texts.caveats(arranged_again(found))
 
 
 def test_every_fault_of_the_table_exists():

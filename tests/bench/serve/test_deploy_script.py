@@ -1,0 +1,66 @@
+"""What the rendered benchapp-deploy does with its units, with stand-ins for what it asks of the host."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from bench.catalog import catalog, compose
+from bench.serve import export
+
+# The processes below the main one, as often as they are asked for: before the reload, and then each second.
+PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
+SYSTEMCTL = '#!/bin/sh\necho "$*" >> said\n'
+
+
+@pytest.fixture
+def script(tmp_path):
+    """The rendered script of a stack, its functions alone."""
+
+    def render(stack: str, **changes: str) -> str:
+        composition = compose.compose_for_files(stack, "none", catalog.read().values["production"].changed(changes))
+        export.write(composition, tmp_path / stack)
+        return (tmp_path / stack / "benchapp-deploy").read_text().partition("\n[ $# -gt 0 ]")[0]
+
+    return render
+
+
+@pytest.mark.parametrize(
+    ("stack", "seen", "left"),
+    [
+        # One of multiprocessing's own, 9, stays.
+        ("granian", ["1 2 3 4 9", "1 2 3 4 9 5", "3 4 5 6 9", "5 6 7 8 9", "never"], ["never"]),
+        # Two routers.
+        ("uwsgi", ["1 2 3 4 8 9", "4 5 6 7 8 9", "5 6 7 8 9 10", "never"], ["never"]),
+        ("apache-modwsgi", ["1 2", "2 3", "3", "never"], ["never"]),
+    ],
+)
+def test_a_release_is_asked_when_the_processes_before_it_have_ended(script, tmp_path, stack, seen, left):
+    text = script(stack)
+    for name, body in (("pgrep", PGREP), ("systemctl", SYSTEMCTL), ("sleep", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(body)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "seen").write_text("\n".join(seen) + "\n")
+    (call,) = re.findall(r"^    (take_over .*) \|\| return$", text, re.MULTILINE)
+    path = "export PATH=$PWD:$PATH; packages=same"
+    done = subprocess.run(["sh", "-uc", f"{text}\n{path}\n{call}"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "reload-or-restart" in (tmp_path / "said").read_text()
+    assert (tmp_path / "seen").read_text().split() == left
+
+
+@pytest.mark.parametrize(
+    ("changes", "stops"), [({}, True), ({"listener": "behind"}, True), ({"listener": "plain"}, False)]
+)
+def test_a_warning_of_djangos_check_for_production_is_seen(script, changes, stops):
+    text = script("nginx-gunicorn", **changes)
+    assert ("manage check --deploy --fail-level WARNING\n" in text) == stops
+
+
+def test_the_line_of_a_failed_check_is_what_it_found(script):
+    found = r"?: (security.W004) no HSTS\n\nSystem check identified 1 issue (0 silenced).\n"
+    call = f"step check sh -c 'printf \"{found}\"; exit 1'"
+    done = subprocess.run(["sh", "-uc", f"{script('gunicorn')}\n{call}"], capture_output=True, text=True)
+    assert (done.stderr, done.returncode) == ("benchapp-deploy: check: ?: (security.W004) no HSTS\n", 1)

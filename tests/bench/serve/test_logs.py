@@ -1,0 +1,45 @@
+"""Each log file is rotated as its writer needs it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bench.catalog import catalog, compose
+from bench.serve import export
+
+ACCESS, ERRORS = "/var/log/benchapp/access.log", "/var/log/benchapp/apache-error.log"
+
+
+def opens_anew(server: str, signal: str) -> str:
+    return f"systemctl kill --kill-who=main --signal={signal} benchapp-{server}.service"
+
+
+# Apache's signal reads its files as well: its unit tests them first.
+APACHE = "systemctl reload benchapp-apache.service"
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer", "rotated"),
+    [
+        ("nginx-gunicorn", "none", {ACCESS: opens_anew("nginx", "USR1")}),
+        ("nginx-gunicorn", "varnish", {ACCESS: opens_anew("nginx", "USR1")}),
+        ("lighttpd-fastcgi", "none", {ACCESS: opens_anew("lighttpd", "HUP")}),
+        ("apache-modwsgi", "none", {f"{ERRORS} {ACCESS}": APACHE}),
+        ("nginx-apache-modwsgi", "none", {ERRORS: APACHE, ACCESS: opens_anew("nginx", "USR1")}),
+        ("cherokee-uwsgi", "none", {ACCESS: "copytruncate"}),
+        # It rotates its own.
+        ("caddy-gunicorn", "none", {}),
+        ("haproxy-gunicorn", "none", {}),
+        ("gunicorn", "none", {}),
+    ],
+)
+def test_the_writer_of_a_log_opens_it_anew(tmp_path, stack, layer, rotated):
+    export.write(compose.compose_for_files(stack, layer, catalog.read().values["production"]), tmp_path / "out")
+    text = (tmp_path / "out" / "logrotate.conf").read_text()
+    blocks = re.findall(r"^(/[^\n]*) \{$(.*?)^\}$", text, re.MULTILINE | re.DOTALL)
+    found = {files: re.search(r"systemctl .*|copytruncate", block)[0] for files, block in blocks}
+    assert found == rotated
+    note = (tmp_path / "out" / "INSTALL.md").read_text()
+    assert ("is in no access log" in note) == (layer == "varnish")

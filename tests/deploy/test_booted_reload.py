@@ -1,0 +1,44 @@
+"""On a booted host: an application server that is reloaded by a deploy, since systemd cannot hold its socket."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.deploy.installing import SOURCE, ask, commit, install, prepare, release, visited
+from tests.deploy.machine import Machine, booted
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    with booted(tmp_path_factory.mktemp("machine")) as machine:
+        prepare(machine, ("granian", "click"))
+        install(machine, "nginx-granian")
+        yield machine
+
+
+def version(host: Machine) -> str:
+    return ask(host, "/authors/")[1].partition("version:")[2][:1]
+
+
+def test_when_a_deploy_is_done_no_old_process_answers(host):
+    release(host, "2")
+    with visited(host) as noticed:
+        host.run(f"benchapp-deploy {SOURCE}")
+        seen = {version(host) for _ in range(12)}
+    assert (noticed["failed"], seen) == ([], {"2"})
+
+
+def test_a_release_that_does_not_get_ready_is_taken_back(host):
+    """An old process would say that it is, if it was asked too soon."""
+    views = host.root / SOURCE[1:] / "benchapp/views.py"
+    right = views.read_text()
+    views.write_text(f"{right}\ndef readyz(request):\n    return HttpResponse(status=500)\n")
+    commit(host, "not-ready")
+    with visited(host) as noticed:
+        done = host.try_run(f"benchapp-deploy {SOURCE}")
+        seen = {version(host) for _ in range(12)}
+    views.write_text(right)
+    assert done.returncode == 1 and "does not serve, so it is not in service: curl: (22)" in done.stdout
+    assert (noticed["failed"], seen) == ([], {"2"})
