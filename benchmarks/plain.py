@@ -93,6 +93,16 @@ SERVERS = {
         "https://docs.djangoproject.com/en/5.2/howto/deployment/asgi/hypercorn/",
         "hypercorn --workers {processes} --bind 127.0.0.1:{port} config.asgi:application",
     ),
+    "daphne": Server(
+        "daphne",
+        "https://docs.djangoproject.com/en/5.2/howto/deployment/asgi/daphne/",
+        "daphne --port {port} config.asgi:application",
+    ),
+    "waitress": Server(
+        "waitress",
+        "https://docs.pylonsproject.org/projects/waitress/en/latest/runner.html",
+        "waitress-serve --listen 127.0.0.1:{port} config.wsgi:application",
+    ),
     "cheroot": Server(
         "nginx-cherrypy",
         "https://cheroot.cherrypy.dev/en/latest/pkg/cheroot.cli/",

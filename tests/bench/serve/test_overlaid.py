@@ -54,7 +54,10 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
 
 @pytest.mark.parametrize("stack", catalog.read().stacks)
 def test_the_packages_that_an_application_server_names_are_installed_for_it(stack):
-    """Those that its command and its files name outside of comments, as they are imported; h2 is also a protocol."""
+    """Those that its command and its files name outside of comments, as they are imported; h2 is also a protocol.
+
+    Django is the project's own.
+    """
     composition = compose.Composition(catalog.read().stack(stack), catalog.read().joined_layers("none"), {})
     server = composition.servers[0]
     sources = [path for path in render.server_files(server, composition).values() if path]
@@ -66,7 +69,7 @@ def test_the_packages_that_an_application_server_names_are_installed_for_it(stac
     ]
     named = set(re.findall(r"\w+", "\n".join([*lines, *server.start])))
     lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
-    known = set(re.findall(r"(?m)^([\w.-]+)==", lock)) - {"h2"}
+    known = set(re.findall(r"(?m)^([\w.-]+)==", lock)) - {"h2", "django"}
     assert {name for name in known if name.replace("-", "_") in named} <= set(
         server.requirements or [server.distribution]
     )
