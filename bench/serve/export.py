@@ -30,8 +30,8 @@ PLAIN_PORT = 8000
 # Inner servers that listen on TCP get these ports in production.
 INNER_PORTS = range(8001, 8999)
 
-# How the web server is asked: once, and again for half a minute. Over HTTP/2 curl 7.88 may give up when it asks again on
-# the same connection: https://github.com/curl/curl/issues/10634
+# How the web server is asked: once, and again for half a minute.
+# Not over HTTP/2: curl 7.88 asks again on the same connection, and may fail: https://github.com/curl/curl/issues/10634
 CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
 PATIENT = "--retry 30 --retry-delay 1 --retry-max-time 30 --retry-all-errors"
 
