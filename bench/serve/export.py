@@ -30,10 +30,9 @@ PLAIN_PORT = 8000
 # Inner servers that listen on TCP get these ports in production.
 INNER_PORTS = range(8001, 8999)
 
-# How the web server is asked: once, and again for half a minute.
-# Not over HTTP/2: curl 7.88 asks again on the same connection, and may fail: https://github.com/curl/curl/issues/10634
+# How the web server is asked. Not over HTTP/2, where curl 7.88 may fail at a good answer.
+# https://github.com/curl/curl/issues/10634
 CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
-PATIENT = "--retry 30 --retry-delay 1 --retry-max-time 30 --retry-all-errors"
 
 SYSTEMD = paths.DEPLOY / "common" / "systemd"
 TIMERS = paths.DEPLOY / "common" / "timers"
@@ -286,8 +285,9 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "host_commands": _host_commands(composition, places, wiring),
         "release_commands": _host_commands(composition, replace(places, project="$release", venv="$venv"), wiring),
         "application_units": [unit for unit in found if unit.environment_files],
-        "ready_now": f"{CURL} {asked(composition, places)}",
-        "ready_soon": f"{CURL} {PATIENT} {asked(composition, places)}",
+        "ready_now": (now := f"{CURL} {asked(composition, places)}"),
+        # Not curl's own `--retry`: a 502 with Retry-After, as the web server answers, ends it or has it wait as long.
+        "ready_soon": f'timeout 30 sh -c "until {now}; do sleep 1; done"',
         "ends_tls": _ends_tls(composition),
         "webroots": _webroots(composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import re
 import subprocess
+import threading
 
 import pytest
 
@@ -64,3 +66,32 @@ def test_the_line_of_a_failed_check_is_what_it_found(script):
     call = f"step check sh -c 'printf \"{found}\"; exit 1'"
     done = subprocess.run(["sh", "-uc", f"{script('gunicorn')}\n{call}"], capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("benchapp-deploy: check: ?: (security.W004) no HSTS\n", 1)
+
+
+@pytest.fixture
+def late():
+    """The address of a web server whose site is not there yet, as it says twice, and the statuses that it gave."""
+    given = []
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            given.append(502 if len(given) < 2 else 200)
+            self.send_response(given[-1])
+            if given[-1] == 502:
+                self.send_header("Retry-After", "30")
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Quiet."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}", given
+        server.shutdown()
+
+
+def test_a_release_is_asked_again_whatever_the_page_of_a_failure_asks_of_visitors(script, late):
+    address, given = late
+    (line,) = (line for line in script("gunicorn").splitlines() if "/readyz" in line)
+    done = subprocess.run(["sh", "-c", re.sub(r"127\.0\.0\.1:\d+", address, line)], capture_output=True)
+    assert (done.returncode, given) == (0, [502, 502, 200])
