@@ -10,7 +10,7 @@ from bench.verify.checks.freshness import Asked, Slow
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import new_path
-from bench.verify.layer_facts import clone, layers_of
+from bench.verify.layer_facts import clone, forget_clones, layers_of
 from bench.verify.wire import TooLate
 from bench.verify.workers import NOT_BACK, is_back, must_kill_application, seconds_until
 from bench.verify.writer import Row, Writer, new_rows, require_rows
@@ -55,7 +55,7 @@ def holder_killed(context: Context) -> Iterator[Finding]:
         else:
             raise NotTried(TOO_LATE)
     if took_s is None:
-        raise NotTried(NOT_BACK)
+        raise not_back(context)
     yield Figure("after_kill_ms", round(took_s * 1000))
     if took_s > bound_s:
         expected = f"another page within {bound_s:.1f} s after all workers are killed, with {WAITING} clients waiting"
@@ -84,7 +84,7 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
                 continue
             must_kill_application(context)
             if not is_back(context):
-                raise NotTried(NOT_BACK)
+                raise not_back(context)
         (asked,) = slow.asked
         if isinstance(asked.error, TooLate):
             yield Mismatch("a connection that closes when the body breaks off", str(asked.error))
@@ -95,8 +95,14 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
             again = context.get(slow.path, headers)
         except ConnectionRefusedError:
             # Some masters end with their workers, but not at once.
-            raise NotTried(NOT_BACK) from None
+            raise not_back(context) from None
         if wrong := judge_large(slow.path, again):
             yield Mismatch(f"{wrong.expected}, asked again", wrong.got)
         return
     yield NotTried(TOO_LATE if reached else AT_ONCE)
+
+
+def not_back(context: Context) -> NotTried:
+    """The reason; the next check gets another clone."""
+    forget_clones(context)
+    return NotTried(NOT_BACK)

@@ -16,6 +16,7 @@ from bench.host.small_disk import CannotMount
 from bench.verify import wire
 from bench.verify.checks import advisories, files, freshness, full, killed, service, stampede
 from bench.verify.suite import all_checks
+from bench.verify.workers import NOT_BACK
 from tests.bench.verify import conftest
 from tests.bench.verify.fake_running import FakeRunning
 
@@ -137,6 +138,19 @@ def test_a_busy_machine_hides_no_stale_page(stub, url, server, monkeypatch):
     monkeypatch.setattr(freshness, "INVALIDATED_S", -1.0)
     stub.reset("keeps-late")
     assert not verified(stub, url, ["slow-rendering"], deployment(stub, url, {"app": server.pid}))["slow-rendering"].ok
+
+
+def test_a_site_that_ended_with_its_workers_is_not_asked_by_the_next_check(stub, url, server, monkeypatch):
+    made = []
+    again = FakeRunning.again
+    monkeypatch.setattr(FakeRunning, "again", lambda self, changes: made.append(changes) or again(self, changes))
+    monkeypatch.setattr(killed, "seconds_until", lambda context, path: None)
+    stub.reset()
+    found = verified(
+        stub, url, ["render-lock-holder-killed", "killed-mid-body"], deployment(stub, url, {"app": server.pid})
+    )
+    assert found["render-lock-holder-killed"].not_tried == NOT_BACK
+    assert (made, found["killed-mid-body"].ok) == ([{}, {}], True)
 
 
 def test_every_check_has_a_mistake_that_it_notices():
