@@ -27,3 +27,5 @@ def test_every_five_rounds_of_a_workload_are_one_comparison():
         ("home, rounds 1 to 5", 4, "inconclusive"),
         ("home, rounds 6 to 10", 5, "faster"),
     ]
+    assert [comparison.verdict for _, comparison in aa.comparisons(run, 0.05, 1.5)] == ["faster", "faster"]
+    assert [comparison.verdict for _, comparison in aa.comparisons(run, 0.05, 0.5)] == ["slower", "inconclusive"]
