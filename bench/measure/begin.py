@@ -227,7 +227,8 @@ def ledger_of(
     levels = (0,) if plan.capacity else plan.levels
     schedule = planning.schedule(cases, levels, plan.rounds, plan.order_seed or 0, info.added)
     limit = parse_limit(plan.capacity, "--capacity") if plan.capacity else None
-    racing = Racing(schedule, plan.rounds, plan.margin) if plan.until else None
+    measurements = (item for batch in schedule for item in batch.measurements)
+    racing = Racing(measurements, plan.rounds, plan.margin) if plan.until else None
     return Ledger(schedule, trials, checks, again, limit, racing)
 
 

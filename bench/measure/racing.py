@@ -103,18 +103,17 @@ class Racing:
     margin  share by which requests/s must differ to count as different
     """
 
-    def __init__(self, schedule: Iterable[Batch], rounds: int, margin: float):
+    def __init__(self, measurements: Iterable[Measurement], rounds: int, margin: float):
         self._rounds = rounds
         self._margin = margin
         self._looked = 0
         self._panels: dict[tuple[str, ...], _Panel] = {}
         self._questions: dict[tuple[str, ...], _Question] = {}
-        for batch in schedule:
-            for item in batch.measurements:
-                if (key := _key(item.case, item.level)) not in self._panels:
-                    self._panels[key] = _Panel(item.level)
-                    self._questions.setdefault(key[1:], _Question()).panels.append(self._panels[key])
-                self._panels[key].ids[_deployment(item.case)] = item.case.case_id
+        for item in measurements:
+            if (key := _key(item.case, item.level)) not in self._panels:
+                self._panels[key] = _Panel(item.level)
+                self._questions.setdefault(key[1:], _Question()).panels.append(self._panels[key])
+            self._panels[key].ids[_deployment(item.case)] = item.case.case_id
 
     def add(self, trial: Trial) -> None:
         """Count a trial that is not repeated."""

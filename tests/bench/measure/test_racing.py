@@ -25,7 +25,8 @@ def schedule(*workloads):
 
 
 def ledger_of(batches, trials=(), again=False):
-    return Ledger(batches, trials, again=again, racing=Racing(batches, ROUNDS, margin=0.05))
+    measurements = [item for batch in batches for item in batch.measurements]
+    return Ledger(batches, trials, again=again, racing=Racing(measurements, ROUNDS, margin=0.05))
 
 
 def trial(item, status="ok", rates=RATES):
