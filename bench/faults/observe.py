@@ -43,6 +43,7 @@ class Noticed:
 
     failed_before  requests without a right answer before the fault
     named          static files that pages named
+    asked          the page of the first request without a right answer; None when there was none
     """
 
     watched_s: float = 0.0
@@ -63,6 +64,7 @@ class Noticed:
     late_p99_ms: float = 0.0
     failed_before: int = 0
     named: frozenset[str] = frozenset()
+    asked: Page | None = None
 
     @property
     def failed(self) -> int:
@@ -76,6 +78,7 @@ def noticed(visits: Sequence[Visit], pages: Sequence[Page], moments: Moments) ->
     bad = [visit for visit in since if not visit.is_good]
     good = [visit for visit in since if visit.is_good]
     judged = _Judged(visits, pages, moments)
+    first = min([*bad, *judged.visits], key=lambda visit: visit.due, default=None)
     return Noticed(
         watched_s=round(max((visit.due for visit in since), default=moments.struck) - moments.struck, 3),
         requests_new=sum(not visit.kept for visit in since),
@@ -95,6 +98,7 @@ def noticed(visits: Sequence[Visit], pages: Sequence[Page], moments: Moments) ->
         late_p99_ms=_late(visits),
         failed_before=sum(not visit.is_good for visit in visits if visit.end < moments.struck),
         named=judged.named,
+        asked=pages[first.page] if first else None,
     )
 
 
@@ -123,6 +127,7 @@ class _Judged:
     """The right answers since the fault, by what they said.
 
     wrong, stale  a sentence for each answer that was
+    visits        those
     stale_s       for how long after the deploy the old version came; None without a deploy
     mixed_s       from the first answer of the new version to the last of the old one; None without a deploy
     named         static files that pages named, before the fault too
@@ -132,6 +137,7 @@ class _Judged:
         self._pages, self._moments = pages, moments
         self.wrong: list[str] = []
         self.stale: list[str] = []
+        self.visits: list[Visit] = []
         self.named = frozenset(visit.said[4] for visit in visits if len(visit.said) == 5)
         self._sizes: dict[str, int] = {}
         by_version: dict[str, list[Visit]] = {}
@@ -140,9 +146,11 @@ class _Judged:
             if visit.end < moments.struck:
                 continue
             self.wrong += found[:1]
+            stale = self._stale_in(visit) if not found and visit.said else None
+            self.stale += [stale] if stale else []
+            self.visits += [visit] if found or stale else []
             if not found and visit.said:
                 by_version.setdefault(visit.said[0], []).append(visit)
-                self.stale += [words] if (words := self._stale_in(visit)) else []
         self._compare(by_version.get(moments.old, []), by_version.get(moments.new, []))
 
     def _wrong_in(self, visit: Visit) -> Iterator[str]:

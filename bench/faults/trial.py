@@ -21,6 +21,8 @@ from bench.host import http
 from bench.measure.load_process import TrialError
 from bench.measure.trial import now
 from bench.results.faults import FaultOutcome
+from bench.verify import curl
+from bench.verify.curl import Sent
 
 # The visitors ask for so long before the fault, and after the site has come back from it.
 QUIET_S = 1.5
@@ -128,6 +130,7 @@ def judged(
         operator=f"restart, {found.failed} requests refused" if restarted else scene.operator,
         servers=scene.servers or None,
         figures=scene.figures or None,
+        request=_request(scene.running.url, found.asked) if found.asked else None,
     )
     why = judge.void(found, outcome.other_cpu_share or 0.0) if guarded else ""
     if why:
@@ -136,6 +139,11 @@ def judged(
     if wrong and not outcome.declared:
         return replace(outcome, status="failed", reason="; ".join(wrong))
     return replace(outcome, status="ok", reason=None, declared=outcome.declared if wrong else None)
+
+
+def _request(url: str, page: Page) -> str | None:
+    headers = (("Cookie", page.cookie),) if page.cookie else ()
+    return curl.as_command(Sent(url.partition(":")[0], "GET", page.path, headers, has_body=False, host=None))
 
 
 def _missing(url: str, named: frozenset[str]) -> int:

@@ -127,6 +127,10 @@ class FaultOutcome:
         dict[str, float | None] | None, means("Figure of this fault alone -> its value; the unit is in the name.")
     ] = None
     example: Annotated[str | None, means("The first wrong or stale answer, in words.")] = None
+    request: Annotated[
+        str | None,
+        means("The first request without a right answer, as a curl command for `up --port 8000`; null without one."),
+    ] = None
     servers: Annotated[dict[str, str] | None, means("Server -> what was done to it, or what became of it.")] = None
     other_cpu_share: Annotated[float | None, means("Share of the machine's CPU time that other processes took.")] = None
     late_p99_ms: Annotated[float | None, means("How late 1 in 100 requests of the visitors left.")] = None

@@ -81,6 +81,7 @@ class SiteFault:
     word: Annotated[str, means("pass, declared, FAIL or VOIDED.")]
     noticed: Annotated[str, means("Requests lost and seconds until all was right again, in words.")]
     reason: Annotated[str | None, means("Why it failed, is void or declared.")] = None
+    request: Annotated[str | None, means("The first request without a right answer, as a curl command.")] = None
 
 
 @dataclass(frozen=True)

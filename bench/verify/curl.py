@@ -42,8 +42,11 @@ def forget() -> None:
 def command() -> str | None:
     """The last request of this thread as a curl command; None without one, or when curl cannot send its bytes."""
     sent: Sent | None = getattr(_last, "sent", None)
-    if sent is None:
-        return None
+    return as_command(sent) if sent else None
+
+
+def as_command(sent: Sent) -> str | None:
+    """A request as a curl command; None when curl cannot send its bytes."""
     path = sent.path.decode("latin-1") if isinstance(sent.path, bytes) else sent.path
     headers = [(name, _shown(name, value)) for name, value in sent.headers]
     if sent.host is not None and sent.host:

@@ -183,12 +183,12 @@ class AllRuns:
         """Every fault that any run made."""
         return list(dict.fromkeys(name for made in self.faults.values() for name in made))
 
-    def unexpected(self) -> Iterator[tuple[str, str, str, str]]:
-        """Deployment, fault, reason and the command that repeats it, of what was not as expected."""
+    def unexpected(self) -> Iterator[tuple[str, str, str, str, str | None]]:
+        """Deployment, fault, reason, the command that repeats it and a failing request, of what was not as expected."""
         for where, made in self.faults.items():
             for name, (_, item) in made.items():
                 if item.word != "pass" and item.reason:
-                    yield deployment(where), f"{name} ({item.word})", item.reason, _repeated(item)
+                    yield deployment(where), f"{name} ({item.word})", item.reason, _repeated(item), item.request
 
 
 def _repeated(item: SiteFault) -> str:

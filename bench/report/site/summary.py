@@ -129,4 +129,4 @@ def _faults(found: faults.Faults) -> Iterator[SiteFault]:
             noticed = ", ".join(filter(None, (faults.lost(item), faults.back(item)))) if item.usable else ""
             reason = item.first.declared or item.first.reason
             where = (place.stack, place.layer, place.size, place.database)
-            yield SiteFault(*where, name, item.word, noticed, redacted(reason) if reason else None)
+            yield SiteFault(*where, name, item.word, noticed, redacted(reason) if reason else None, item.first.request)

@@ -20,7 +20,7 @@ def test_right_answers_are_nothing_to_notice():
     assert (found.requests_new, found.requests_kept) == (10, 10)
     assert found.recovery_s == 0.0
     assert (found.mixed_s, found.stale_s, found.example) == (None, None, None)
-    assert found.named == {"/static/r.css"}
+    assert (found.named, found.asked) == ({"/static/r.css"}, None)
 
 
 def test_failures_are_counted_by_connection_and_kind():
@@ -33,6 +33,7 @@ def test_failures_are_counted_by_connection_and_kind():
     )
     assert (found.failed_before, found.failed_new, found.failed_kept) == (1, 1, 2)
     assert found.failures == {"connect": 1, "502": 1, "read": 1}
+    assert found.asked == PAGES[0]
 
 
 def test_a_keep_alive_connection_closed_before_the_first_byte_is_no_failure():
@@ -72,7 +73,7 @@ def test_a_wrong_answer_is_named(bad, says):
     found = seen(visit(9.0, page=2), visit(10.1), visit(10.2, **bad))
     assert found.wrong == 1
     assert says in found.example
-    assert found.failed == 0
+    assert (found.failed, found.asked) == (0, PAGES[bad.get("page", 0)])
 
 
 def test_a_wrong_answer_before_the_fault_is_not_of_it():

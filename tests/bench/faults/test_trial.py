@@ -153,6 +153,7 @@ def test_what_is_not_expected_fails_unless_it_is_declared(stage, monkeypatch):
     outcome = made(stage, struck)
     assert (outcome.status, outcome.word) == ("failed", "FAIL")
     assert outcome.reason == "1 of 2 requests failed (1x connect), 0 expected"
+    assert outcome.request == "curl -i --path-as-is http://127.0.0.1:8000/anonymous/"
     declared = made(stage, struck, replace(BEFORE, declared="it refuses"))
     assert (declared.status, declared.declared, declared.word) == ("ok", "it refuses", "declared")
     assert made(stage, struck, expected=Expected(lost=1)).word == "pass"

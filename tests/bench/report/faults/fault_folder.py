@@ -65,11 +65,21 @@ def good(stack: str, **where) -> list[FaultOutcome]:
     ]
 
 
+REQUEST = "curl -i --path-as-is http://127.0.0.1:8000/stale/"
+
+
 def bad(stack: str) -> list[FaultOutcome]:
     """A deployment that fails in every way."""
     return [
         outcome(
-            stack, "application", status="failed", reason="378 stale pages", stale=378, stale_s=27.0, operator="reload"
+            stack,
+            "application",
+            status="failed",
+            reason="378 stale pages",
+            stale=378,
+            stale_s=27.0,
+            operator="reload",
+            request=REQUEST,
         ),
         outcome(stack, "worker", status="voided", reason="others: other processes took 36 %"),
         outcome(stack, "application-server", status="failed", reason="not back", failed_new=50, recovery_s=None),

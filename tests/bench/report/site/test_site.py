@@ -87,7 +87,8 @@ def test_faults_are_a_matrix_with_reasons(page):
     assert "10 lost, 1.1 s, by itself" in cells
     assert "50 lost, not back while visitors asked (FAIL)" in cells
     repeated = "python -m bench faults gunicorn --fault application"
-    assert f"gunicorn with none, application (FAIL): 378 stale pages{repeated}" in page.texts("li")
+    request = f"The first request without a right answer: {fault_folder.REQUEST}"
+    assert f"gunicorn with none, application (FAIL): 378 stale pages{repeated}{request}" in page.texts("li")
 
 
 def test_a_case_of_two_runs_has_its_history(page):
