@@ -6,7 +6,9 @@ from importlib import import_module, reload
 
 import pytest
 from django.apps import apps
+from django.core.cache import caches
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 from django.urls import clear_url_caches
 
@@ -150,3 +152,12 @@ def test_the_command_removes_the_rows_of_probes(client, rows, capsys):
     client.post("/__probe__/rows/")
     call_command("removeprobes")
     assert capsys.readouterr().out == "1 removed\n"
+
+
+def test_the_caches_of_pages_are_filled_and_not_the_database(client):
+    assert client.post("/__probe__/fill/").json() == {"caches": 2}
+    # The table is made by its first entry.
+    caches["logins"].set("name", 1)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT cache_key FROM benchapp_logins")
+        assert [key for (key,) in cursor.fetchall()] == [":1:name"]
