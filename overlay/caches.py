@@ -26,7 +26,6 @@ MEMCACHED_OPTIONS = {
     "connect_timeout": 1,  # seconds, like the others
     "timeout": 1,
     "retry_timeout": 1,
-    "dead_timeout": 1,
     "no_delay": True,
 }
 

@@ -110,8 +110,11 @@ def _breaker(cache: RedisCache) -> CircuitBreaker:
     return _breakers.setdefault((os.getpid(), *cache._servers), CircuitBreaker())
 
 
-def _tolerant(name: str, fallback: Callable[[tuple], Any]) -> Callable[..., Any]:
-    """The method of that name, with a fallback for a Redis that cannot be reached."""
+def _tolerant(name: str, fallback: Callable[[tuple], Any], skips: bool = True) -> Callable[..., Any]:
+    """The method of that name, with a fallback for a Redis that cannot be reached.
+
+    skips  whether it is not tried for a moment after a timeout
+    """
     method = getattr(RedisCache, name)
 
     @wraps(method)
@@ -119,7 +122,7 @@ def _tolerant(name: str, fallback: Callable[[tuple], Any]) -> Callable[..., Any]
         import redis  # an optional package
 
         breaker = _breaker(self)
-        if breaker.is_open:
+        if skips and breaker.is_open:
             return fallback(args)
         try:
             return method(self, *args, **kwargs)
@@ -144,7 +147,8 @@ class _RedisCache(RedisCache):
     get_many = _tolerant("get_many", lambda args: {})
     add = _tolerant("add", lambda args: False)
     set = _tolerant("set", lambda args: None)
-    set_many = _tolerant("set_many", lambda args: list(args[0]))
+    # Pages are invalidated by this: other processes may read stale ones meanwhile.
+    set_many = _tolerant("set_many", lambda args: list(args[0]), skips=False)
     delete = _tolerant("delete", lambda args: False)
     delete_many = _tolerant("delete_many", lambda args: None)
     has_key = _tolerant("has_key", lambda args: False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from typing import Any
 
@@ -24,6 +25,10 @@ def reconnecting(*args: Any, **kwargs: Any) -> RetryingClient:
 class ThreadSafeClient(HashClient):
     """pymemcache's client for the threads of a process, with true answers about failed writes.
 
+    For a moment after a failure reads and single writes skip a server. `set_many`, by which pages are invalidated, does
+    not: other processes may read stale pages meanwhile. No server is ever taken out: its keys would move to another
+    one, and back to old pages.
+
     Repairs: two threads that find at once that a server may be retried raise KeyError out of a page.
     https://github.com/pinterest/pymemcache/issues/124
 
@@ -34,27 +39,23 @@ class ThreadSafeClient(HashClient):
     client_class = staticmethod(reconnecting)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._servers_lock = threading.RLock()
-        super().__init__(*args, **kwargs)
+        self._failed_lock = threading.Lock()
+        super().__init__(*args, **{**kwargs, "retry_attempts": sys.maxsize})
 
-    def remove_server(self, *args: Any, **kwargs: Any) -> None:
-        with self._servers_lock:
-            super().remove_server(*args, **kwargs)
-
-    def _retry_dead(self) -> None:
-        with self._servers_lock:
-            # pymemcache may skip the check for another `dead_timeout`.
-            self._last_dead_check_time = 0.0
-            super()._retry_dead()
-
-    def _set_many(self, client: Any, values: Any, *args: Any, **kwargs: Any) -> tuple[list, list, Exception | None]:
+    def _safely_run_set_many(self, client: Any, values: Any, *args: Any, **kwargs: Any) -> list:
         try:
             failed = client.set_many(values, *args, **kwargs)
-        except Exception as error:  # any: the caller marks the server as failed, or ignores the error
-            return [], list(values), error
-        return [key for key in values if key not in failed], failed, None
+        except Exception as error:  # any: it is ignored or raised, as was asked for
+            if isinstance(error, OSError):
+                self._mark_failed_server(client.server)
+            if not self.ignore_exc:
+                raise
+            return list(values)
+        with self._failed_lock:
+            self._failed_clients.pop(client.server, None)
+        return failed
 
     def _mark_failed_server(self, server: Any) -> None:
         # Another thread may have reached the server meanwhile; then it has not failed.
-        with self._servers_lock, contextlib.suppress(KeyError):
+        with self._failed_lock, contextlib.suppress(KeyError):
             super()._mark_failed_server(server)
