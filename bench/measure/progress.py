@@ -52,8 +52,8 @@ class RunProgress:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
         plan = self._info.plan
         roughly = "about " if self._limit else ""
-        due = "trials in the next round" if plan.until else "trials"
-        counts = f"{len(self._info.cases)} cases, {roughly}{self._remaining} {due} to make by {tool}"
+        due = f"{plural(self._remaining, 'trial')}{' in the next round' if plan.until else ''}"
+        counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due} to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
         self.printer.say(f"{counts}, in about {about(ledger.estimate_s(plan, ledger.certain))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.figures.words import joined
+from bench.figures.words import joined, plural
 from bench.report.choice import Choice, between
 from bench.report.faults.model import Made, arrange, lost_by_deploy, stopped_by
 from bench.report.findings import quoted
@@ -41,7 +41,7 @@ def connections(rows: list[CaseRow]) -> str:
         return ""
     limits = [trial.database_connections_limit for trial in trials if trial.database_connections_limit]
     of = f" of the {min(limits):,} that the database allows" if limits else ""
-    return f"It held at most {max(peaks):,} database connections{of}."
+    return f"It held at most {plural(max(peaks), 'database connection')}{of}."
 
 
 def visitors(choice: Choice) -> str:
