@@ -21,41 +21,14 @@ def post_worker_init(worker):
     # gevent has replaced Python's functions by now; the master, which reads this file, keeps its own.
     import sys
     import tempfile
-    from collections import deque
-    from contextlib import contextmanager
     from shutil import copyfileobj
 
     from django.db import connection
     from gevent import spawn_later
-    from gevent.event import Event
+    from gevent.lock import BoundedSemaphore
 
     # SQLite stops the whole process, and the request that holds its lock might be in the same one.
-    places = 1 if connection.vendor == "sqlite" else {{ threads }}
-    waiting = deque()
-
-    def leave():
-        nonlocal places
-        if waiting:
-            waiting.popleft().set()
-        else:
-            places += 1
-
-    @contextmanager
-    def place():
-        """First come, first served; of gevent's own locks a newcomer may get a free one before those who wait."""
-        nonlocal places
-        if places:
-            places -= 1
-        else:
-            waiting.append(turn := Event())
-            turn.wait()
-        try:
-            yield
-        finally:
-            # In the next turn of the event loop, which looks for new clients first: with others ready all the time they
-            # would wait for seconds, as gunicorn accepts one in a turn.
-            spawn_later(0, leave)
-
+    free = BoundedSemaphore(1 if connection.vendor == "sqlite" else {{ threads }})
     if "psycopg2" in sys.modules:
         from psycopg2 import extensions, extras
 
@@ -71,7 +44,12 @@ def post_worker_init(worker):
         with tempfile.SpooledTemporaryFile(2**20) as body:
             copyfileobj(environ["wsgi.input"], body)
             body.seek(0)
-            with place():
+            free.acquire()
+            try:
                 return site({**environ, "wsgi.input": body}, start_response)
+            finally:
+                # In the next turn of the event loop, which looks for new clients first: with others ready all the time
+                # they would wait for seconds, as gunicorn accepts one in a turn.
+                spawn_later(0, free.release)
 
     worker.wsgi = application
