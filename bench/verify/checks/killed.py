@@ -55,7 +55,7 @@ def holder_killed(context: Context) -> Iterator[Finding]:
         else:
             raise NotTried(TOO_LATE)
     if took_s is None:
-        raise not_back(context)
+        raise _not_back(context)
     yield Figure("after_kill_ms", round(took_s * 1000))
     if took_s > bound_s:
         expected = f"another page within {bound_s:.1f} s after all workers are killed, with {WAITING} clients waiting"
@@ -84,7 +84,7 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
                 continue
             must_kill_application(context)
             if not is_back(context):
-                raise not_back(context)
+                raise _not_back(context)
         (asked,) = slow.asked
         if isinstance(asked.error, TooLate):
             yield Mismatch("a connection that closes when the body breaks off", str(asked.error))
@@ -95,14 +95,14 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
             again = context.get(slow.path, headers)
         except ConnectionRefusedError:
             # Some masters end with their workers, but not at once.
-            raise not_back(context) from None
+            raise _not_back(context) from None
         if wrong := judge_large(slow.path, again):
             yield Mismatch(f"{wrong.expected}, asked again", wrong.got)
         return
     yield NotTried(TOO_LATE if reached else AT_ONCE)
 
 
-def not_back(context: Context) -> NotTried:
+def _not_back(context: Context) -> NotTried:
     """The reason; the next check gets another clone."""
     forget_clones(context)
     return NotTried(NOT_BACK)
