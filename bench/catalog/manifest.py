@@ -32,14 +32,16 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
     """How a server takes over what changed while it serves: the signal's name for its main process, or an argv
     (templates). Empty: it cannot, and has to be restarted.
 
-    configuration  its own configuration files and certificates
+    configuration  its own configuration files and certificates; of an application server the site's code as well
     application    a new version of the site's code; of application servers only
     replaces       name of the value that is how many processes below the main one `application` replaces; empty: all
+    loses          why `configuration` can lose requests; empty: it loses none
     """
 
     configuration: Action = ""
     application: Action = ""
     replaces: str = ""
+    loses: str = ""
 
     def __post_init__(self) -> None:
         for key, action in (("configuration", self.configuration), ("application", self.application)):

@@ -82,14 +82,11 @@ class Chain:
         done = {}
         for server in (server for server in self._composition.servers if only in ("", server.name)):
             files = render.server_files(server, self._composition).keys() & set(changed)
-            ways = [server.reload.application] if server is self._composition.servers[0] else []
-            # A certificate is no rendered file: every server that can reads its files again.
-            if files or server.reload.configuration:
-                ways.append(server.reload.configuration)
-            if not ways:
+            way = _way(server, self._composition, bool(files))
+            if way is None:
                 done[server.name] = "unchanged"
-            elif all(ways):
-                done[server.name] = self._reload_server(server, tuple(dict.fromkeys(ways)))
+            elif way:
+                done[server.name] = self._reload_server(server, way)
             else:
                 self._restart_server(server)
                 done[server.name] = "restarted"
@@ -98,22 +95,22 @@ class Chain:
         supervise.wait_healthy(self.servers, self.url, under_test.current().health, READY_TIMEOUT_S)
         return done
 
-    def _reload_server(self, server: Server, ways: tuple[Action, ...]) -> str:
-        """Reload a server in these ways, and wait until no process of it comes or goes any more; returns how."""
+    def _reload_server(self, server: Server, way: Action) -> str:
+        """Reload a server in this way, and wait until no process of it comes or goes any more; returns how."""
         instances = self._instances(server)
         before = supervise.children(instances)
-        how = self._ask(server, ways)
+        how = self._ask(server, way)
         supervise.wait_settled(instances, before, RELOADED_S, RELOAD_TIMEOUT_S)
         return f"reloaded by {how}"
 
     def ask_application(self) -> bool:
         """Have the application server take over the site's code, without waiting; False when it cannot."""
         server = self._composition.servers[0]
-        return bool(server.reload.application and self._ask(server, (server.reload.application,)))
+        return bool(server.reload.application and self._ask(server, server.reload.application))
 
-    def _ask(self, server: Server, ways: tuple[Action, ...]) -> str:
+    def _ask(self, server: Server, way: Action) -> str:
         context = render.context_of(server, self._composition, self.places, self.wiring)
-        return " and ".join(_ask(server, way, context, self._instances(server), self.launcher) for way in ways)
+        return _ask(server, way, context, self._instances(server), self.launcher)
 
     def restart(self, name: str) -> None:
         """Restart one server; raises DeploymentError when it or the site does not come back."""
@@ -175,6 +172,17 @@ class Chain:
         argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
         address.clear()
         return self.launcher.start(name, argv, env, cwd=Path(self.places.project))
+
+
+def _way(server: Server, composition: Composition, changed: bool) -> Action | None:
+    """How a server takes over its files, where they have changed, and the site's code: empty, it has to be restarted;
+    None, nothing of it is new."""
+    # A certificate is no rendered file: every server that can reads its files again, unless that may lose requests.
+    certificate = server is composition.servers[-1] and render.ends_tls(composition)
+    again = certificate or not server.reload.loses
+    if changed or (again and server.reload.configuration):
+        return server.reload.configuration
+    return server.reload.application if server is composition.servers[0] else None
 
 
 def _ask(server: Server, way: Action, context: dict[str, Any], instances: Iterable[Process], launcher: Launcher) -> str:

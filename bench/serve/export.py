@@ -288,7 +288,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "ready_now": (now := f"{CURL} {asked(composition, places)}"),
         # Not curl's own `--retry`: a 502 with Retry-After, as the web server answers, ends it or has it wait as long.
         "ready_soon": f'timeout 30 sh -c "until {now}; do sleep 1; done"',
-        "ends_tls": _ends_tls(composition),
+        "ends_tls": render.ends_tls(composition),
         "webroots": _webroots(composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
         "proxied": render.text(front.proxied, places.names, front.name),
@@ -301,19 +301,15 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
 def asked(composition: Composition, places: Places) -> str:
     """The words with which curl asks the host's own web server whether the site is ready."""
     name, path = composition.settings["server_name"], under_test.current().ready
-    if _ends_tls(composition):
+    if render.ends_tls(composition):
         # No certificate authority is asked: this is the host itself.
         return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"
     return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
 
 
-def _ends_tls(composition: Composition) -> bool:
-    return composition.values.names["listener"] == "tls" and render.has_tls(composition.servers[-1], composition)
-
-
 def _webroots(composition: Composition) -> list[str]:
     """The directory from which plain HTTP answers a certificate authority; none where that asks for none."""
-    asked = _ends_tls(composition) and composition.settings["redirect"] == "on"
+    asked = render.ends_tls(composition) and composition.settings["redirect"] == "on"
     return [composition.settings["acme_webroot"]] if asked and "acme_webroot" in render.names_used(composition) else []
 
 

@@ -65,7 +65,4 @@ def _files(server: Server, composition: Composition) -> list[str]:
 
 
 def _reopen(server: Server, unit: Unit) -> str:
-    if server.reopen and server.reopen == server.reload.configuration:
-        # It reads its files, too, which are tested first.
-        return f"systemctl reload {unit.name}.service"
     return f"systemctl kill --kill-who=main --signal={server.reopen} {unit.name}.service" if server.reopen else ""

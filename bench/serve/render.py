@@ -207,6 +207,11 @@ def has_tls(server: Server, composition: Composition) -> bool:
     return any("listen.tls." in name for name in server_files(server, composition))
 
 
+def ends_tls(composition: Composition) -> bool:
+    """Whether the server in front is reached over TLS."""
+    return composition.values.names["listener"] == "tls" and has_tls(composition.servers[-1], composition)
+
+
 def _homes(server: Server, composition: Composition) -> tuple[Path, ...]:
     """The folder of the layer that brings the server, or else the stack's own and those of its bases."""
     return next(((layer.folder,) for layer in composition.layers if server in layer.servers), composition.stack.folders)

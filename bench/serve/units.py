@@ -35,7 +35,10 @@ class Unit:
     after              the unit to start before it, or empty
     reload             command lines that reload it, none where it cannot
     reconfigures       whether those have it read its own files again, not only the site's code
-    replaced           how many of its processes they replace with new ones, as a number, or empty: all but the main one
+    loses              why those can lose requests, or empty: they lose none
+    renew              the command line that has it run another release, or empty: it is restarted, which loses no
+                       request, or there is no other way
+    replaced           how many of its processes that replaces, as a number, or empty: all but the main one
     environment_files  files with the site's environment, for those that may read it
     credentials        files that systemd hands to its user alone, as LoadCredential= says it: the site's secrets
     state              directories below /var/lib that are its user's alone
@@ -57,6 +60,8 @@ class Unit:
     after: str = ""
     reload: tuple[str, ...] = ()
     reconfigures: bool = False
+    loses: str = ""
+    renew: str = ""
     replaced: str = ""
     stop_signal: str = "SIGTERM"
     env: dict[str, str] = field(default_factory=dict)
@@ -73,11 +78,6 @@ class Unit:
     def command(self) -> str:
         """What systemd starts."""
         return " ".join((self.start, *self.inherits))
-
-    @property
-    def release(self) -> str:
-        """How it comes to run another release: `restart` where that loses no request or there is no other way."""
-        return "reload" if self.reload and not self.socket else "restart"
 
     @property
     def sockets(self) -> list[str]:
@@ -110,8 +110,9 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
     context = render.context_of(server, composition, places, wiring)
     env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
     for number, address in enumerate(wiring.listens[server.name], 1):
+        name = f"benchapp-{instance_name(server.name, number)}"
         yield Unit(
-            f"benchapp-{instance_name(server.name, number)}",
+            name,
             server.about,
             " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
             user=places.user if index == 0 else web_user(composition, places),
@@ -130,6 +131,8 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             after=f"benchapp-{chain[index - 1]}.service" if index else "",
             reload=tuple(_reload(server, index == 0, context)),
             reconfigures=bool(server.reload.configuration),
+            loses=server.reload.loses,
+            renew="" if index or server.inherits else _renew(server, name, context),
             replaced=str(composition.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
             env=overlaid.with_path(env, places) if index == 0 else env,
@@ -179,17 +182,22 @@ def _check(server: Server, context: dict[str, Any]) -> str:
 
 
 def _reload(server: Server, application: bool, context: dict[str, Any]) -> Iterator[str]:
-    """The commands that reload a server: its files and, of the application server, the site's code."""
-    ways = list(dict.fromkeys([server.reload.application if application else "", server.reload.configuration]))
-    # Of a bad file a signal says nothing, and some servers end. A program that reloads says it itself.
-    if any(isinstance(way, str) and way for way in ways) and server.check and not server.good_status:
-        yield _check(server, context)
-    for way in ways:
-        if isinstance(way, str):
-            if way:
-                yield f"kill -{way} $MAINPID"
-        else:
-            yield " ".join(render.argv(way, context, f"{server.name} reload"))
+    """The commands that reload a server: its files, or the site's code alone where it cannot reload those."""
+    way = server.reload.configuration or (server.reload.application if application else "")
+    if not isinstance(way, str):
+        yield " ".join(render.argv(way, context, f"{server.name} reload"))
+    elif way:
+        # Of a bad file a signal says nothing, and some servers end. A program that reloads says it itself.
+        if server.check and not server.good_status:
+            yield _check(server, context)
+        yield f"kill -{way} $MAINPID"
+
+
+def _renew(server: Server, name: str, context: dict[str, Any]) -> str:
+    if server.reload.loses and not isinstance(server.reload.application, str):
+        # Its reload would read its files, too.
+        return " ".join(render.argv(server.reload.application, context, f"{server.name} reload"))
+    return f"systemctl reload {name}.service" if server.reload.application else ""
 
 
 def _of_sidecars(composition: Composition, places: Places) -> Iterator[Unit]:

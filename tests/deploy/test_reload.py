@@ -33,7 +33,7 @@ def covering() -> list[str]:
     return chosen
 
 
-CASES = [*((stack, "none") for stack in covering()), ("gunicorn", "varnish")]
+CASES = [*((stack, "none") for stack in covering()), ("apache-modwsgi", "none"), ("gunicorn", "varnish")]
 
 
 class Visitors:

@@ -15,6 +15,7 @@ from bench.serve import export
 # The processes below the main one, as often as they are asked for: before the reload, and then each second.
 PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
 SYSTEMCTL = '#!/bin/sh\necho "$*" >> said\n'
+PKILL = '#!/bin/sh\n[ "$*" = "-f ^benchapp-wsgi.*/etc/benchapp/apache.conf" ] && touch killed\n'
 
 
 @pytest.fixture
@@ -36,12 +37,13 @@ def script(tmp_path):
         ("granian", ["1 2 3 4 9", "1 2 3 4 9 5", "3 4 5 6 9", "5 6 7 8 9", "never"], ["never"]),
         # Two routers.
         ("uwsgi", ["1 2 3 4 8 9", "4 5 6 7 8 9", "5 6 7 8 9 10", "never"], ["never"]),
-        ("apache-modwsgi", ["1 2", "2 3", "3", "never"], ["never"]),
+        # Two that serve clients.
+        ("apache-modwsgi", ["1 2 3 4 8 9", "4 8 9 5", "8 9 5 6", "never"], ["never"]),
     ],
 )
 def test_a_release_is_asked_when_the_processes_before_it_have_ended(script, tmp_path, stack, seen, left):
     text = script(stack)
-    for name, body in (("pgrep", PGREP), ("systemctl", SYSTEMCTL), ("sleep", "#!/bin/sh\n")):
+    for name, body in (("pgrep", PGREP), ("systemctl", SYSTEMCTL), ("pkill", PKILL), ("sleep", "#!/bin/sh\n")):
         (tmp_path / name).write_text(body)
         (tmp_path / name).chmod(0o755)
     (tmp_path / "seen").write_text("\n".join(seen) + "\n")
@@ -49,7 +51,8 @@ def test_a_release_is_asked_when_the_processes_before_it_have_ended(script, tmp_
     path = "export PATH=$PWD:$PATH; packages=same"
     done = subprocess.run(["sh", "-uc", f"{text}\n{path}\n{call}"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("", 0)
-    assert "reload-or-restart" in (tmp_path / "said").read_text()
+    assert ("reload" in (tmp_path / "said").read_text()) == (stack != "apache-modwsgi")
+    assert (tmp_path / "killed").exists() == (stack == "apache-modwsgi")
     assert (tmp_path / "seen").read_text().split() == left
 
 
