@@ -2,36 +2,63 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
+import threading
 import time
 
 import psutil
 
+from bench.host import processes
+from bench.host.processes import Key, Stat
 
-class OwnShare:
-    """What the machine used since it was made, beside this process with all its descendants, dead ones too."""
+# What a process uses after its last sample is taken for that of others, should its parent have been killed.
+INTERVAL_S = 0.2
+
+
+class OthersShare(threading.Thread):
+    """What the machine uses from entry to exit, beside this process with all its descendants, dead ones too.
+
+    A descendant stays one when its parent is killed, as a worker without its master.
+
+    share  of all cores, known at the exit
+    """
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._busy_s, self._own_s = _busy_s(), _own_s()
+        super().__init__(name="others", daemon=True)
+        self.share = 0.0
+        self._end = threading.Event()
+        self._first: dict[Key, Stat] = {}
+        self._last: dict[Key, Stat] = {}
+        self._seen: dict[Key, Stat] = {}
 
-    def of_others(self) -> float:
-        """Share of all cores that other processes took."""
+    def __enter__(self) -> OthersShare:
+        self._began, self._busy_s = time.monotonic(), _busy_s()
+        self._look()
+        self._first = dict(self._seen)
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self.join()
+        self._look()
         elapsed = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
-        others = (_busy_s() - self._busy_s) - (_own_s() - self._own_s)
-        return round(min(1.0, max(0.0, others / elapsed)), 4)
+        others = _busy_s() - self._busy_s - processes.used_s(self._first, self._last, self._seen)
+        self.share = round(min(1.0, max(0.0, others / elapsed)), 4)
+
+    def run(self) -> None:
+        """Look at our processes at intervals until the exit."""
+        while not self._end.wait(INTERVAL_S):
+            self._look()
+
+    def _look(self) -> None:
+        ours = set(processes.members(os.getpid()))
+        found = [it for pid in {*ours, *(pid for pid, _ in self._last)} if (it := processes.stat(pid)) is not None]
+        # The kernel reuses process numbers.
+        self._last = {it.key: it for it in found if it.key[0] in ours or it.key in self._last}
+        self._seen |= self._last
 
 
 def _busy_s() -> float:
     times = psutil.cpu_times()
     return float(times.user + getattr(times, "nice", 0.0) + times.system + getattr(times, "steal", 0.0))
-
-
-def _own_s() -> float:
-    """CPU seconds of this process and its descendants; each has that of its own ended children."""
-    me = psutil.Process()
-    total = 0.0
-    for process in [me, *me.children(recursive=True)]:
-        with contextlib.suppress(psutil.Error):
-            total += sum(process.cpu_times()[:4])
-    return total

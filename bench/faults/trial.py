@@ -13,7 +13,7 @@ from bench.errors import BenchError
 from bench.faults import judge
 from bench.faults.fault import Fault
 from bench.faults.follow import Follower
-from bench.faults.interference import OwnShare
+from bench.faults.interference import OthersShare
 from bench.faults.observe import Moments, Noticed, noticed
 from bench.faults.scene import CannotFault, Scene
 from bench.faults.visitors import Page, Visitors
@@ -63,19 +63,20 @@ def _made(
 ) -> FaultOutcome:
     next(steps, None)
     old = scene.versions.word
-    own, began = OwnShare(), time.monotonic()
     visitors = Visitors(asked.url, asked.pages, asked.rate, asked.directory)
-    visitors.start()
     problem = ""
-    try:
-        with Follower(asked.url, asked.pages[0].path) as follower:
-            scene.wait(QUIET_S)
-            problem = _struck(steps, scene)
-            scene.wait(BACK_S, scene.running.answers)
-            scene.wait(AFTER_S)
-    finally:
-        seen = visitors.finish()
-    outcome = replace(outcome, other_cpu_share=own.of_others(), missing_static=follower.missing)
+    with OthersShare() as others:
+        began = time.monotonic()
+        visitors.start()
+        try:
+            with Follower(asked.url, asked.pages[0].path) as follower:
+                scene.wait(QUIET_S)
+                problem = _struck(steps, scene)
+                scene.wait(BACK_S, scene.running.answers)
+                scene.wait(AFTER_S)
+        finally:
+            seen = visitors.finish()
+    outcome = replace(outcome, other_cpu_share=others.share, missing_static=follower.missing)
     next(steps, None)
     found = noticed(seen, visitors.pages, _moments(scene, began, old))
     return judged(fault, scene, found, outcome, guarded, problem)

@@ -109,7 +109,7 @@ Key = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class _Stat:
+class Stat:
     """What /proc/PID/stat says of a process; `own_s` and `of_children_s` are seconds of user and system time."""
 
     key: Key
@@ -126,9 +126,9 @@ class _Tree:
     memory: list[tuple[float, int]] = field(default_factory=list)
     processes: int = 0
     threads: int = 0
-    first: dict[Key, _Stat] | None = None
-    last: dict[Key, _Stat] = field(default_factory=dict)
-    seen: dict[Key, _Stat] = field(default_factory=dict)
+    first: dict[Key, Stat] | None = None
+    last: dict[Key, Stat] = field(default_factory=dict)
+    seen: dict[Key, Stat] = field(default_factory=dict)
 
     def sample(self, at_s: float, machine: _Machine) -> None:
         """Add what the tree uses now."""
@@ -138,9 +138,9 @@ class _Tree:
         # All processes must be readable: a part of the tree is not its size. A process that has just ended has size 0.
         if members and len(known) == len(sizes):
             self.memory.append((round(at_s, 3), sum(known)))
-        found = {stat.key: stat for pid in members if (stat := _stat(pid)) is not None}
+        found = {it.key: it for pid in members if (it := stat(pid)) is not None}
         self.processes = max(self.processes, len(found))
-        self.threads = max(self.threads, sum(stat.threads for stat in found.values()))
+        self.threads = max(self.threads, sum(it.threads for it in found.values()))
         if self.first is None:
             self.first = found
         self.last = found
@@ -159,23 +159,24 @@ class _Tree:
         )
 
     def _cpu_seconds(self) -> float | None:
-        """The larger of two counts, each of which can miss something and never counts too much.
-
-        The times of living processes, with the children they waited for, miss a process whose parent never waits. The
-        times of every process ever seen miss the time that a process used after its last sample.
-        """
-        first = self.first or {}
-        if not first:
-            return None
-        inherited = _total(self.last) - _total(first) if self.last else 0.0
-        followed = sum(stat.own_s - (first[key].own_s if key in first else 0.0) for key, stat in self.seen.items())
-        return round(max(inherited, followed), 3)
+        return round(used_s(self.first, self.last, self.seen), 3) if self.first else None
 
     def _replaced(self) -> int:
         """A process that ends for good, or an additional one, replaces none."""
         ended = self.seen.keys() - self.last.keys()
         began = self.seen.keys() - (self.first or {}).keys()
         return min(len(ended), len(began))
+
+
+def used_s(first: Mapping[Key, Stat], last: Mapping[Key, Stat], seen: Mapping[Key, Stat]) -> float:
+    """CPU seconds of processes between two samples: the larger of two counts, each of which can miss something.
+
+    The times of living processes, with the children they waited for, miss a process whose parent never waits. The times
+    of every process ever seen miss the time that a process used after its last sample.
+    """
+    inherited = _total(last) - _total(first) if last else 0.0
+    followed = sum(it.own_s - (first[key].own_s if key in first else 0.0) for key, it in seen.items())
+    return max(inherited, followed)
 
 
 def slope(samples: Iterable[tuple[float, int]]) -> float | None:
@@ -195,8 +196,8 @@ def slope(samples: Iterable[tuple[float, int]]) -> float | None:
     return round(statistics.median(slopes), 1) if slopes else None
 
 
-def _total(found: Mapping[Key, _Stat]) -> float:
-    return sum(stat.own_s + stat.of_children_s for stat in found.values())
+def _total(found: Mapping[Key, Stat]) -> float:
+    return sum(it.own_s + it.of_children_s for it in found.values())
 
 
 def members(root: int) -> list[int]:
@@ -206,7 +207,7 @@ def members(root: int) -> list[int]:
 
 def cpu_seconds(root: int) -> float:
     """User and system time of a process tree until now, with that of the children it has waited for."""
-    return _total({stat.key: stat for pid in members(root) if (stat := _stat(pid)) is not None})
+    return _total({it.key: it for pid in members(root) if (it := stat(pid)) is not None})
 
 
 def memory_bytes(root: int) -> int | None:
@@ -264,7 +265,7 @@ def _by_parent() -> dict[int, list[int]]:
     return found
 
 
-def _stat(pid: int) -> _Stat | None:
+def stat(pid: int) -> Stat | None:
     """Times and threads of a process (proc(5), /proc/PID/stat), None when it has ended."""
     try:
         text = (PROC / str(pid) / "stat").read_bytes()
@@ -273,7 +274,7 @@ def _stat(pid: int) -> _Stat | None:
     # The name stands in parentheses and may hold anything; what follows it begins with the third field.
     fields = text[text.rindex(b")") + 2 :].split()
     user, system, of_children_user, of_children_system = (int(fields[number]) / TICKS_PER_S for number in range(11, 15))
-    return _Stat(
+    return Stat(
         key=(pid, int(fields[19])),
         own_s=user + system,
         of_children_s=of_children_user + of_children_system,
