@@ -101,6 +101,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     reload     how it takes over a changed configuration or a new version of the site without a restart
     breaks     faults that a chain with it does not stand as expected
     limits     what a project's own `config` should set
+    sysctls    kernel settings that it needs on a host, by their names in sysctl(8)
     doors      ports at which the site reaches it from another host for something else than pages, by a name each; on
                one host each is a Unix socket, SERVER-DOOR.sock
     one_host   why servers on several hosts cannot be before or behind it; empty: they can
@@ -134,6 +135,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     bad_output: str = ""
     instances: str = ""
     env: dict[str, str] = {}
+    sysctls: dict[str, int] = {}
     graceful: str = "TERM"
     inherits: bool | tuple[str, ...] = False
     notify: bool = False

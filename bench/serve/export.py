@@ -233,6 +233,7 @@ def write_context(context: dict[str, Any], target: Path, left_out: Collection[st
     """
     found = context["units"]
     left_out = {*left_out, *([] if context["ends_tls"] else ["benchapp-certificate"])}
+    left_out |= set() if context["sysctls"] else {"sysctl.conf"}
     sources = {target / source.name: source for source in sorted(HOST.glob("[!_]*")) if source.name not in left_out}
     sources |= {target / "systemd" / name: SYSTEMD / name for name in ("benchapp.target", "benchapp.slice")}
     timers = [source for name in context["timers"] for source in sorted(TIMERS.glob(f"benchapp-{name}.*"))]
@@ -279,6 +280,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         "build_packages": [package for server in composition.servers for package in server.build_packages],
         "distribution_services": [server.packages[0] for server in composition.servers if server.packages],
         "checked_units": units.checked(found),
+        "sysctls": {name: value for server in composition.servers for name, value in server.sysctls.items()},
         **logs.names(composition, found, places.logs),
         "tls_units": [unit for unit in found if unit.name == f"benchapp-{front.name}"],
         "joined_certificates": [server.certificate for server in composition.servers if server.certificate],

@@ -130,6 +130,15 @@ def test_the_socket_of_a_server_that_can_inherit_it_is_a_unit(tmp_path, stack, l
     assert f"\nRequires={socket.name}\n" in socket.with_suffix(".service").read_text()
 
 
+def test_the_kernel_hands_connections_to_the_new_socket_of_a_server_that_opens_one(tmp_path):
+    for stack in ("caddy-gunicorn", "nginx-gunicorn"):
+        export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / stack)
+    assert "\n-net.ipv4.tcp_migrate_req = 1\n" in (tmp_path / "caddy-gunicorn" / "sysctl.conf").read_text()
+    assert "sysctl -p /etc/sysctl.d/benchapp.conf\n" in (tmp_path / "caddy-gunicorn" / "INSTALL.md").read_text()
+    assert not (tmp_path / "nginx-gunicorn" / "sysctl.conf").exists()
+    assert "sysctl" not in (tmp_path / "nginx-gunicorn" / "INSTALL.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("stack", "server", "commands"),
     [
