@@ -1,4 +1,5 @@
-"""gunicorn with uvicorn's worker. Settings: https://docs.gunicorn.org/en/stable/settings.html"""
+# gunicorn with uvicorn's worker. Settings: https://docs.gunicorn.org/en/stable/settings.html
+# The connection of a client comes first.{{ "\n" }}{% include "uvicorn/uvicorn_protocol.py" %}
 
 from uvicorn_worker import UvicornWorker
 
@@ -16,7 +17,7 @@ class Worker(UvicornWorker):
     # timeout_graceful_shutdown: by default a worker waits for its requests without end.
     CONFIG_KWARGS = {
         "loop": "uvloop",
-        "http": "httptools",
+        "http": Protocol,
         "lifespan": "off",
         "proxy_headers": False,
         "access_log": False,
