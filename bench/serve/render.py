@@ -28,7 +28,7 @@ from bench.catalog.manifest import NO_LAYER, Layer, Server, Service
 from bench.errors import BenchError
 from bench.host.supervise import Address
 from bench.project import under_test
-from bench.serve.layout import Places
+from bench.serve.layout import LOOPBACK, Places
 
 ENGINE = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
@@ -123,6 +123,9 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
         context["upstream"] = context["upstreams"][0]
         context["upstream_speaks"] = inner.speaks
         context["upstream_connection"] = _connection(inner)
+        # Instances of one host restart one after another; a host that has gone costs a time to connect.
+        elsewhere = any(address.host not in ("", LOOPBACK) for address in context["upstreams"])
+        context["upstream_rest_s"] = 10 if elsewhere else 1
         if inner.speaks in server.upstream_modules:
             context["upstream_module"] = server.upstream_modules[inner.speaks]
     return context
