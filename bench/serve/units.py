@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,6 +84,11 @@ class Unit:
     def sockets(self) -> list[str]:
         """The unit of its socket, if it has one."""
         return [f"{self.name}.socket"] if self.socket else []
+
+    @property
+    def stopped_by(self) -> str:
+        """How it may end when it is stopped, as SuccessExitStatus= says it."""
+        return f"{self.stop_signal} {int(signal.Signals[self.stop_signal])}"
 
 
 def units(composition: Composition, places: Places, wiring: Wiring) -> list[Unit]:

@@ -129,7 +129,7 @@ def uninstall(machine: Machine) -> None:
     machine.run("systemctl stop benchapp.target 'benchapp-*.timer'")
     machine.run("rm -rf /etc/systemd/system/benchapp* /etc/benchapp /var/lib/benchapp")
     machine.run("rm -rf /srv/benchapp/current /srv/benchapp/releases")
-    machine.run("systemctl daemon-reload")
+    machine.run("systemctl daemon-reload; systemctl reset-failed 'benchapp*'")
 
 
 @contextlib.contextmanager

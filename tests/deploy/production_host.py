@@ -156,6 +156,18 @@ def refused_by_systemd(made: Host) -> list[str]:
     return ours or ([f"exit status {done.returncode}"] if done.returncode else [])
 
 
+def start(made: Host, unit: str, env: dict[str, str]) -> supervise.Process:
+    """A unit's program, started as systemd would."""
+    return supervise.start(
+        unit,
+        made.command(unit),
+        env=made.environment(unit) | env,
+        cwd=Path(made.places.project),
+        log=Path(made.places.logs) / f"{unit}.log",
+        identity=made.identity,
+    )
+
+
 @contextlib.contextmanager
 def serving(made: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
@@ -168,14 +180,7 @@ def serving(made: Host, **env: str):
         told = {name: stack.enter_context(Notified()) for name in made.services()}
         try:
             for name in made.services():
-                processes[name] = supervise.start(
-                    name,
-                    made.command(name),
-                    env=made.environment(name) | told[name].env | env,
-                    cwd=Path(made.places.project),
-                    log=Path(made.places.logs) / f"{name}.log",
-                    identity=made.identity,
-                )
+                processes[name] = start(made, name, told[name].env | env)
             # Nginx's processes each leave out an instance that was not there yet.
             for address in inner:
                 wait_for(address.accepts, True, processes.values())
@@ -223,6 +228,14 @@ class Notified:
         if types == ["notify"]:
             wait_for(lambda: "READY=1" in self._said(), True, processes)
         assert types == (["notify"] if "READY=1" in self._said() else ["exec"])
+
+    def wait_ready(self) -> None:
+        """Return the moment it says that it serves; raises TimeoutError after 40 s without a word."""
+        self._socket.settimeout(40)
+        while "READY=1" not in self._texts:
+            self._texts += self._socket.recv(4096).decode().splitlines()
+        # With a time limit, recv() would wait whatever its flags say.
+        self._socket.settimeout(None)
 
     def _said(self) -> list[str]:
         with contextlib.suppress(BlockingIOError):

@@ -14,12 +14,14 @@ import pytest
 
 from bench import paths
 from bench.catalog import catalog
+from bench.host import supervise
 from tests.deploy import test_edge
 from tests.deploy.production_host import (
     NAME,
     WILDCARD,
     WILDCARD_HOSTS,
     Host,
+    Notified,
     accepts_ciphers,
     ask,
     make_certificate,
@@ -27,6 +29,7 @@ from tests.deploy.production_host import (
     refused_by_servers,
     refused_by_systemd,
     serving,
+    start,
 )
 from tests.deploy.running import command
 
@@ -125,6 +128,23 @@ def finished_while_stopping(made: Host, server: str) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException):
             return answer.result() == 200
     return False
+
+
+@pytest.mark.parametrize(("stack", "server"), [("nginx-uwsgi", "uwsgi"), ("nginx-gunicorn", "gunicorn")])
+def test_a_server_that_is_stopped_the_moment_it_is_ready_ends(host, stack, server):
+    """It may not have loaded the application by then."""
+    made = host(stack)
+    unit = f"benchapp-{server}"
+    with Notified() as told:
+        process = start(made, unit, told.env)
+        try:
+            told.wait_ready()
+            process.popen.send_signal(getattr(signal, made.lines(unit, "KillSignal")[0]))
+            status = process.popen.wait(20)
+        finally:
+            supervise.stop([process])
+    good = [int(word) for word in made.lines(unit, "SuccessExitStatus")[0].split() if word.isdecimal()]
+    assert status in (0, *good)
 
 
 def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
