@@ -9,7 +9,6 @@ import time
 import psutil
 
 from bench.host import processes
-from bench.host.processes import Key, Stat
 
 # What a process uses after its last sample is taken for that of others, should its parent have been killed.
 INTERVAL_S = 0.2
@@ -27,14 +26,11 @@ class OthersShare(threading.Thread):
         super().__init__(name="others", daemon=True)
         self.share = 0.0
         self._end = threading.Event()
-        self._first: dict[Key, Stat] = {}
-        self._last: dict[Key, Stat] = {}
-        self._seen: dict[Key, Stat] = {}
+        self._times = processes.Times()
 
     def __enter__(self) -> OthersShare:
-        self._began, self._busy_s = time.monotonic(), _busy_s()
+        self._began, self._busy_s = time.monotonic(), processes.machine_busy_s() or 0.0
         self._look()
-        self._first = dict(self._seen)
         self.start()
         return self
 
@@ -43,7 +39,7 @@ class OthersShare(threading.Thread):
         self.join()
         self._look()
         elapsed = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
-        others = _busy_s() - self._busy_s - processes.used_s(self._first, self._last, self._seen)
+        others = (processes.machine_busy_s() or 0.0) - self._busy_s - self._times.used_s()
         self.share = round(min(1.0, max(0.0, others / elapsed)), 4)
 
     def run(self) -> None:
@@ -53,12 +49,7 @@ class OthersShare(threading.Thread):
 
     def _look(self) -> None:
         ours = set(processes.members(os.getpid()))
-        found = [it for pid in {*ours, *(pid for pid, _ in self._last)} if (it := processes.stat(pid)) is not None]
+        before = self._times.last
+        found = [it for pid in {*ours, *(pid for pid, _ in before)} if (it := processes.stat(pid)) is not None]
         # The kernel reuses process numbers.
-        self._last = {it.key: it for it in found if it.key[0] in ours or it.key in self._last}
-        self._seen |= self._last
-
-
-def _busy_s() -> float:
-    times = psutil.cpu_times()
-    return float(times.user + getattr(times, "nice", 0.0) + times.system + getattr(times, "steal", 0.0))
+        self._times.add({it.key: it for it in found if it.key[0] in ours or it.key in before})

@@ -29,8 +29,9 @@ CAPACITY_CONNECTIONS = 8
 # The visitors ask at a third of what the deployment can do, but no faster than the load tool does beside it.
 SHARE = 1 / 3
 MIN_RATE, MAX_RATE = 5, 200
-# A visitor waits no longer for an answer. Nobody waits for a connection while a site hangs for some seconds.
+# A visitor waits no longer for an answer.
 PATIENCE_S = 10
+# Nobody waits for a connection while a site hangs for some seconds.
 MAX_CONNECTIONS = 1500
 MAX_S = 180
 

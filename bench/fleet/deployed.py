@@ -60,8 +60,7 @@ def reached(composition: Composition, inventory: Inventory) -> Iterator[Reached]
     there = host_record.read(inventory)
     host_record.must_be(there, [composition.stack.name], [composition.layer_name], "STACK")
     _require_same_values(there, composition, places)
-    front = composition.servers[-1]
-    tls = composition.values.names["listener"] == "tls" and render.has_tls(front, composition)
+    tls = render.ends_tls(composition)
     with ExitStack() as cleanup:
         site = host_site.learn(split.web[0], under_test.current().description)
         https = composition.values.env.get("BENCHAPP_HTTPS") == "1"

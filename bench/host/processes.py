@@ -119,6 +119,39 @@ class Stat:
 
 
 @dataclass
+class Times:
+    """The times of processes, sample after sample."""
+
+    first: dict[Key, Stat] | None = None
+    last: dict[Key, Stat] = field(default_factory=dict)
+    seen: dict[Key, Stat] = field(default_factory=dict)
+
+    def add(self, found: dict[Key, Stat]) -> None:
+        """Add a sample: all of the processes that live now."""
+        if self.first is None:
+            self.first = found
+        self.last = found
+        self.seen |= found
+
+    def used_s(self) -> float:
+        """CPU seconds from the first sample to the last: the larger of two counts, each of which can miss something.
+
+        The times of living processes, with the children they waited for, miss a process whose parent never waits. The
+        times of every process ever seen miss the time that a process used after its last sample.
+        """
+        first = self.first or {}
+        inherited = _total(self.last) - _total(first) if self.last else 0.0
+        followed = sum(it.own_s - (first[key].own_s if key in first else 0.0) for key, it in self.seen.items())
+        return max(inherited, followed)
+
+    def replaced(self) -> int:
+        """Processes that ended and were replaced. One that ends for good, or an additional one, replaces none."""
+        ended = self.seen.keys() - self.last.keys()
+        began = self.seen.keys() - (self.first or {}).keys()
+        return min(len(ended), len(began))
+
+
+@dataclass
 class _Tree:
     """One process tree, as seen so far."""
 
@@ -126,9 +159,7 @@ class _Tree:
     memory: list[tuple[float, int]] = field(default_factory=list)
     processes: int = 0
     threads: int = 0
-    first: dict[Key, Stat] | None = None
-    last: dict[Key, Stat] = field(default_factory=dict)
-    seen: dict[Key, Stat] = field(default_factory=dict)
+    times: Times = field(default_factory=Times)
 
     def sample(self, at_s: float, machine: _Machine) -> None:
         """Add what the tree uses now."""
@@ -141,42 +172,19 @@ class _Tree:
         found = {it.key: it for pid in members if (it := stat(pid)) is not None}
         self.processes = max(self.processes, len(found))
         self.threads = max(self.threads, sum(it.threads for it in found.values()))
-        if self.first is None:
-            self.first = found
-        self.last = found
-        self.seen |= found
+        self.times.add(found)
 
     def usage(self) -> Usage:
         """What was used from the first sample to the last."""
         return Usage(
             memory=thinned(self.memory),
             memory_peak_bytes=max((size for _, size in self.memory), default=None),
-            cpu_seconds=self._cpu_seconds(),
+            cpu_seconds=round(self.times.used_s(), 3) if self.times.first else None,
             processes=self.processes or None,
             threads=self.threads or None,
-            replaced=self._replaced() if self.first else None,
+            replaced=self.times.replaced() if self.times.first else None,
             memory_slope_bytes_per_s=slope(self.memory),
         )
-
-    def _cpu_seconds(self) -> float | None:
-        return round(used_s(self.first, self.last, self.seen), 3) if self.first else None
-
-    def _replaced(self) -> int:
-        """A process that ends for good, or an additional one, replaces none."""
-        ended = self.seen.keys() - self.last.keys()
-        began = self.seen.keys() - (self.first or {}).keys()
-        return min(len(ended), len(began))
-
-
-def used_s(first: Mapping[Key, Stat], last: Mapping[Key, Stat], seen: Mapping[Key, Stat]) -> float:
-    """CPU seconds of processes between two samples: the larger of two counts, each of which can miss something.
-
-    The times of living processes, with the children they waited for, miss a process whose parent never waits. The times
-    of every process ever seen miss the time that a process used after its last sample.
-    """
-    inherited = _total(last) - _total(first) if last else 0.0
-    followed = sum(it.own_s - (first[key].own_s if key in first else 0.0) for key, it in seen.items())
-    return max(inherited, followed)
 
 
 def slope(samples: Iterable[tuple[float, int]]) -> float | None:
@@ -208,6 +216,18 @@ def members(root: int) -> list[int]:
 def cpu_seconds(root: int) -> float:
     """User and system time of a process tree until now, with that of the children it has waited for."""
     return _total({it.key: it for pid in members(root) if (it := stat(pid)) is not None})
+
+
+def machine_busy_s() -> float | None:
+    """Seconds for which the machine's cores ran processes, or its host other machines; None when it does not report it.
+
+    Interrupts have no owner and do not count.
+    """
+    try:
+        times = psutil.cpu_times()
+    except (OSError, RuntimeError):
+        return None
+    return times.user + getattr(times, "nice", 0.0) + times.system + getattr(times, "steal", 0.0)
 
 
 def memory_bytes(root: int) -> int | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.host import http
+from bench.host import http, processes
 
 # A page with a token differs in at most so many bytes from request to request, and never in length.
 MAX_UNLIKE_BYTES = 256
@@ -80,7 +80,7 @@ class Bystanders:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._busy = _busy_s()
+        self._busy = processes.machine_busy_s()
         self._own = time.process_time()
 
     def share(self, ours_s: Iterable[float | None]) -> float | None:
@@ -91,20 +91,11 @@ class Bystanders:
         ours_s = list(ours_s)
         known = [seconds for seconds in ours_s if seconds is not None]
         elapsed = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
-        busy = _busy_s()
+        busy = processes.machine_busy_s()
         if busy is None or self._busy is None or len(known) < len(ours_s) or not elapsed:
             return None
         ours = sum(known) + time.process_time() - self._own
         return round(min(1.0, max(0.0, (busy - self._busy - ours) / elapsed)), 4)
-
-
-def _busy_s() -> float | None:
-    """Seconds that processes ran or that the host gave to other machines; interrupts have no owner and do not count."""
-    try:
-        times = psutil.cpu_times()
-    except (OSError, RuntimeError):
-        return None
-    return times.user + getattr(times, "nice", 0.0) + times.system + getattr(times, "steal", 0.0)
 
 
 @dataclass(frozen=True)
