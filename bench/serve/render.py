@@ -123,9 +123,9 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
         context["upstream"] = context["upstreams"][0]
         context["upstream_speaks"] = inner.speaks
         context["upstream_connection"] = _connection(inner)
-        # Instances of one host restart one after another; a host that has gone costs a time to connect.
+        # An instance on this host refuses at once; a host that has gone costs a time to connect.
         elsewhere = any(address.host not in ("", LOOPBACK) for address in context["upstreams"])
-        context["upstream_rest_s"] = 10 if elsewhere else 1
+        context["upstream_max_fails"] = 3 if elsewhere else 0
         if inner.speaks in server.upstream_modules:
             context["upstream_module"] = server.upstream_modules[inner.speaks]
     return context
