@@ -45,20 +45,22 @@ class Supervisor:
     def __init__(self, running: Running, say: Callable[[str], None]):
         self.deaths: list[Death] = []
         self._running, self._say = running, say
-        self._waiting: dict[str, Death] = {}
+        self._waiting: dict[str, tuple[Process, Death]] = {}
 
     def step(self) -> None:
         """Notice who died since the last call, and start those whose second is over."""
-        processes = {process.name: process for process in self._running.processes}
-        for name in self._waiting.keys() - processes.keys():
-            # Stopped on purpose meanwhile: the caller that stopped it starts it again.
-            del self._waiting[name]
-        for process in processes.values():
+        processes = list(self._running.processes)
+        for name, (process, _) in list(self._waiting.items()):
+            if process not in processes:
+                # Stopped or replaced on purpose meanwhile: who did so starts it again, and two would run.
+                del self._waiting[name]
+        for process in processes:
             if process.name not in self._waiting and (error := process.died()):
-                self._note_death(process, error.message)
-        for death in list(self._waiting.values()):
+                supervise.kill_session(process.pid)
+                self._expect(process, error.message)
+        for process, death in list(self._waiting.values()):
             if time.monotonic() >= death.at_s + RESTART_S:
-                self._start(death)
+                self._start(process, death)
 
     def wait(self, until: Callable[[], object], timeout_s: float) -> bool:
         """Go on until it holds, which is asked after every step; False when the time is up before."""
@@ -71,22 +73,19 @@ class Supervisor:
                 return False
             time.sleep(POLL_S)
 
-    def _note_death(self, process: Process, why: str) -> None:
-        supervise.kill_session(process.pid)
-        self._expect(Death(process.name, why, time.monotonic()))
-
-    def _expect(self, death: Death) -> None:
-        """Plan the next start of what has died."""
+    def _expect(self, process: Process, why: str) -> None:
+        """Note a death, and plan the next start."""
+        death = Death(process.name, why, time.monotonic())
         self.deaths.append(death)
-        self._waiting[death.name] = death
-        self._say(f"{death.why}; it is started again in {RESTART_S:g} s")
+        self._waiting[process.name] = process, death
+        self._say(f"{why}; it is started again in {RESTART_S:g} s")
 
-    def _start(self, death: Death) -> None:
+    def _start(self, process: Process, death: Death) -> None:
         del self._waiting[death.name]
         try:
             self._running.start_again(death.name)
         except DeploymentError as error:
-            self._expect(Death(death.name, error.message, time.monotonic()))
+            self._expect(process, error.message)
             return
         death.again_s = time.monotonic()
         times = sum(other.name == death.name for other in self.deaths)

@@ -82,6 +82,19 @@ def test_what_is_killed_is_started_again_after_its_second(deployed):
     assert death.again_s - death.at_s >= 1
 
 
+def test_one_that_is_restarted_within_its_second_runs_once(deployed):
+    """As when a release that ends its server is rolled back by a restart."""
+    running = deployed(server=SLEEPS)
+    keeper = Supervisor(running, lambda _: None)
+    running.processes[0].popen.kill()
+    assert keeper.wait(lambda: keeper.deaths, 10)
+    running.start_again("server")
+    restarted = running.processes[0]
+    keeper.wait(lambda: False, supervisor.RESTART_S + 0.5)
+    assert running.processes == [restarted]
+    assert keeper.deaths[0].again_s is None
+
+
 def test_one_that_dies_again_and_again_is_tried_again_and_says_so(deployed, monkeypatch):
     monkeypatch.setattr(supervisor, "RESTART_S", 0)
     said = []
