@@ -31,8 +31,8 @@ SHARE = 1 / 3
 MIN_RATE, MAX_RATE = 5, 200
 # A visitor waits no longer for an answer.
 PATIENCE_S = 10
-# Nobody waits for a connection while a site hangs for some seconds.
-MAX_CONNECTIONS = 1500
+# While a site hangs, every visitor has a connection until patience ends; some idle ones are left beside those.
+MAX_CONNECTIONS = MAX_RATE * PATIENCE_S + 500
 MAX_S = 180
 
 

@@ -42,6 +42,12 @@ def test_they_ask_at_a_third_of_the_capacity_within_bounds(capacity, rate):
     assert rate_of(capacity) == rate
 
 
+def test_nobody_waits_for_a_connection_while_the_site_hangs():
+    assert job("http://127.0.0.1:1", pages("t", ACCOUNTS, "/static/x.css"), 10, rate_of(10_000)).connections > (
+        rate_of(10_000) * visitors.PATIENCE_S
+    )
+
+
 def test_what_a_page_says_is_read_at_its_end_only():
     line = "<!-- visit code=a template=b account=c rendered=1.5 static=/s -->"
     assert said(f"<html></html>\n{line}\n") == ("a", "b", "c", "1.5", "/s")
