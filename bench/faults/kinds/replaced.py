@@ -17,6 +17,8 @@ from bench.serve.tls import make_certificate
 
 # How long a release is served, or tried, that cannot be imported.
 BROKEN_S = 3.0
+# A server that the release ends may end as it is rolled back: a second until it is started again, and its start.
+ROLLED_BACK_S = 5.0
 
 
 @fault("configuration", group="replaced")
@@ -37,7 +39,7 @@ def application(scene: Scene) -> Generator[None]:
     scene.deploy(release)
 
 
-@fault("broken-application", group="replaced", expected=Expected(lost=None, stale=None))
+@fault("broken-application", group="replaced", expected=Expected(lost=None, recovery_s=ROLLED_BACK_S, stale=None))
 def broken_application(scene: Scene) -> Generator[None]:
     """A new version that cannot be imported is reloaded, served for 3 s, and rolled back by a second reload."""
     before, broken = scene.versions.served, scene.versions.new(broken=True)
