@@ -65,9 +65,11 @@ def _praised(
     made = {deployment: items for deployment, items in made.items() if items}
     if not made:
         return
-    names = [_name(deployment) for deployment, items in made.items() if all(map(good, items))]
-    which = f": {joined(names)}" if names else ""
-    yield topic, f"{len(names)} of {plural(len(made), 'deployment')} {words}{which}."
+    praised = [_name(deployment) for deployment, items in made.items() if all(map(good, items))]
+    others = [_name(deployment) for deployment in made if _name(deployment) not in praised]
+    # The shorter list says as much.
+    named = f"all but {joined(others)}" if 0 < len(others) < len(praised) else joined(praised)
+    yield topic, f"{len(praised)} of {plural(len(made), 'deployment')} {words}{f': {named}' if praised else ''}."
 
 
 def _name(deployment: Deployment) -> str:

@@ -99,6 +99,11 @@ def test_findings_name_who_is_good(arranged):
     assert "Deaths" not in dict(texts.findings(arranged_again(found)))
 
 
+def test_findings_name_who_is_not_good_where_those_are_fewer(arranged):
+    sentences = dict(texts.findings(arranged(*good("one"), *good("two"), *bad("three"))))
+    assert sentences["Garbage"] == "2 of 3 deployments took no harm from malformed requests: all but `three`."
+
+
 def arranged_again(found):
     """Only what was abused."""
     made = {place: {"malformed": made["malformed"]} for place, made in found.made.items() if "malformed" in made}
