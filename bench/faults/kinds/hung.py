@@ -65,8 +65,9 @@ def database_connections(scene: Scene) -> Generator[None]:
     if not hold.has_limit(scene.running):
         raise CannotFault(hold.NO_LIMIT)
     yield
+    # Requests fail from the first connection that ends, before all are held.
+    scene.strike()
     with _can(hold.connections(scene.running)):
-        scene.strike()
         _held(scene)
     scene.end()
 

@@ -65,6 +65,19 @@ def test_a_health_page_that_waits_for_the_database_is_wrong(monkeypatch):
     assert made.wrong == ["GET /health meanwhile: no answer after 5.5 s"]
 
 
+def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):
+    @contextmanager
+    def held(running):
+        made.log.append("connections end")
+        yield "97 connections are held"
+
+    made = scene(url="http://x", services=SimpleNamespace(database="postgresql"))
+    monkeypatch.setattr(hung.hold, "connections", held)
+    monkeypatch.setattr(http, "status", lambda *_: 200)
+    run(hung.database_connections, made)
+    assert made.log == ["pause", "strike", "connections end", "wait", "wait", "end"]
+
+
 @pytest.mark.parametrize(
     ("fault", "running", "why"),
     [
