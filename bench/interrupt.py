@@ -30,7 +30,10 @@ class Stopped(BaseException):
 
 
 class Interrupts:
-    """While the context lasts, the first signal raises Stopped in the main thread; later ones do nothing."""
+    """While the context lasts, the first signal raises Stopped in the main thread; later ones do nothing.
+
+    A clean-up that fails on the way replaces Stopped by its own exception: `again` raises it once more.
+    """
 
     def __init__(self) -> None:
         self._first: int | None = None
@@ -53,12 +56,17 @@ class Interrupts:
 
     @contextmanager
     def released_at_end(self) -> Iterator[None]:
-        """At the end of the block, raise Stopped for a deferred signal."""
+        """At the end of the block, raise Stopped for a signal that was deferred or came before."""
         try:
             yield
         finally:
             self._held = False
-            self._raise()
+            self.again()
+
+    def again(self) -> None:
+        """Raise Stopped once more when a signal has come."""
+        self._raised = False
+        self._raise()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._first = self._first or number

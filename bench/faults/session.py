@@ -69,7 +69,7 @@ class Session:
             try:
                 with self._up(batch.composition, directory, interrupts, self._printer.show) as made:
                     self._note(made.notes)
-                    self._make(made, batch, left)
+                    self._make(made, batch, left, interrupts)
             except GlobalFault:
                 raise
             except BenchError as error:
@@ -79,13 +79,15 @@ class Session:
             finally:
                 _tidy(directory)
 
-    def _make(self, made: Made, batch: Batch, left: list[Item]) -> None:
+    def _make(self, made: Made, batch: Batch, left: list[Item], interrupts: Interrupts) -> None:
         """Make these faults until one ruins the deployment."""
         for item in left:
             while self.ledger.is_left(item.fault_id):
                 attempt = self.ledger.attempts(item.fault_id) + 1
                 self._printer.show(f"{batch.stack} with layer {batch.layer}: {item.fault.name}")
-                self._add(made.make(item.fault, self._outcome(batch, item), f"{item.fault.name}~{attempt}"))
+                outcome = made.make(item.fault, self._outcome(batch, item), f"{item.fault.name}~{attempt}")
+                interrupts.again()
+                self._add(outcome)
                 if not made.is_whole():
                     return
 

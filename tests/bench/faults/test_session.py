@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from contextlib import contextmanager
+import os
+import signal
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -12,7 +14,7 @@ from bench.errors import DeploymentError, GlobalFault
 from bench.faults.fault import Fault
 from bench.faults.plan import Ledger, batches
 from bench.faults.session import Session
-from bench.interrupt import Interrupts
+from bench.interrupt import Interrupts, Stopped
 from bench.measure.printer import Printer
 from bench.results.faults import FORMAT, FaultsFolder, FaultsInfo, read_faults
 from tests.bench.faults.test_plan import PICKY, PLAIN, composed, nothing, plan
@@ -33,6 +35,7 @@ class FakeUp:
         self.ruined_by = set()
         self.refuses = None
         self.notes = []
+        self.meanwhile = lambda: None
 
     @contextmanager
     def __call__(self, composition, directory, interrupts, progress):
@@ -44,11 +47,13 @@ class FakeUp:
         (directory / "visits" / "x" / "openloop.json").write_text("sessionid=1")
         (directory / "visits" / "x" / "visits.out").write_text("{}")
         self.whole = True
-        yield self
+        with interrupts.released_at_end():
+            yield self
         self.log.append("down")
 
     def make(self, fault, outcome, name):
         self.log.append(name)
+        self.meanwhile()
         status = self.outcomes.get(fault.name, ["ok"])
         self.whole = fault.name not in self.ruined_by
         return replace(outcome, status=status.pop(0) if len(status) > 1 else status[0])
@@ -121,6 +126,31 @@ def test_a_fault_of_the_machine_stops_all(up, tmp_path):
     up.refuses = GlobalFault("the database is gone")
     with pytest.raises(GlobalFault):
         made(up, tmp_path / "f", [PLAIN])
+    assert words(tmp_path / "f") == []
+
+
+def stopped(then):
+    """A signal comes, and what is done about it fails as `then` does."""
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        then()
+
+
+def failing():
+    raise DeploymentError("accounts cannot be removed: the database is gone")
+
+
+def swallowing():
+    with suppress(Stopped):
+        stopped(lambda: None)
+
+
+@pytest.mark.parametrize("meanwhile", [lambda: stopped(failing), swallowing], ids=["failing", "swallowing"])
+def test_a_signal_stops_it_also_where_cleaning_up_fails(up, tmp_path, meanwhile):
+    up.meanwhile = meanwhile
+    with pytest.raises(Stopped):
+        made(up, tmp_path / "f", [PLAIN, OTHER])
     assert words(tmp_path / "f") == []
 
 
