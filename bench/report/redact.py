@@ -21,16 +21,12 @@ def redacted(text: str) -> str:
     return _SECRET.sub(r"\g<name>(hidden)", _URL_PASSWORD.sub(r"\1(hidden)@", text))
 
 
-# Options that take a folder of results.
-_FOLDER_OPTIONS = ("--to", "--resume")
-
-
 def command(words: Iterable[str]) -> str:
-    """A command line without secrets; an absolute folder of results becomes $RUN."""
+    """A command line to repeat, without secrets, and without the folder of its results, which is taken."""
     shown, before = [], ""
     for word in words:
-        is_folder = before in _FOLDER_OPTIONS and word.startswith("/")
-        shown.append("$RUN" if is_folder else shlex.quote(redacted(word)))
+        if "--to" not in (before, word.partition("=")[0]):
+            shown.append(shlex.quote(redacted(word)))
         before = word
     return " ".join(shown)
 

@@ -37,7 +37,7 @@ def test_the_page_loads_nothing_and_its_links_have_targets(page):
 
 def test_the_command_the_machine_and_the_date_are_on_it(page, folder):
     text = " ".join(page.texts("body"))
-    assert "python -m bench faults --to $RUN --env 'SECRET_KEY=(hidden)'" in text
+    assert "python -m bench faults --env 'SECRET_KEY=(hidden)'" in text
     assert "22 November 2026, 08:00 UTC, 20 min" in text
     assert "Example 3000 (test data), 2 cores" in text
     assert "very-secret" not in text and str(folder) not in text
