@@ -152,16 +152,16 @@ def racing_note(report: Report) -> str:
 def rounds_note(reports: Sequence[Report]) -> str:
     """The number of rounds behind the figures, and how far their intervals can be trusted."""
     margin = max(report.run.info.plan.margin for report in reports)
-    counts = [
-        max((row.rate.count for row in report.rows if row.rate), default=report.run.info.plan.rounds)
-        for report in reports
-    ]
+    counts = [row.rate.count for report in reports for row in report.rows if row.rate]
+    counts = counts or [report.run.info.plan.rounds for report in reports]
     fewest, most = min(counts), max(counts)
     if most == 1:
         return "One round only: each figure is a single reading and proves no difference."
     rounds = f"{most}" if fewest == most else f"{fewest} to {most}"
     few = ""
-    if 1 < fewest < FEW_ROUNDS:
+    if fewest == 1:
+        few = " A figure of one round is a single reading."
+    elif fewest < FEW_ROUNDS:
         percent = 100 * (1 - 2 ** (1 - fewest))
         few = f" With {fewest} rounds that is their range; it contains the true median {percent:.0f} % of the time."
     return (

@@ -43,7 +43,7 @@ def test_many_cores_are_not_warned_about(tmp_path):
     folder = report_folder.make(tmp_path / "run", rounds=5, machine=report_folder.environment(cores=16))
     notes = conditions.caveats(arrange(read_run(folder)))
     assert not [note for note in notes if "Compare figures within" in note]
-    assert any("medians of 5 rounds with a bootstrap 95 % confidence interval" in note for note in notes)
+    assert any("medians of 4 to 5 rounds with a bootstrap 95 % confidence interval" in note for note in notes)
 
 
 def test_changed_values_stand_on_the_first_screen_without_secrets(tmp_path):

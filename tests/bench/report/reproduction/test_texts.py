@@ -26,8 +26,8 @@ def test_trials_of_all_parts_are_counted_together(tmp_path, tiny):
     assert [note for note in notes if "failed" in note] == [
         f"{one + two} trials failed: a failed trial has a reason and no figures."
     ]
-    (rounds,) = [note for note in notes if note.startswith("Figures are medians of 2 rounds")]
-    assert "contains the true median 50 % of the time" in rounds
+    (rounds,) = [note for note in notes if note.startswith("Figures are medians of 1 to 2 rounds")]
+    assert "A figure of one round is a single reading." in rounds
 
 
 def test_the_first_screen_names_what_was_not_compared(folder):
