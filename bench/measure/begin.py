@@ -44,6 +44,15 @@ DURATION_S = 10
 # A capacity takes many trials.
 CAPACITY_DURATION_S = 5
 DEFAULT_WARMUP_S = 2.0
+# Fields of an environment whose names say little -> words for them.
+DIFFERENT = {
+    "affinity": "cores of the programs",
+    "cpu_model": "processor",
+    "dirty": "uncommitted changes",
+    "os": "operating system",
+    "python": "Python",
+    "pythons": "other Pythons",
+}
 MAX_CONNECTIONS = 10_000
 MAX_RATE = 100_000
 MAX_ROUNDS = 10_000
@@ -358,7 +367,8 @@ def _differences(before: Environment, here: Environment) -> list[str]:
     here = replace(here, configs=before.configs, rows_seed=before.rows_seed, rows_total=before.rows_total)
     now_here = asdict(here)
     names = [name for name, value in asdict(before).items() if now_here[name] != value]
-    return [f"resumed after a stop, with another {', '.join(names)} than it began with"] if names else []
+    words = [DIFFERENT.get(name, name.replace("_", " ")) for name in names]
+    return [f"resumed after a stop; since it began these have changed: {', '.join(words)}"] if names else []
 
 
 def new_folder() -> Path:

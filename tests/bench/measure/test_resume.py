@@ -84,7 +84,7 @@ def test_a_run_that_goes_on_in_another_environment_says_so(go, instrument, tmp_p
     path = tmp_path / "run" / "environment.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "Linux 1.0"}))
     _, recorded = go("--resume", str(tmp_path / "run"))
-    assert recorded.info.notes[-1] == "resumed after a stop, with another kernel than it began with"
+    assert recorded.info.notes[-1] == "resumed after a stop; since it began these have changed: kernel"
 
 
 def start(tmp_path, *words):
