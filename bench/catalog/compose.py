@@ -12,7 +12,7 @@ from msgspec import structs
 
 from bench import paths, programs
 from bench.catalog import catalog, values
-from bench.catalog.manifest import NO_LAYER, Declaration, Layer, Server, Service, Stack
+from bench.catalog.manifest import CACHED, NO_LAYER, Declaration, Layer, Server, Service, Stack
 from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError
 
@@ -96,6 +96,12 @@ class Composition:
     def servers(self) -> tuple[Server, ...]:
         """The chain: the servers of the stack, then those that layers put before it, the outermost last."""
         return chain(self.stack, self.layers)
+
+    @property
+    def caches(self) -> str:
+        """What the layers cache: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`."""
+        found = {layer.caches for layer in self.layers}
+        return max(found, key=CACHED.index, default="nothing")
 
     @property
     def layer_name(self) -> str:

@@ -95,4 +95,4 @@ def has_no_service(composition: Composition) -> str:
 
 def caches_no_pages(composition: Composition) -> str:
     """Why a fault of cached pages does not fit layers without any, or an empty string when it does."""
-    return "" if any(layer.caches == "pages" for layer in composition.layers) else "no layer here caches pages"
+    return "" if composition.caches == "pages" else "no layer here caches pages"

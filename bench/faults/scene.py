@@ -139,7 +139,7 @@ class Scene:
     def invalidate(self) -> None:
         """Empty what the layers cache, as a deploy does. Raises BenchError when the site's command fails."""
         env = self.running.env
-        if any(layer.caches == "pages" for layer in self.running.composition.layers):
+        if self.running.composition.caches == "pages":
             commands.manage(["invalidatepages"], env["DATABASE_URL"], worker(), env=env)
 
     def deploy(self, folder: Path) -> None:

@@ -85,7 +85,7 @@ def _made(
 def _moments(scene: Scene, began: float, old: str) -> Moments:
     """When things happened; `old` is the version that was served before the fault."""
     settings = scene.running.composition.settings
-    cached = any(layer.caches == "pages" for layer in scene.running.composition.layers)
+    cached = scene.running.composition.caches == "pages"
     return Moments(
         began=began,
         struck=scene.struck,

@@ -11,6 +11,7 @@ from bench.catalog.sizes import UNLIMITED
 from bench.errors import BenchError
 from bench.results import records
 from bench.results.records import Plan, Skip
+from bench.serve import render
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,18 @@ def cases(
 def record(stack: str, layer: str, workload: str, size: str, database: str, composed: Composition) -> records.Case:
     """The case of a composition, as results name it."""
     case_id = "~".join((stack, layer, workload, size, database))
-    return records.Case(case_id, stack, layer, workload, size, database, composed.notes, composed.stack.python)
+    return records.Case(
+        case_id,
+        stack,
+        layer,
+        workload,
+        size,
+        database,
+        composed.notes,
+        composed.stack.python,
+        needs_proxy=not render.has_tls(composed.servers[-1], composed),
+        caches=composed.caches,
+    )
 
 
 def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[ComposedCase, ...]:

@@ -109,17 +109,26 @@ def _row(run: Run, setting: Setting, stack: str, layer: str) -> CaseRow | None:
         for skip in run.info.skips
         if here(skip) and skip.workload in (None, setting.workload) and skip.size in (None, setting.size)
     ]
+    where = (setting.workload, setting.size, setting.database)
     planned = {
-        case.case_id
+        case.case_id: case
         for case in run.info.cases
-        if here(case)
-        and (case.workload, case.size, case.database) == (setting.workload, setting.size, setting.database)
+        if here(case) and (case.workload, case.size, case.database) == where
     }
     if not (trials or skips or planned):
         return None
     wrong = sum(here(check) and not check.ok for check in run.checks)
     dropped = [item for item in run.info.dropped if item.case_id in planned and item.level == setting.level]
-    row = CaseRow(stack, layer, setting, trials, skips[0] if skips else None, wrong, dropped[0] if dropped else None)
+    row = CaseRow(
+        stack,
+        layer,
+        setting,
+        trials,
+        skips[0] if skips else None,
+        wrong,
+        next(iter(planned.values()), None),
+        dropped[0] if dropped else None,
+    )
     return _at_capacity(row, limit) if trials and (limit := _limit(run)) else row
 
 

@@ -96,7 +96,7 @@ def why_simplest(choice: Choice) -> str:
     question, keys = choice.question, [choice.chosen, *choice.tied]
     own, *others = (question.programs(key) for key in keys)
     if own and all(others) and own < min(others):
-        return f"it is simpler: {plural(own, 'program')}, not {_counts(others)}"
+        return f"it is simpler: {plural(own, 'program')}, not {_counts(others)}{_proxies(question, keys)}"
     memory, *more = (question.memory(key) for key in keys)
     if memory is not None and all(need is not None for need in more):
         needs = [need / MIB for need in more if need is not None]
@@ -115,6 +115,11 @@ def how_sure(choice: Choice) -> str:
         return f"ties with {plural(len(choice.tied), 'other')}, the simplest of them"
     ratio = min(choice.standings.ratios[key].ratio for key in choice.standings.slower)
     return f"{number(ratio)} times the next"
+
+
+def _proxies(question: Question, keys: list[Deployment]) -> str:
+    """That a program is counted which was not measured, where one is."""
+    return " (a proxy that ends TLS counted)" if any(map(question.needs_proxy, keys)) else ""
 
 
 def _counts(counts: list[int]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.figures.words import joined
 from bench.report.choice import Choice, choices, choose, how_sure
 from bench.report.findings import deployment_name, quoted
-from bench.report.model import BASELINE, Report, rate_of
+from bench.report.model import Report, rate_of
 from bench.report.numbers import MIB, NOT_MEASURED, number
 from bench.report.overall import Deployment
 
@@ -47,7 +47,7 @@ def fits(report: Report) -> list[Fit]:
         return []
     is_limited = main.question.panels[0].setting.size != UNLIMITED
     rows = [_fit(_place(main) if is_limited else "Anonymous readers, any memory", main), *_budgets(report, main)]
-    signed_in = choose(report, main.question, lambda key: key[1] == BASELINE)
+    signed_in = choose(report, main.question, lambda key: not main.question.caches_pages(key))
     proven = signed_in if signed_in and signed_in.proven else None
     rows.append(_fit(SIGNED_IN, proven) if proven else Fit(SIGNED_IN, "no figures to compare"))
     limited = [choice for choice in found if choice is not main and choice.proven]
@@ -59,8 +59,8 @@ def note() -> str:
     return (
         "A budget is compared with the measured peak memory of servers and services under this load, without the "
         "system. It was not set as a limit; rows with a size were measured within it. All figures are those of "
-        "anonymous readers. Pages of readers who are signed in come from the application each time: their row compares "
-        f"stacks with layer {quoted(BASELINE)}."
+        "anonymous readers. Cached pages are not for readers who are signed in: their row compares deployments whose "
+        "application makes each page, with or without parts from a cache."
     )
 
 

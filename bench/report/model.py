@@ -18,7 +18,7 @@ from bench.figures.stats import Estimate, PooledPercentile, estimate
 from bench.results.capacity import Capacity
 from bench.results.faults import FaultsRun
 from bench.results.folder import Run
-from bench.results.records import Dropped, Outcome
+from bench.results.records import Case, Dropped, Outcome
 from bench.results.trials import Trial
 
 BASELINE = "none"  # the layer that every other layer is compared with
@@ -69,6 +69,7 @@ class CaseRow:
     trials: tuple[Trial, ...]
     skip: str | None  # why it cannot run here
     wrong: int  # number of failed checks of verify
+    case: Case | None = None  # as it was planned
     dropped: Dropped | None = None  # why and when a run until decided measured it no further
     times_none: Estimate | None = None  # requests/s divided by those of layer `none` on the same stack, paired by round
     capacity: Capacity | None = None  # where it was sought: the trials are those at the highest rate of each round

@@ -14,7 +14,7 @@ from functools import cached_property
 from bench.figures.noise import Noise, noise_of
 from bench.figures.overall import Overall
 from bench.figures.ratios import Ratio, Standings, compared, logarithms, standings, tail
-from bench.report.model import BASELINE, CaseRow, Panel, Report
+from bench.report.model import BASELINE, OPEN, CaseRow, Panel, Report
 
 Deployment = tuple[str, str]  # stack, layer
 # Needs of memory that differ by less are the same: so much do two runs of one deployment differ.
@@ -75,8 +75,21 @@ class Question:
         return compared(self.noise, bare, key, tail(2, self.looks), self.panels[0].margin)
 
     def programs(self, key: Deployment) -> int:
-        """How many servers and services it runs; 0 when that was not measured."""
-        return max((len(row.servers) for row in self.rows(key)), default=0)
+        """How many programs serve it in production: servers, services, and a proxy where none of these speaks TLS.
+
+        0 when that was not measured.
+        """
+        measured = max((len(row.servers) for row in self.rows(key)), default=0)
+        return measured and measured + self.needs_proxy(key)
+
+    def needs_proxy(self, key: Deployment) -> bool:
+        """Whether production needs a proxy before it that ends TLS."""
+        return any(row.case.needs_proxy for row in self.rows(key) if row.case)
+
+    def caches_pages(self, key: Deployment) -> bool:
+        """Whether whole pages come from a cache, for anonymous readers; every layer does where the run does not say."""
+        known = {row.case.caches for row in self.rows(key) if row.case}
+        return key[1] != BASELINE and not known <= {"nothing", "parts"}
 
     def memory(self, key: Deployment) -> float | None:
         """Its largest peak memory over the workloads in bytes; None when one of them did not measure it."""
@@ -94,11 +107,16 @@ class Question:
         return min(found, key=self.deployments.index)
 
 
+def is_asked_rate(panel: Panel) -> bool:
+    """Whether requests/s were asked for and not found out: then all that keep up have the same."""
+    return panel.setting.mode == OPEN and not panel.setting.limit
+
+
 def questions(report: Report) -> list[Question]:
-    """The questions that the run answers; those without any figure are left out."""
+    """The questions that the run answers; those without any figure are left out, and those of a rate that was asked."""
     found: dict[tuple[str, str, str], list[Panel]] = {}
     for panel in report.main_panels:
-        if panel.standings:
+        if panel.standings and not is_asked_rate(panel):
             setting = panel.setting
             found.setdefault((setting.size, setting.database, setting.mode), []).append(panel)
     return [Question(tuple(panels)) for panels in found.values()]

@@ -10,8 +10,9 @@ from bench.figures.words import joined, plural
 from bench.report import conditions, prices, ratings, safety
 from bench.report.choice import Choice, choices, how_sure, why_simplest
 from bench.report.findings import deployment_name, interval, is_bounded, quoted, setting_title, some
-from bench.report.model import BASELINE, FAILED, OPEN, VOIDED, Report, rate_of
+from bench.report.model import BASELINE, FAILED, VOIDED, Report, rate_of
 from bench.report.numbers import number
+from bench.report.overall import is_asked_rate
 from bench.report.redact import redacted
 from bench.results.trials import voided_by
 
@@ -43,6 +44,8 @@ def pick(report: Report, *, short: bool = False) -> list[Advice]:
     `short` leaves out what it gains, safety, stability, the command for production and the answer without caching.
     """
     found = choices(report)
+    if not found and any(panel.ranked for panel in report.main_panels):
+        return [Advice("Pick", _no_pick_at_a_rate())]
     if not found:
         return [Advice("Pick", f"Nothing was measured, so there is nothing to pick. {_why_nothing(report)}")]
     main = next((choice for choice in found if choice.proven), found[0])
@@ -61,14 +64,23 @@ def question(report: Report) -> str:
         return "Which deployment serves the most?"
     if report.run.info.plan.capacity:
         return f"Which deployment holds the highest rate on {joined(workloads)}, {joined(loads)}?"
-    at = "at" if panels[0].setting.mode == OPEN else "with"
-    return f"Which deployment answers the most requests/s on {joined(workloads)}, {at} {joined(loads)}?"
+    if is_asked_rate(panels[0]):
+        return f"How long do answers take on {joined(workloads)}, at {joined(loads)}?"
+    return f"Which deployment answers the most requests/s on {joined(workloads)}, with {joined(loads)}?"
 
 
 def last_lines(report: Report) -> list[str]:
     """The answer for a terminal: what to pick, what it gains and costs, and the command for production."""
     shown = ("Pick", "Confidence", "Gain", "Cost", "In production")
     return [advice.sentence.replace("`", "") for advice in pick(report) if advice.topic in shown]
+
+
+def _no_pick_at_a_rate() -> str:
+    """Why a run at a given rate names no deployment, and which run does."""
+    return (
+        "No pick: every deployment was asked for the same requests/s, so compare how long answers took, and who "
+        "did not keep up. The highest rate that each holds: `--capacity p95=200ms` in place of `--rate`."
+    )
 
 
 def _about(choice: Choice, short: bool) -> list[tuple[str, str]]:
@@ -168,7 +180,8 @@ def _command(choice: Choice) -> str:
     option = "" if layer == BASELINE else f" --layer {layer}"
     project = choice.report.run.info.plan.project
     option += f" --project {redacted(project)}" if project else ""
-    return f"Render it with {quoted(f'python -m bench render {stack}{option} --values production --to DIR')}."
+    proxy = " It needs a proxy in front that ends TLS." if choice.question.needs_proxy(choice.chosen) else ""
+    return f"Render it with {quoted(f'python -m bench render {stack}{option} --values production --to DIR')}.{proxy}"
 
 
 def _stability(choice: Choice) -> str:

@@ -154,6 +154,10 @@ class Case:
     python: Annotated[
         str, means("Version of the Python that served it, which the stack's name has, too; empty: the instrument's.")
     ] = ""
+    needs_proxy: Annotated[
+        bool, means("Whether its server in front speaks no TLS, so that production needs a proxy before it.")
+    ] = False
+    caches: Annotated[str, means("What its layers cache: pages, parts (of pages) or nothing; empty: not known.")] = ""
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class _Context:
         *inner, front = sorted(containers, key=lambda container: bool(container.ready))
         joined = self.composition.servers[-1].certificate
         certificate = {JOINED_CERTIFICATE: joined} if joined else CERTIFICATE
-        cached = any(layer.caches != "nothing" for layer in self.composition.layers)
+        cached = self.composition.caches != "nothing"
         return {
             **host,
             **project_image.names(host),

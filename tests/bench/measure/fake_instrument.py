@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -47,6 +48,14 @@ def rendered(run_dir: Path, text: str) -> Path:
         (run_dir / folder / "file").write_text(text)
     (logs / "server.log").write_text("it began\n")
     return logs
+
+
+def composition(stack: str, layer: str) -> Composition:
+    """A stack of one server without TLS, with a layer that caches pages, of which only the names exist."""
+    server = SimpleNamespace(name=f"server of {stack}")
+    of_stack = SimpleNamespace(name=stack, python=stack.partition("@python=")[2], servers=(server,), folders=())
+    of_layer = SimpleNamespace(name=layer, servers=(), caches="pages", snippets=lambda name: {})
+    return Composition(of_stack, (of_layer,), {})
 
 
 class FakeInstrument(Instrument):
@@ -90,12 +99,7 @@ class FakeInstrument(Instrument):
     def compose(self, stack: str, layer: str, changes=None, env=None) -> Composition | CannotRun:
         if (stack, layer) in self.misfits:
             return CannotRun(self.misfits[stack, layer])
-        return Composition(
-            SimpleNamespace(name=stack, python=stack.partition("@python=")[2]),
-            (SimpleNamespace(name=layer),),
-            {},
-            notes=(f"{stack} is small",),
-        )
+        return replace(composition(stack, layer), notes=(f"{stack} is small",))
 
     def machine_load(self) -> MachineLoad:
         return self.load

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from bench.catalog.compose import CannotRun, Composition
+from bench.catalog.compose import CannotRun
 from bench.errors import BenchError
 from bench.measure import plan
 from bench.results import records
 from bench.results.records import Case
+from tests.bench.measure.fake_instrument import composition
 from tests.bench.results.run_data import INFO
-
-
-def composition(stack, layer):
-    return Composition(SimpleNamespace(name=stack, python=""), (SimpleNamespace(name=layer),), {}, values=None)
 
 
 def case(stack, layer="none", workload="home"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -13,7 +14,8 @@ from pathlib import Path
 from bench.report import pick
 from bench.report.arrange import arrange
 from bench.report.write import write_report
-from bench.results.folder import read_run
+from bench.results.folder import Folder, read_run
+from bench.results.records import Case
 from tests.bench.report import report_folder
 
 LOADING = {"src", "srcset", "poster", "data", "action", "formaction", "background", "cite", "manifest", "xlink:href"}
@@ -55,6 +57,12 @@ class Page(HTMLParser):
             for name, attributes, texts in self.elements
             if name == tag and (cls is None or cls in attributes.get("class", "").split())
         ]
+
+
+def change_cases(folder: Path, change: Callable[[Case], Case]) -> None:
+    """Write other records of the cases of a run."""
+    info = read_run(folder).info
+    Folder(folder).write_info(replace(info, cases=tuple(map(change, info.cases))))
 
 
 @cache

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from bench.report import fits, pick
-from tests.bench.report.pages import EVEN, made, rates, read
+from tests.bench.report.pages import EVEN, change_cases, made, rates, read
 from tests.bench.report.report_folder import MIB
 
 
@@ -23,6 +23,7 @@ def needing(needs: dict[str, float], found):
 
 
 FASTER = [rate * 3 for rate in EVEN]
+FASTEST = [rate * 9 for rate in EVEN]
 FOUND = {("uwsgi", "none"): EVEN, ("nginx-uwsgi", "staticgenerator"): FASTER, ("nginx-uwsgi", "none"): EVEN}
 
 
@@ -36,6 +37,16 @@ def test_the_fastest_that_fits_a_budget_is_named_and_equal_budgets_share_a_row(t
     ]
     assert rows[0].sure == "3.00 times the next" and rows[1].sure == "the only one"
     assert rows[3].sure == "ties with 1 other, the simplest of them"
+
+
+def test_readers_who_are_signed_in_have_the_layers_that_cache_parts(tmp_path):
+    found = {("uwsgi", "none"): EVEN, ("uwsgi", "fragments"): FASTER, ("uwsgi", "site-middleware"): FASTEST}
+    folder = made(tmp_path, rates(found))
+    what = {"none": "nothing", "fragments": "parts", "site-middleware": "pages"}
+    change_cases(folder, lambda case: replace(case, caches=what.get(case.layer, "pages")))
+    rows = {row.need: row.deployment for row in fits.fits(read(folder))}
+    assert rows["Anonymous readers, any memory"] == "`uwsgi` with `site-middleware`"
+    assert rows["Readers who are signed in"] == "`uwsgi` with `fragments`"
 
 
 def test_a_budget_below_all_needs_says_the_least(tmp_path):

@@ -19,7 +19,7 @@ from bench.report.arrange import arrange
 from bench.report.write import write_report
 from bench.results.folder import read_run
 from tests.bench.report import report_folder
-from tests.bench.report.pages import EVEN, Page, made, picked, rates, read
+from tests.bench.report.pages import EVEN, Page, change_cases, made, picked, rates, read
 
 
 def test_the_first_screen_picks_and_says_what_it_costs(tmp_path):
@@ -100,6 +100,31 @@ def test_a_tie_picks_the_one_with_the_fewest_programs(tmp_path):
     said = picked(found)[0]
     assert said.startswith("Pick `gunicorn` with `none`: on `home`, it ties with `nginx-uwsgi` with `none` (")
     assert said.endswith("), and it is simpler: 1 program, not 2.")
+
+
+def test_a_stack_without_tls_has_a_program_more_in_production(tmp_path):
+    folder = made(tmp_path, rates({("nginx-uwsgi", "none"): EVEN, ("gunicorn", "none"): NEAR}))
+    change_cases(folder, lambda case: replace(case, needs_proxy=case.stack == "gunicorn"))
+    said = {advice.topic: advice.sentence for advice in pick.pick(read(folder))}
+    assert "with as few programs" in said["Pick"]
+    change_cases(folder, lambda case: replace(case, needs_proxy=case.stack == "nginx-uwsgi"))
+    said = {advice.topic: advice.sentence for advice in pick.pick(read(folder))}
+    assert said["Pick"].endswith("), and it is simpler: 1 program, not 3 (a proxy that ends TLS counted).")
+    assert "proxy" not in said["In production"]
+    change_cases(folder, lambda case: replace(case, needs_proxy=True))
+    said = {advice.topic: advice.sentence for advice in pick.pick(read(folder))}
+    assert said["In production"].endswith(" It needs a proxy in front that ends TLS.")
+
+
+def test_a_rate_that_was_asked_for_picks_nothing(tmp_path):
+    """All that keep up answer as many requests a second."""
+    run = read_run(made(tmp_path, rates({("nginx-uwsgi", "none"): EVEN, ("gunicorn", "none"): NEAR})))
+    opened = replace(run, trials=[replace(trial, level_connections=None, rate_requested=16.0) for trial in run.trials])
+    report = arrange(replace(opened, info=replace(run.info, plan=replace(run.info.plan, mode="open"))))
+    (said,) = picked(report)
+    assert said.startswith("No pick: every deployment was asked for the same requests/s")
+    assert "`--capacity p95=200ms` in place of `--rate`" in said
+    assert pick.question(report) == "How long do answers take on `home`, at 16 requests/s?"
 
 
 def test_one_round_is_no_proof(tmp_path):
