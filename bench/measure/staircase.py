@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bench.figures.capacity import FIRST_RATE, Limit, rate_near
+from bench.figures.words import plural
 from bench.measure.plan import Measurement
 from bench.results.capacity import Capacity, Climb, Visits, capacity, climbs, latency_ms, overloaded
 from bench.results.trials import Trial
@@ -80,11 +81,11 @@ def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) 
     if found is None:
         return f"no rate holds {limit.words}"
     return f"{rate_words(found)} with {limit.words}" + (
-        f", {visit.an_hour(found.rate):,.0f} visitors an hour" if visit else ""
+        f", {visit.an_hour(found.rate):,.0f} visitors an hour, each for {plural(visit.pages, 'page')}" if visit else ""
     )
 
 
 def rate_words(found: Capacity) -> str:
-    """`500 requests/s (475 to 530)`."""
+    """`500 requests/s (475 to 530)`; of one round, it says so."""
     reach = f"{found.low:,.0f} or more" if found.high is None else f"{found.low:,.0f} to {found.high:,.0f}"
-    return f"{found.rate:,.0f} requests/s ({reach})"
+    return f"{found.rate:,.0f} requests/s ({reach}{'; one round' if found.rounds == 1 else ''})"

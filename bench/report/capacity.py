@@ -84,8 +84,9 @@ class CapacityOfCase:
 
 
 def interval(found: Capacity) -> str:
-    """`475 to 530`, or `475 or more`."""
-    return f"{number(found.low)} " + ("or more" if found.high is None else f"to {number(found.high)}")
+    """`475 to 530`, or `475 or more`; of one round, it says so."""
+    reach = f"{number(found.low)} " + ("or more" if found.high is None else f"to {number(found.high)}")
+    return f"{reach}; one round" if found.rounds == 1 else reach
 
 
 def limit_of(report: Report) -> Limit | None:

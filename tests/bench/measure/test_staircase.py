@@ -54,7 +54,7 @@ def test_each_case_climbs_to_its_capacity_and_later_rounds_begin_there(go, holds
     assert "due: 500 requests/s, p95 900.1 ms, does not hold; " in said
     assert (
         "capacity of one, layer none, home: 475 requests/s (475 to 500) with p95 within 200 ms, "
-        "1,710,000 visitors an hour" in said
+        "1,710,000 visitors an hour, each for 1 page" in said
     )
     assert "stability" not in said
 
@@ -121,7 +121,9 @@ def test_trials_left_are_estimated_from_what_is_known():
 
 def test_a_capacity_in_words():
     climb = [at_rate(RATES[-1])]
-    assert capacity_words(climb, LIMIT, None) == "100,000 requests/s (100,000 or more) with p95 within 200 ms"
+    assert (
+        capacity_words(climb, LIMIT, None) == "100,000 requests/s (100,000 or more; one round) with p95 within 200 ms"
+    )
     assert capacity_words([at_rate(1, 900)], LIMIT, Visits(1, 1)) == "no rate holds p95 within 200 ms"
 
 
