@@ -38,6 +38,11 @@ class Values:
     def changed(self, changes: Mapping[str, Any], where: str = "--set") -> Values:
         """These values with some names changed; raises BenchError, naming `where`, for a name that does not exist."""
         for name, value in changes.items():
+            if name in self.places:
+                raise BenchError(
+                    f"{where} {name}: a place, not a value; write it under [places] of a file of your own with "
+                    f'base = "{self.name}", and give that with --values'
+                )
             if name not in self.names:
                 there_are = f"deploy/values/{self.name}.toml has"
                 raise BenchError(f"{where} {name}: no such value; {hint(name, self.names, there_are)}")

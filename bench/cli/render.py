@@ -56,6 +56,8 @@ def main(args: argparse.Namespace) -> int:
         print(path)
     if lost := export.lost_tls(composition):
         print(f"note: {lost}; put a server before it that has them, as INSTALL.md says", file=sys.stderr)
+    if wrong := export.wrong_port(composition):
+        print(f"note: {wrong}", file=sys.stderr)
     if python := composition.stack.python:
         print(f"note: these files name no version: make the environment there with Python {python}", file=sys.stderr)
     return 0

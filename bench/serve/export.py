@@ -27,6 +27,7 @@ from bench.serve.units import Unit
 
 # Where a stack without a TLS listener listens in production.
 PLAIN_PORT = 8000
+HTTPS_PORT = 443
 # Inner servers that listen on TCP get these ports in production.
 INNER_PORTS = range(8001, 8999)
 
@@ -108,6 +109,14 @@ def lost_tls(composition: Composition) -> str:
     if not render.has_tls(own, composition):
         return ""
     return f"layer {composition.layer_name}: {front.name} ends no TLS, so that redirect and HTTP/2 go with it"
+
+
+def wrong_port(composition: Composition) -> str:
+    """Why the port of a site behind a balancer is hardly the one that is meant, or an empty string."""
+    values = composition.values
+    if values.names["listener"] != "behind" or not values.places or production_places(values).port != HTTPS_PORT:
+        return ""
+    return f"listener=behind: plain HTTP on port {HTTPS_PORT}; another is `port` under [places] of a values file"
 
 
 @contextmanager
@@ -291,7 +300,7 @@ def host_context(composition: Composition, places: Places, wiring: Wiring, found
         # Not curl's own `--retry`: a 502 with Retry-After, as the web server answers, ends it or has it wait as long.
         "ready_soon": f'timeout 30 sh -c "until {now}; do sleep 1; done"',
         "ends_tls": render.ends_tls(composition),
-        "webroots": _webroots(composition),
+        **_of_places(composition),
         "https": values.env.get("BENCHAPP_HTTPS") == "1",
         "proxied": render.text(front.proxied, places.names, front.name),
         "env": _site_env(composition, places),
@@ -309,10 +318,18 @@ def asked(composition: Composition, places: Places) -> str:
     return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
 
 
-def _webroots(composition: Composition) -> list[str]:
-    """The directory from which plain HTTP answers a certificate authority; none where that asks for none."""
-    asked = render.ends_tls(composition) and composition.settings["redirect"] == "on"
-    return [composition.settings["acme_webroot"]] if asked and "acme_webroot" in render.names_used(composition) else []
+def _of_places(composition: Composition) -> dict[str, Any]:
+    """What rests on files that servers look for, where they do.
+
+    webroots    the directory from which plain HTTP answers a certificate authority; none where that asks for none
+    maintained  whether a file switches the site off
+    """
+    settings, used = composition.settings, render.names_used(composition)
+    asked = render.ends_tls(composition) and settings["redirect"] == "on" and "acme_webroot" in used
+    return {
+        "webroots": [settings["acme_webroot"]] if asked else [],
+        "maintained": settings["maintenance"] == "on" and "maintenance_file" in used,
+    }
 
 
 def packages(servers: Sequence[Server], services: Sequence[Service], layers: Sequence[Layer]) -> list[str]:

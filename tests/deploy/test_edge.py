@@ -164,8 +164,20 @@ def test_behind_a_balancer(stack, layer, tmp_path, certificate):
         for host, status in ((f"127.0.0.1:{made.places.port}", 200), (NAME, 200), (FOREIGN, 400)):
             assert through(made, "/healthz", "-H", f"Host: {host}").status == status
         assert through(made, "/login/", *SECURE, "-H", "Host: 127.0.0.1").status == 400
+        if layer == "varnish":
+            switched_off_with_what_is_cached(made)
         if layer != "none":
             without_application(made, processes, "--interface", BALANCER, *SECURE)
+
+
+def switched_off_with_what_is_cached(made: Host) -> None:
+    """The cache in front serves no page on while the site is switched off."""
+    switch = Path(made.values.names["maintenance_file"])
+    switch.touch()
+    assert failure(made, "/__probe__/page/a/", "--interface", BALANCER, *SECURE)
+    assert through(made, "/healthz?x", *SECURE).status == 200
+    switch.unlink()
+    assert through(made, "/__probe__/page/a/", *SECURE).status == 200
 
 
 def test_a_host_without_its_database_is_alive_but_not_ready(tmp_path, certificate):

@@ -1,5 +1,5 @@
 # Varnish in front of the chain. Language: https://varnish-cache.org/docs/7.1/reference/vcl.html
-# Where a subroutine does not return, the built-in one of that name follows; each below returns.
+# Where a subroutine does not return, the built-in one of that name follows.
 vcl 4.1;
 
 import std;
@@ -13,6 +13,7 @@ backend chain {
 }
 
 include "{{ conf }}/varnish.client.{{ listener }}.vcl";
+include "{{ conf }}/varnish.maintenance.{{ maintenance }}.vcl";
 
 sub vcl_recv {
     # The headers that name the client are overwritten, so that a client cannot forge them.
@@ -51,6 +52,8 @@ sub vcl_recv {
     if (!req.http.Host && req.proto != "HTTP/1.0") {
         return (synth(400, "Bad Request"));
     }
+
+    call in_maintenance;
 
     # Only pages are cached: a plain path in its one spelling, without a query string. The chain serves static files.
     if (req.method != "GET" && req.method != "HEAD") {
@@ -142,7 +145,21 @@ sub vcl_backend_response {
     return (deliver);
 }
 
-# A chain that does not answer is a page of our own with the security headers, and when to come back.
+# While the site is switched off and when the chain does not answer: a page of our own with the security headers, and
+# when to come back.
+sub vcl_synth {
+    if (resp.status == 503) {
+        set resp.http.Content-Type = "text/html; charset=utf-8";
+        set resp.http.Retry-After = "{{ retry_after_s }}";
+        set resp.http.Cache-Control = "no-store";
+{% for name, value in page_headers.items() %}
+        set resp.http.{{ name }} = {"{{ value }}"};
+{% endfor %}
+        synthetic(std.fileread("{{ conf }}/varnish.unavailable.html"));
+        return (deliver);
+    }
+}
+
 sub vcl_backend_error {
     set beresp.http.Content-Type = "text/html; charset=utf-8";
     set beresp.http.Retry-After = "{{ retry_after_s }}";

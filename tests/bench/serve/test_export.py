@@ -103,6 +103,36 @@ def test_a_site_without_tls_does_not_ask_for_it(stack, tmp_path):
     assert "privkey.pem" not in note
 
 
+def test_behind_a_balancer_the_port_of_https_is_noted(tmp_path, bench):
+    done = bench("render", "gunicorn", "--values", "production", "--set", "listener=behind", "--to", tmp_path / "o")
+    said = "note: listener=behind: plain HTTP on port 443; another is `port` under [places] of a values file\n"
+    assert (done.returncode, done.stderr) == (0, said)
+    own = tmp_path / "own.toml"
+    own.write_text('base = "production"\nlistener = "behind"\n[places]\nport = 8000\n')
+    done = bench("render", "gunicorn", "--values", own, "--to", tmp_path / "p")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = bench("render", "gunicorn", "--values", "production", "--set", "port=8000", "--to", tmp_path / "q")
+    assert done.returncode == 2 and "--set port: a place, not a value; write it under [places]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer", "switched"),
+    [
+        ("nginx-gunicorn", "none", True),
+        ("gunicorn", "varnish", True),
+        ("gunicorn", "view-cache", False),
+        ("cherokee-uwsgi", "none", False),
+    ],
+)
+def test_a_maintenance_switch_is_described_where_a_server_has_one(stack, layer, switched, tmp_path):
+    chosen = catalog.read().values["production"]
+    export.write(compose.compose_for_files(stack, layer, chosen), tmp_path / "out")
+    texts = {path: path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    note = texts.pop(tmp_path / "out" / "INSTALL.md")
+    assert ("## Maintenance" in note, "see Maintenance" in note) == (switched, switched)
+    assert any("/etc/benchapp/maintenance" in text for text in texts.values()) == switched
+
+
 def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path, bench):
     done = bench("render", "nginx-uwsgi", "--layer", "varnish", "--values", "production", "--to", tmp_path / "o")
     assert (done.returncode, done.stderr) == (

@@ -1,0 +1,2 @@
+# There is no maintenance switch.
+sub in_maintenance { }
