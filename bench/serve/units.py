@@ -12,6 +12,7 @@ from typing import Any
 from bench import programs
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server, Service
+from bench.host.supervise import Address
 from bench.project import under_test
 from bench.serve import overlaid, render
 from bench.serve.layout import Places
@@ -47,6 +48,7 @@ class Unit:
     type               when systemd takes it as started: `notify`, when it says so, or `exec`
     socket             where systemd listens for it, as ListenStream= says it, or empty
     inherits           words added to `start` so that it takes that socket
+    instance           the words with which curl asks it, where it is one of several that listen by themselves
     socket_files       the socket file that it makes itself and leaves behind when it is killed, if any
     """
 
@@ -73,6 +75,7 @@ class Unit:
     type: str = "exec"
     socket: str = ""
     inherits: tuple[str, ...] = ()
+    instance: tuple[str, ...] = ()
     socket_files: tuple[str, ...] = ()
 
     @property
@@ -109,6 +112,11 @@ def service_context(service: Service, composition: Composition, places: Places) 
     return render.service_context(service, found, composition, places, Path(places.store) / service.name)
 
 
+def _asked(address: Address) -> str:
+    """The words with which curl asks a server at this address."""
+    return f"--unix-socket {address.path} http://localhost/" if address.path else address.url
+
+
 def _of_server(server: Server, composition: Composition, places: Places, wiring: Wiring) -> Iterator[Unit]:
     chain = [item.name for item in composition.servers]
     index = chain.index(server.name)
@@ -128,6 +136,7 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             type="notify" if server.notify else "exec",
             socket=address.endpoint if server.inherits else "",
             inherits=server.inherits if isinstance(server.inherits, tuple) else (),
+            instance=(_asked(address),) if len(wiring.listens[server.name]) > 1 and not server.inherits else (),
             socket_files=(address.path,) if address.path and not server.inherits else (),
             capability=LOW_PORTS if front and _binds_low_port(composition, places) else "",
             check=_check(server, context),
