@@ -275,7 +275,8 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
     before = host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
     # Of the new release it asks for 30 s otherwise.
     sooner = '$([ "$1" = "$before" ] \\&\\& echo 30 || echo 3)'
-    host.run(f"sed 's/--retry-max-time 30/--retry-max-time {sooner}/' /usr/local/sbin/benchapp-deploy > /srv/sooner")
+    host.run(f"sed 's/timeout 30 sh/timeout {sooner} sh/' /usr/local/sbin/benchapp-deploy > /srv/sooner")
+    assert host.try_run("cmp /usr/local/sbin/benchapp-deploy /srv/sooner").returncode == 1
     with visited(host) as noticed:
         done = host.try_run(f"sh /srv/sooner {SOURCE}")
     views.write_text(right)
