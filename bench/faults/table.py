@@ -28,6 +28,8 @@ def line(outcome: FaultOutcome) -> str:
         )
         words.append(f"gap {_seconds(outcome.longest_gap_s)} s, recovery {_in_words(outcome.recovery_s)}")
         words.append(f"operator: {outcome.operator}")
+    if "seed" in (outcome.figures or {}):
+        words.append(f"seed {(outcome.figures or {})['seed']}")
     if outcome.reason:
         words.append(outcome.reason)
     return f"{where}: {'; '.join(words)}"

@@ -6,6 +6,7 @@ import re
 
 from bench import paths
 from bench.catalog import catalog
+from bench.faults.fault import Expected
 from bench.faults.kinds import FAULTS
 from bench.faults.visitors import rate_of
 from bench.report.faults import texts
@@ -17,6 +18,19 @@ def test_every_fault_is_documented_with_what_is_expected():
     lost = {name: fault.expected.lost for name, fault in FAULTS.items()}
     expected = [(name, fault.group, "any" if lost[name] is None else str(lost[name])) for name, fault in FAULTS.items()]
     assert rows == expected
+
+
+def test_what_else_than_usual_is_expected_is_documented():
+    text = (paths.PROJECT / "docs" / "faults.md").read_text("utf-8")
+    assert f"within {Expected().recovery_s:g} s of the end of the cause" in text
+    of_fault = {row.split("`")[1]: row for row in text.splitlines() if row.startswith("| `")}
+    unlike = [fault for fault in FAULTS.values() if fault.expected.recovery_s not in (None, Expected().recovery_s)]
+    assert [f"Recovery within {item.expected.recovery_s:g} s" in of_fault[item.name] for item in unlike] == [True]
+    assert [name for name in FAULTS if FAULTS[name].expected.stale is None] == ["broken-application"]
+    assert "pages may be stale" in of_fault["broken-application"]
+    untimed = [name for name in FAULTS if FAULTS[name].expected.recovery_s is None]
+    assert untimed == ["slow-headers", "slow-bodies", "slow-readers"]
+    assert "no recovery is timed" in of_fault["slow-headers"]
 
 
 def test_the_rate_of_the_visitors_is_said_as_it_is():
