@@ -53,9 +53,8 @@ class FakeChain:
 def stage(monkeypatch):
     """A scene on a fake deployment; everything done is logged."""
     log = []
-    layers = (SimpleNamespace(caches="pages"),)
     servers = (SimpleNamespace(name="app"), SimpleNamespace(name="front"))
-    composition = SimpleNamespace(servers=servers, layers=layers, services=(SimpleNamespace(name="cache"),))
+    composition = SimpleNamespace(servers=servers, caches="pages", services=(SimpleNamespace(name="cache"),))
     running = SimpleNamespace(
         composition=composition,
         chain=FakeChain(log),
@@ -110,7 +109,7 @@ def test_a_new_version_is_switched_to_reloaded_and_invalidates_the_cache(stage, 
 
 
 def test_without_cached_pages_there_is_nothing_to_invalidate(stage):
-    stage.running.composition.layers = ()
+    stage.running.composition.caches = "nothing"
     assert "invalidatepages" not in make(stage, "application")
 
 
@@ -175,7 +174,7 @@ def test_a_database_of_the_user_is_not_killed(stage):
 def test_what_does_not_fit_says_why(stage):
     composition = stage.running.composition
     assert FAULTS["front-server"].misfit(composition) == FAULTS["caching-service"].misfit(composition) == ""
-    composition.servers, composition.services, composition.layers = composition.servers[:1], (), ()
+    composition.servers, composition.services, composition.caches = composition.servers[:1], (), "parts"
     assert FAULTS["front-server"].misfit(composition) == "the application server is itself in front"
     assert FAULTS["caching-service"].misfit(composition) == "no layer here uses a caching service"
     assert FAULTS["cache-after-deploy"].misfit(composition) == "no layer here caches pages"

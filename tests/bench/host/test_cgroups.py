@@ -14,13 +14,13 @@ import pytest
 
 from bench import paths
 from bench.catalog import catalog, sizes
-from bench.catalog.compose import Composition
 from bench.cli import main
 from bench.errors import BenchError
 from bench.host import cgroups, orphans
 from bench.host.cgroups import Limits, Unavailable
 from bench.measure import plan
 from bench.results.records import Skip
+from tests.bench.measure.fake_instrument import composition
 
 MIB = 1024 * 1024
 LIMITS = Limits(64 * MIB, 96 * MIB, 0.2)
@@ -312,10 +312,7 @@ def test_without_permission_up_says_how_to_get_it_in_one_line(monkeypatch, capsy
 
 def test_without_permission_run_skips_the_size_and_measures_the_rest():
     asked = {"stacks": ("one",), "layers": ("none",), "workloads": ("home",), "sizes": ("unlimited", "bronze")}
-    composition = Composition(SimpleNamespace(name="one", python=""), (), {})
     reasons = {"unlimited": "", "bronze": "run it as root"}
-    cases, skips = plan.cases(
-        SimpleNamespace(**asked, database="sqlite"), lambda stack, layer: composition, reasons.__getitem__
-    )
+    cases, skips = plan.cases(SimpleNamespace(**asked, database="sqlite"), composition, reasons.__getitem__)
     assert [case.record.size for case in cases] == ["unlimited"]
     assert skips == (Skip("one", "none", None, "size bronze is not available here: run it as root", "bronze"),)
