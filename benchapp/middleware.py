@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 
-from overlay.client_address import is_address
+from benchapp.serving.client_address import is_address
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 

@@ -12,8 +12,8 @@ import environ
 from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
+from benchapp.serving import caches, environment
 from config.log_filters import one_line, one_line_without_database
-from overlay import caches, environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -66,8 +66,8 @@ BENCHAPP_ACCESS_LOG = environment.flag(env, "BENCHAPP_ACCESS_LOG", default=False
 BENCHAPP_COMPRESS_PAGES = environment.flag(env, "BENCHAPP_COMPRESS_PAGES", default=False)
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
-# The apps `probes` and `probes.site`: commands of the instrument, and views that read and write inside a worker. Off in
-# production.
+# The apps `bench.inside` and `bench.inside.site`: commands of the instrument, and views that read and write inside a
+# worker. Off in production.
 BENCHAPP_PROBES = environment.flag(env, "BENCHAPP_PROBES", default=False)
 
 ROOT_URLCONF = "config.urls"
@@ -91,13 +91,13 @@ INSTALLED_APPS = [
     "benchapp",
     "benchapp.caching",
     # The first one's commands take precedence.
-    *(["probes.site", "probes"] if BENCHAPP_PROBES else []),
+    *(["bench.inside.site", "bench.inside"] if BENCHAPP_PROBES else []),
 ]
 
 MIDDLEWARE = [
     *([f"config.asgi_middleware.{name}" for name in ("limit_requests", "refuse_malformed")] if BENCHAPP_ASGI else []),
-    *(["overlay.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
-    *(["overlay.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
+    *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
+    *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *(["benchapp.middleware.access_log"] if BENCHAPP_ACCESS_LOG else []),
     "benchapp.middleware.health_by_address",
     "django.middleware.security.SecurityMiddleware",

@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from whitenoise.responders import NotARegularFileError
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
-from overlay import static_files
+from benchapp.serving import static_files
 
 # The names that collectstatic makes: a hash before the ending.
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+\Z")

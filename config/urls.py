@@ -13,7 +13,7 @@ handler400 = "benchapp.views.bad_request"
 handler500 = "benchapp.views.server_error"
 
 if settings.BENCHAPP_PROBES:
-    urlpatterns += [path("__probe__/", include(app)) for app in ("probes.urls", "probes.site.urls")]
+    urlpatterns += [path("__probe__/", include(app)) for app in ("bench.inside.urls", "bench.inside.site.urls")]
 
 if settings.DEBUG:
     urlpatterns.append(path("__debug__/", include("debug_toolbar.urls")))

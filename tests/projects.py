@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import paths, programs
-from bench.host import identity
+from bench.machine import identity
 from bench.project import under_test
 from tests import once
 

@@ -9,12 +9,16 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from bench import paths
 from bench.catalog import catalog
 from bench.project import description
 
-SITE = ("benchapp", "config", "fixtures", "probes")
-BENCH_FILES = sorted((paths.PROJECT / "bench").rglob("*.py"))
+SITE = ("benchapp", "config", "fixtures")
+INSIDE = paths.PROJECT / "bench" / "inside"
+INSIDE_FILES = sorted(INSIDE.rglob("*.py"))
+BENCH_FILES = sorted({*(paths.PROJECT / "bench").rglob("*.py")} - {*INSIDE_FILES})
 SITE_FILES = sorted(path for folder in SITE for path in (paths.PROJECT / folder).rglob("*.py"))
 
 
@@ -45,32 +49,30 @@ def test_the_site_never_imports_the_instrument():
     assert importing(SITE_FILES, "bench") == []
 
 
-def test_the_site_never_imports_the_probes():
-    # Only config/urls.py and config/settings.py name the app, as a string, under BENCHAPP_PROBES.
-    assert importing([path for path in SITE_FILES if "probes" not in path.parts], "probes") == []
+# Packages of the kit that each of these may import besides itself. `caching` and `serving` go to production with any
+# project; what is inside of one while it is verified, but for the part for the kit's own site, needs no other.
+REUSABLE = {
+    "benchapp/caching": (),
+    "benchapp/serving": ("benchapp.caching",),
+    "bench/inside": ("benchapp.caching", "benchapp.serving"),
+}
 
 
-def test_the_overlay_goes_to_production_without_the_site_and_the_probes():
-    files = sorted((paths.PROJECT / "overlay").rglob("*.py"))
-    assert files and importing(files, "bench", "config", "fixtures", "probes") == []
-
-
-def test_caching_never_imports_the_site():
-    files = sorted((paths.PROJECT / "benchapp" / "caching").rglob("*.py"))
+@pytest.mark.parametrize("folder", REUSABLE)
+def test_what_is_laid_over_any_project_knows_nothing_of_the_site(folder):
+    allowed = (folder.replace("/", "."), *REUSABLE[folder])
+    files = [path for path in sorted((paths.PROJECT / folder).rglob("*.py")) if INSIDE / "site" not in path.parents]
+    assert files and importing(files, "config", "fixtures", "tests") == []
     for path in files:
-        modules = re.findall(r"^\s*(?:from|import) (benchapp[\w.]*)", path.read_text("utf-8"), re.M)
-        assert all(f"{module}.".startswith("benchapp.caching.") for module in modules), path
-    assert importing(files, "config", "fixtures") == []
+        modules = re.findall(r"^\s*(?:from|import) ((?:benchapp|bench)\b[\w.]*)", path.read_text("utf-8"), re.M)
+        assert all(f"{module}.".startswith(tuple(f"{name}." for name in allowed)) for module in modules), path
+        assert not any(f"{module}.".startswith("bench.inside.site.") for module in modules), path
 
 
-def test_the_probes_for_any_project_need_only_the_caching_app():
-    folder = paths.PROJECT / "probes"
-    files = [path for path in sorted(folder.rglob("*.py")) if "site" not in path.relative_to(folder).parts]
-    assert files
-    assert importing(files, "config", "fixtures") == []
-    for path in files:
-        modules = re.findall(r"^\s*(?:from|import) ((?:benchapp|probes\.site)[\w.]*)", path.read_text("utf-8"), re.M)
-        assert all(f"{module}.".startswith("benchapp.caching.") for module in modules), path
+def test_the_part_for_the_kits_own_site_imports_nothing_of_the_instrument():
+    for path in sorted((INSIDE / "site").rglob("*.py")):
+        modules = re.findall(r"^\s*(?:from|import) (bench\b[\w.]*)", path.read_text("utf-8"), re.M)
+        assert all(f"{module}.".startswith("bench.inside.") for module in modules), path
 
 
 def test_the_instrument_never_imports_the_site():
@@ -87,7 +89,7 @@ ORDER = [
     "figures",
     "load",
     "results",
-    "host",
+    "machine",
     "catalog",
     "project",
     "serve",
@@ -129,7 +131,7 @@ def test_only_the_packages_and_four_modules_lie_in_bench():
         for path in (paths.PROJECT / "bench").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert found <= {*ORDER, *ALONE, "__init__", "__main__"}
+    assert found <= {*ORDER, *ALONE, "inside", "__init__", "__main__"}
 
 
 # Lines at most. A longer one has more than one idea.
@@ -147,8 +149,7 @@ def lengths(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def test_modules_classes_and_functions_are_short():
-    others = [path for folder in ("benchmarks", "tests") for path in sorted((paths.PROJECT / folder).rglob("*.py"))]
-    files = [*BENCH_FILES, *SITE_FILES, *others]
+    files = [*BENCH_FILES, *INSIDE_FILES, *SITE_FILES, *sorted((paths.PROJECT / "tests").rglob("*.py"))]
     found = [(f"{path.relative_to(paths.PROJECT)}{name}", *it) for path in files for name, *it in lengths(path)]
     assert [f"{name}: {lines} lines, not {limit}" for name, lines, limit in found if lines > limit] == []
 
@@ -175,7 +176,7 @@ def test_no_name_of_the_kits_own_site_is_in_the_instrument():
     own = said.description
     pages = {own.health, own.ready, *own.public, own.login.url if own.login else ""} - {"", "/"}
     names = [*pages, said.settings, "small.txt", "large.txt"]
-    folders = [paths.PROJECT / app / "management" / "commands" for app in ("benchapp", "probes/site")]
+    folders = [paths.PROJECT / app / "management" / "commands" for app in ("benchapp", "bench/inside/site")]
     commands = {path.stem for folder in folders for path in folder.glob("[a-z]*.py")}
     assert len(commands) > 5 and len(pages) > 3
     for path in BENCH_FILES:
@@ -195,7 +196,7 @@ def strings_of(path: Path) -> set[str]:
 
 
 def test_no_command_goes_through_a_shell():
-    assert [path for path in BENCH_FILES + SITE_FILES if "shell=True" in path.read_text("utf-8")] == []
+    assert [path for path in BENCH_FILES + INSIDE_FILES + SITE_FILES if "shell=True" in path.read_text("utf-8")] == []
 
 
 def test_python_configuration_parses_as_it_stands():

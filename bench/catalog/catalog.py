@@ -137,6 +137,8 @@ def read_folder(deploy: Path) -> Catalog:
         MappingProxyType(
             {p.parent.name: manifest.read_service(p) for p in sorted(deploy.glob("services/*/service.toml"))}
         ),
-        MappingProxyType({path.stem: values.read(path) for path in sorted(deploy.glob("values/*.toml"))}),
-        MappingProxyType(sizes.read(deploy / "sizes.toml")),
+        MappingProxyType(
+            {path.stem: values.read(path) for path in sorted(deploy.glob("values/*.toml")) if path.name != sizes.FILE}
+        ),
+        MappingProxyType(sizes.read(deploy / "values" / sizes.FILE)),
     )

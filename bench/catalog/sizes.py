@@ -1,4 +1,4 @@
-"""Sizes: what `--size` limits a deployment to, from deploy/sizes.toml, and whether that can be done here."""
+"""Sizes: what `--size` limits a deployment to, from deploy/values/sizes.toml, and whether that can be done here."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
-from bench.host import cgroups, pin
-from bench.host.cgroups import Group, Limits, Unavailable
+from bench.machine import cgroups, pin
+from bench.machine.cgroups import Group, Limits, Unavailable
 
+FILE = "sizes.toml"
 UNLIMITED = "unlimited"
 MIB = 1024 * 1024
 

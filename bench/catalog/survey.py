@@ -13,7 +13,7 @@ from bench.catalog.compose import CannotRun, Composition
 from bench.catalog.manifest import Layer, Server, Service, Stack
 from bench.catalog.values import BENCH
 from bench.errors import BenchError
-from bench.host import identity
+from bench.machine import identity
 
 # Programs that are asked their version at the same time; a thread mostly waits.
 THREADS = 8

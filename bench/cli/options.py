@@ -42,7 +42,7 @@ def add_layer(parser: argparse.ArgumentParser, several: bool = False) -> None:
 
 def add_size(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """`--size`: one, by default unlimited, or `several` (then the value is None without one)."""
-    words = "limit memory and CPU time: bronze, silver or gold (deploy/sizes.toml), or unlimited"
+    words = "limit memory and CPU time: bronze, silver or gold (deploy/values/sizes.toml), or unlimited"
     if several:
         default = REPEATABLE.format(sizes.UNLIMITED)
         action = parser.add_argument("--size", action="append", metavar="S", help=words + default)

@@ -16,8 +16,8 @@ from bench.cli import options, run_inventory, run_locust
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.figures import ratios
-from bench.host import pin
 from bench.interrupt import Interrupts
+from bench.machine import pin
 from bench.measure import begin, replay
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument

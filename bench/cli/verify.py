@@ -15,7 +15,7 @@ from bench.cli import options, verify_hosts
 from bench.cli.hosts import add_inventory
 from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.measure.printer import Printer, say
 from bench.measure.progress import show_check
 from bench.project import commands, pythons, under_test

@@ -18,9 +18,9 @@ from bench.errors import BenchError
 from bench.faults import kinds, stage
 from bench.faults.plan import Batch, Compose, Ledger, batches
 from bench.faults.session import Made, Session, Up
-from bench.host import machine
 from bench.interrupt import Interrupts
 from bench.load.openloop import VERSION
+from bench.machine import facts
 from bench.measure.instrument import Instrument
 from bench.measure.printer import Printer
 from bench.measure.trial import now
@@ -171,4 +171,4 @@ def _up(plan: FaultsPlan, asked: str | None, write: bool) -> Up:
 def _environment(found: Iterable[Batch], plan: FaultsPlan) -> Environment:
     compositions = {(batch.stack, batch.layer): batch.composition for batch in found if batch.composition}
     programs = Instrument().programs(compositions.values(), plan.database)
-    return machine.environment(programs, LoadTool("openloop", VERSION, fallback=True))
+    return facts.environment(programs, LoadTool("openloop", VERSION, fallback=True))

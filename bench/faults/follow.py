@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from bench.faults.visitors import said
-from bench.host import http
+from bench.machine import http
 
 INTERVAL_S = 0.2
 

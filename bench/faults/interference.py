@@ -8,7 +8,7 @@ import time
 
 import psutil
 
-from bench.host import processes
+from bench.machine import processes
 
 # What a process uses after its last sample is taken for that of others, should its parent have been killed.
 INTERVAL_S = 0.2

@@ -9,18 +9,18 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import commands, under_test
 from bench.serve.deployment import Running
 from bench.serve.release import Releases
 from bench.serve.supervisor import Death, Supervisor
 from bench.verify.site import Site
 
-# The word for the version in the files of a release; probes/release.py.
+# The word for the version in the files of a release; bench/inside/release.py.
 FIRST = "release-1"
-# What pages say instead where the project's settings are not those of the release; probes/visits.py.
+# What pages say instead where the project's settings are not those of the release; bench/inside/visits.py.
 OUTSIDE = "outside"
-FILES = ("probes/release.py", "probes/templates/probes/mark.html", "probes/static/probes/release.css")
+FILES = ("bench/inside/release.py", "bench/inside/templates/probes/mark.html", "bench/inside/static/probes/release.css")
 BROKEN = 'raise ImportError("this release is broken on purpose")\n'
 
 
@@ -63,7 +63,7 @@ class Versions:
         folder = self._releases.add(str(self._made), change)
         self._releases.collect_static(folder)
         if broken:
-            (folder / "probes" / "__init__.py").write_text(BROKEN, "utf-8")
+            (folder / "bench" / "inside" / "__init__.py").write_text(BROKEN, "utf-8")
         return folder
 
     def switch(self, folder: Path) -> None:

@@ -15,9 +15,9 @@ from bench.faults import trial, visitors
 from bench.faults.fault import Fault
 from bench.faults.scene import Scene, Versions
 from bench.faults.trial import Asked
-from bench.host import http
-from bench.host.identity import worker
 from bench.interrupt import Interrupts
+from bench.machine import http
+from bench.machine.identity import worker
 from bench.measure.load_process import TrialError
 from bench.project import commands, under_test
 from bench.results.faults import FaultOutcome

@@ -17,7 +17,7 @@ from bench.faults.interference import OthersShare
 from bench.faults.observe import Moments, Noticed, noticed
 from bench.faults.scene import CannotFault, Scene
 from bench.faults.visitors import Page, Visitors
-from bench.host import http
+from bench.machine import http
 from bench.measure.load_process import TrialError
 from bench.measure.trial import now
 from bench.results.faults import FaultOutcome

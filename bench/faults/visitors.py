@@ -17,7 +17,7 @@ from bench.load.visits import Visit, visits
 from bench.measure import load_process
 from bench.measure.load_process import TrialError
 
-# What a page of the visitors ends with; probes/templates/probes/visit.html.
+# What a page of the visitors ends with; bench/inside/templates/probes/visit.html.
 MARK = r"<!-- visit code=(\S+) template=(\S+) account=(\S+) rendered=(\S+) static=(\S+) -->\s*\Z"
 NOBODY = "nobody"
 PAGE = "/__probe__/visit/{}/"

@@ -17,7 +17,7 @@ from bench.fleet.inventory import Host, Inventory
 from bench.fleet.sampling import Sampler, sampling
 from bench.fleet.split import Split
 from bench.fleet.tunnels import tunnel
-from bench.host.supervise import Address
+from bench.machine.supervise import Address
 from bench.project import under_test
 from bench.serve import export, render
 from bench.serve.layout import LOOPBACK, Places

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from bench.fleet.host_record import Deployed
 from bench.fleet.loaders import LoadTarget
-from bench.host.http import CLOSE, TIMEOUT_S, VisitError, ask
+from bench.machine.http import CLOSE, TIMEOUT_S, VisitError, ask
 
 # What those who end TLS before a front say of a client.
 FORWARDED = {"X-Forwarded-Proto": "https"}

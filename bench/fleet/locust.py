@@ -25,7 +25,7 @@ import msgspec
 from bench.errors import BenchError
 from bench.fleet.inventory import INSTALL, LOAD, Host
 from bench.fleet.locust_talk import Talk
-from bench.host.ports import free_port
+from bench.machine.ports import free_port
 from bench.results.locust import LocustFigures
 
 HOOKS = Path(__file__).with_name("locust_hooks.py")

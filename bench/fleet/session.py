@@ -14,9 +14,9 @@ from bench.fleet import loaders, loaders_guards
 from bench.fleet.host_record import PRODUCTION, file_of
 from bench.fleet.inventory import DB, LOAD, Inventory, front_of
 from bench.fleet.trials import DeployedHosts, measure
-from bench.host import machine
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.openloop import VERSION
+from bench.machine import facts
 from bench.measure import guards
 from bench.measure.begin import Request, ledger_of, make_plan, new_folder
 from bench.measure.journal import Journal
@@ -193,7 +193,7 @@ def _groups(inventory: Inventory) -> dict[str, tuple[str, ...]]:
 
 def _environment(plan: Plan, inventory: Inventory) -> Environment:
     tool = LoadTool(load_of(plan).tool.name, VERSION, fallback=False)
-    return replace(machine.environment({}, tool), hosts=_groups(inventory))
+    return replace(facts.environment({}, tool), hosts=_groups(inventory))
 
 
 def _notes(inventory: Inventory) -> list[str]:

@@ -15,7 +15,7 @@ from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server, Service, Stack
 from bench.errors import BenchError
 from bench.fleet.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
-from bench.host.supervise import Address
+from bench.machine.supervise import Address
 from bench.serve.layout import Places
 from bench.serve.render import Wiring, instance_name
 

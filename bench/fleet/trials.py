@@ -14,9 +14,9 @@ from bench.fleet.inventory import LOAD, Inventory
 from bench.fleet.loaders import LoadShare
 from bench.fleet.loaders_guards import Link
 from bench.fleet.sampling import sampling
-from bench.host.http import VisitError
 from bench.load import Figures, Job
 from bench.load.engine import Engine
+from bench.machine.http import VisitError
 from bench.measure import guards
 from bench.measure.guards import Observed
 from bench.measure.interference import Bodies, unlike

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from bench.errors import BenchError
 from bench.fleet.inventory import Host
 from bench.fleet.ssh import Connection
-from bench.host.ports import free_port
+from bench.machine.ports import free_port
 
 CONNECT_S = 20.0
 

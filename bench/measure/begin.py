@@ -16,7 +16,7 @@ from bench.catalog.compose import CannotRun, Composition
 from bench.errors import BenchError
 from bench.figures import capacity, ratios
 from bench.figures.capacity import parse_limit
-from bench.host import machine, pin
+from bench.machine import facts, pin
 from bench.measure import guards, replay
 from bench.measure import plan as planning
 from bench.measure.instrument import Instrument
@@ -310,7 +310,7 @@ def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
     steps = [workload.workload(name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
     # Without a core of its own, one thread could not keep up with the fastest servers.
-    threads = len(pinned[pin.LOAD]) if pinned else machine.cores()
+    threads = len(pinned[pin.LOAD]) if pinned else facts.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
     return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, plan.replay, bounds)
 
@@ -321,14 +321,14 @@ def _environment(
     tool = chosen.tool
     about_tool = LoadTool(tool.name, programs.version((chosen.program, *tool.version)), tool.fallback)
     used = {(case.record.stack, case.record.layer): case.composition for case in cases}
-    here = machine.environment(instrument.programs(used.values(), plan.database), about_tool, pinned)
+    here = facts.environment(instrument.programs(used.values(), plan.database), about_tool, pinned)
     others = dict.fromkeys(case.record.python for case in cases if case.record.python)
     return replace(here, pythons={version: pythons.described(version) for version in others} or None)
 
 
 def _notes(chosen: Load, pinned: pin.Cores | None, capacity: bool) -> tuple[str, ...]:
     notes = []
-    cores = machine.cores()
+    cores = facts.cores()
     if pinned:
         shared = ", ".join(f"{part} on {', '.join(map(str, numbers))}" for part, numbers in pinned.items())
         notes.append(f"processor cores: {shared}")

@@ -11,8 +11,8 @@ from typing import Any
 from bench.catalog import catalog, compose, survey
 from bench.catalog.compose import Composition
 from bench.errors import BenchError, GlobalFault
-from bench.host import pin
-from bench.host.identity import worker
+from bench.machine import pin
+from bench.machine.identity import worker
 from bench.measure import calibrate
 from bench.measure.interference import MachineLoad, machine_load
 from bench.measure.queries import QueryCounter

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.host import http, processes
+from bench.machine import http, processes
 
 # A page with a token differs in at most so many bytes from request to request, and never in length.
 MAX_UNLIKE_BYTES = 256

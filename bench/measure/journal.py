@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import GlobalFault
-from bench.host import machine
+from bench.machine import facts
 from bench.results.folder import Folder
 from bench.results.records import Case, Dropped, Ended, Environment, RunInfo
 
@@ -53,7 +53,7 @@ class Journal:
         if any(name.startswith(f"{deployment}/") for name in known):
             return
         own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.PROJECT): "PROJECT"}
-        hashes = machine.config_hashes(directory / "conf", own)
+        hashes = facts.config_hashes(directory / "conf", own)
         found = {**known, **{f"{deployment}/{name}": digest for name, digest in hashes.items()}}
         self._write_environment(replace(self.environment, configs=found))
 

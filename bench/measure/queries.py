@@ -14,8 +14,8 @@ from http.client import HTTPMessage
 import msgspec
 
 from bench.errors import BenchError
-from bench.host import http
-from bench.host.identity import worker
+from bench.machine import http
+from bench.machine.identity import worker
 from bench.project import commands
 from bench.serve.deployment import Running
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
-from bench.host import ports
-from bench.host.processes import Sampler, Usage, members
+from bench.machine import ports
+from bench.machine.processes import Sampler, Usage, members
 from bench.results.trials import Condition, Costs
 from bench.serve import connections
 from bench.serve.deployment import Running

@@ -13,8 +13,8 @@ from pathlib import Path
 from bench.catalog.compose import Composition
 from bench.catalog.sizes import UNLIMITED
 from bench.errors import BenchError, DeploymentError, GlobalFault
-from bench.host import pin
 from bench.interrupt import Interrupts
+from bench.machine import pin
 from bench.measure import calibrate
 from bench.measure.calibrate import Calibration
 from bench.measure.instrument import Instrument

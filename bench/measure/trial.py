@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from bench import load as load_tools
-from bench.host import http, machine
 from bench.load import Job, LoadError, Tool
+from bench.machine import facts, http
 from bench.measure import guards, load_process
 from bench.measure.guards import Observed
 from bench.measure.interference import AccessLog, Bodies, Bystanders, unlike
@@ -78,7 +78,7 @@ class Load:
 
     def tool_cores(self, job: Job) -> int:
         """How many cores the load tool can keep busy with a job: as many as its options say, or all."""
-        return self.tool.threads(job) or machine.cores()
+        return self.tool.threads(job) or facts.cores()
 
     def ceiling(self, job: Job) -> float | None:
         """Requests a second that would fill the cores the tool can keep busy with a job; None if not calibrated."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.errors import BenchError, MachineBusy
-from bench.host import pin
-from bench.host.http import get
+from bench.machine import pin
+from bench.machine.http import get
 from bench.measure import guards
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from bench.host import http as client
+from bench.machine import http as client
 
 PATH = "/__probe__/inside"
 # Requests on each connection, and how long all of them may take.

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bench.errors import BenchError
-from bench.host.identity import Identity, worker
+from bench.machine.identity import Identity, worker
 from bench.project import run_command, under_test
 from bench.project.description import FILE
 from bench.project.run_command import INHERITED, Interpreter

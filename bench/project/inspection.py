@@ -1,4 +1,4 @@
-"""What a Django project is made of, as its own interpreter finds it (probes/inspect_project.py)."""
+"""What a Django project is made of, as its own interpreter finds it (bench/inside/inspect_project.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.errors import BenchError
 from bench.project.description import FILE, Project
 from bench.project.run_command import INHERITED
 
-SCRIPT = paths.PROJECT / "probes" / "inspect_project.py"
+SCRIPT = paths.PROJECT / "bench" / "inside" / "inspect_project.py"
 TIMEOUT_S = 120
 # What Django calls them where a project sets no other names.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"

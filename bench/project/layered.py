@@ -19,10 +19,10 @@ from packaging.utils import canonicalize_name
 
 from bench import paths
 from bench.errors import BenchError
-from bench.host.lock import exclusive
+from bench.machine.lock import exclusive
 
 # Packages of the kit that a project's processes import; a project may have some of these names itself.
-KIT_PACKAGES = ("overlay", "benchapp", "probes")
+KIT_PACKAGES = ("benchapp", "bench")
 INSTALL_TIMEOUT_S = 600
 # Of the Python that runs the instrument.
 VERSION = "{}.{}".format(*sys.version_info[:2])

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import BenchError
-from bench.host import identity
-from bench.host.lock import exclusive
+from bench.machine import identity
+from bench.machine.lock import exclusive
 from bench.project import layered
 from bench.project.layered import Layered
 

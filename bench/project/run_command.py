@@ -27,7 +27,7 @@ from bench import paths
 # What a program needs of the caller's environment. All else stays out: servers read variables of their own
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
-SCRIPT = paths.PROJECT / "probes" / "run_commands.py"
+SCRIPT = paths.PROJECT / "bench" / "inside" / "run_commands.py"
 # Variables that Python reads as it starts: a command with others has another process.
 AT_START = re.compile("PYTHON.*|LANG|LC_ALL|TZ")
 

@@ -17,15 +17,15 @@ from bench import paths, programs
 from bench.catalog import catalog, compose
 from bench.catalog.manifest import Layer, Stack
 from bench.errors import BenchError
-from bench.host import identity
+from bench.machine import identity
 from bench.project import description, inspection, pythons
 from bench.project.description import FILE, Description, Project
 from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
 from bench.project.layered import Layered, environment
 
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
-OVERLAY = "overlay.settings"
-PROBED = "probes.overlay.settings"
+OVERLAY = "benchapp.serving.settings"
+PROBED = "bench.inside.serving.settings"
 # Variables of the kit that mean something else, or nothing, in another project's settings.
 SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_URL", "DEBUG", "SECRET_KEY")
 PREFIX = "BENCHAPP_"
@@ -34,7 +34,7 @@ FILES = "files"
 # A path that every server can have in its configuration, quoted or not.
 PLAIN = re.compile(r"(/[\w.-]+)+/?")
 # What a project's processes import of the kit.
-PACKAGES = ("benchapp", "overlay", "probes")
+PACKAGES = ("benchapp", "bench")
 # Where a path ends, also in a request line and before a query string; or where it ends or goes on below.
 PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
 PROBES = "__probe__/"

@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Action, Server
-from bench.host import http, supervise
-from bench.host.supervise import Address, Process
+from bench.machine import http, supervise
+from bench.machine.supervise import Address, Process
 from bench.project import under_test
 from bench.serve import render
 from bench.serve.launch import Launcher

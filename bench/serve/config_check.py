@@ -14,7 +14,7 @@ from bench import paths
 from bench.catalog import compose, manifest
 from bench.catalog.compose import CannotRun, Composition
 from bench.catalog.manifest import NO_LAYER, Layer, Stack
-from bench.host import identity, ports
+from bench.machine import identity, ports
 from bench.project import commands
 from bench.serve import render
 from bench.serve.layout import Layout

@@ -15,7 +15,7 @@ from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server
 from bench.catalog.sizes import Size
 from bench.errors import BenchError
-from bench.host.supervise import Address
+from bench.machine.supervise import Address
 from bench.project import under_test
 from bench.serve import export, overlaid, project_image, render, units
 from bench.serve.layout import LOOPBACK, Places

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.host.identity import Identity, worker
-from bench.host.lock import exclusive, shared
+from bench.machine.identity import Identity, worker
+from bench.machine.lock import exclusive, shared
 from bench.project import commands, under_test
 from bench.project.under_test import UnderTest
 

@@ -15,10 +15,10 @@ from bench import paths
 from bench.catalog import catalog, compose, sizes
 from bench.catalog.compose import Composition
 from bench.errors import BenchError, DeploymentError, GlobalFault
-from bench.host import orphans, ports, processes, small_disk, supervise
-from bench.host.cgroups import Group
-from bench.host.identity import worker
-from bench.host.supervise import Address, Process
+from bench.machine import orphans, ports, processes, small_disk, supervise
+from bench.machine.cgroups import Group
+from bench.machine.identity import worker
+from bench.machine.supervise import Address, Process
 from bench.project import commands, health, under_test
 from bench.serve import database, release, render
 from bench.serve.chain import Chain, front_url
@@ -202,7 +202,7 @@ def deployed(
     """Bring the composition up, yield it once it serves, and stop all of it at the end.
 
     database  `sqlite`, the name of a persistent service, or a URL (see serve.database.parse), or one that was parsed
-    size      the limit put on services, servers and sidecars together; a name of deploy/sizes.toml
+    size      the limit put on services, servers and sidecars together; a name of deploy/values/sizes.toml
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
     progress  called with each step in words; with nothing before something else shows its progress

@@ -18,7 +18,7 @@ from bench.catalog.manifest import Layer, Server, Service
 from bench.catalog.sizes import Size
 from bench.catalog.values import Values
 from bench.errors import BenchError
-from bench.host import identity, ports
+from bench.machine import identity, ports
 from bench.project import under_test
 from bench.serve import logs, overlaid, render, units
 from bench.serve.layout import LOOPBACK, Layout, Places, fresh_directory

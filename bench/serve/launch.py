@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import DeploymentError
-from bench.host import supervise
-from bench.host.cgroups import Group
-from bench.host.identity import Identity
-from bench.host.orphans import Register
-from bench.host.supervise import Process
+from bench.machine import supervise
+from bench.machine.cgroups import Group
+from bench.machine.identity import Identity
+from bench.machine.orphans import Register
+from bench.machine.supervise import Process
 from bench.project import commands
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import BenchError, DeploymentError
-from bench.host.identity import Identity, worker
-from bench.host.supervise import MAX_SOCKET_FOLDER, Address
+from bench.machine.identity import Identity, worker
+from bench.machine.supervise import MAX_SOCKET_FOLDER, Address
 from bench.project import commands, under_test
 
 LOOPBACK = "127.0.0.1"

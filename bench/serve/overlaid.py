@@ -42,7 +42,7 @@ def write(composition: Composition, folder: Path, drivers: tuple[str, ...] = ())
     if not under_test.current().overlaid:
         return []
     packages = folder / PACKAGES
-    for name in ("overlay", "benchapp/caching"):
+    for name in ("benchapp/serving", "benchapp/caching"):
         shutil.copytree(paths.PROJECT / name, packages / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
     # The package above is the kit's own site.
     (packages / "benchapp" / "__init__.py").touch()
@@ -145,7 +145,7 @@ def environment(env: dict[str, str], places: Places) -> dict[str, str]:
 
 def _read_names() -> set[str]:
     """The variables that the settings laid over a project read, options of layers aside."""
-    texts = [path.read_text("utf-8") for path in (paths.PROJECT / "overlay").glob("*.py")]
+    texts = [path.read_text("utf-8") for path in (paths.PROJECT / "benchapp" / "serving").glob("*.py")]
     return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
 
 

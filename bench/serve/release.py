@@ -10,19 +10,19 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import BenchError
-from bench.host.identity import Identity
+from bench.machine.identity import Identity
 from bench.project import commands, run_command, under_test
 from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.serve.layout import Layout, Places
 
 # Parts of the kit's checkout that no server reads.
-LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "benchmarks", "deploy")
+LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "deploy")
 # Parts of any project that no server reads; what else a project has, it may need.
 NOT_CODE = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
-# Laid over another project: a copy in each release has the word for its version.
-PROBES = "probes"
-# Has the pages of another project say which release rendered them (probes/visits.py); the kit's own have no need of it.
+# What runs inside the project: a copy in each release has the word for its version.
+INSIDE = "bench/inside"
+# Has the pages of another project say which release rendered them (bench/inside/visits.py); the kit's own need it not.
 MARKED = {"BENCHAPP_MARKS": "1"}
 
 
@@ -60,6 +60,7 @@ class Releases:
             _copy_other(project, folder)
         else:
             shutil.copytree(project.folder, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        _add_inside(folder)
         change(folder)
         # As installers do: a worker that starts would otherwise compile the site first. What is compiled came along.
         subprocess.run([str(project.python), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False)
@@ -88,8 +89,14 @@ class Releases:
         beside.replace(self.current)
 
 
+def _add_inside(folder: Path) -> None:
+    """Put `bench.inside` beside the project: a release's own comes before that of the kit."""
+    shutil.copytree(paths.PROJECT / INSIDE, folder / INSIDE, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(paths.PROJECT / "bench" / "__init__.py", folder / "bench")
+
+
 def _copy_other(project: UnderTest, folder: Path) -> None:
-    """Copy another project than the kit's, with the probes beside it: a release's own come before those of the kit.
+    """Copy another project than the kit's.
 
     Its databases and uploaded files stay where they are, and an environment is no code of it.
     """
@@ -102,7 +109,6 @@ def _copy_other(project: UnderTest, folder: Path) -> None:
 
     try:
         shutil.copytree(project.folder, folder, ignore=left_out, ignore_dangling_symlinks=True)
-        shutil.copytree(paths.PROJECT / PROBES, folder / PROBES, ignore=shutil.ignore_patterns("__pycache__"))
     except shutil.Error as error:
         source, _, why = error.args[0][0]
         raise BenchError(f"{source}: cannot be copied into a release: {why}") from None

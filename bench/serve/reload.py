@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import BenchError
-from bench.host import orphans
+from bench.machine import orphans
 from bench.project import commands
 from bench.serve import config_check, render
 from bench.serve.deployment import Running

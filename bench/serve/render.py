@@ -26,7 +26,7 @@ from bench.catalog import catalog
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import NO_LAYER, Layer, Server, Service
 from bench.errors import BenchError
-from bench.host.supervise import Address
+from bench.machine.supervise import Address
 from bench.project import under_test
 from bench.serve.layout import LOOPBACK, Places
 

@@ -13,9 +13,9 @@ from bench.catalog import compose
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Service
 from bench.errors import BenchError
-from bench.host import supervise
-from bench.host.lock import exclusive
-from bench.host.supervise import Address, Process
+from bench.machine import supervise
+from bench.machine.lock import exclusive
+from bench.machine.supervise import Address, Process
 from bench.project import under_test
 from bench.serve import render
 from bench.serve.launch import Launcher

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.errors import DeploymentError
-from bench.host import supervise
-from bench.host.supervise import Process
+from bench.machine import supervise
+from bench.machine.supervise import Process
 from bench.serve.deployment import Running
 
 # RestartSec= of the units.

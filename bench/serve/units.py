@@ -12,7 +12,7 @@ from typing import Any
 from bench import programs
 from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server, Service
-from bench.host.supervise import Address
+from bench.machine.supervise import Address
 from bench.project import under_test
 from bench.serve import overlaid, render
 from bench.serve.layout import Places

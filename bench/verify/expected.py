@@ -11,7 +11,7 @@ from functools import cached_property
 from bench.verify.page_parser import normalised
 from bench.verify.wire import Target
 
-# The host that pages are rendered for; probes/management/commands/renderpages.py.
+# The host that pages are rendered for; bench/inside/management/commands/renderpages.py.
 ORIGIN = "http://127.0.0.1"
 SHOWN_BEFORE, SHOWN = 20, 60
 _TAGS = re.compile(r"(?<=[>\n])")

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, cast
 from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
-from bench.host import orphans
+from bench.machine import orphans
 from bench.project import run_command
 from bench.project.commands import COMMANDS_ENV
 from bench.project.description import FILE, Description

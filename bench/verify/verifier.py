@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import commands, under_test
 from bench.results.records import Outcome
 from bench.serve.deployment import Running

@@ -64,7 +64,7 @@ class Writer:
         return _row(ROWS, answer)
 
     def write(self, row: Row, what: str) -> Row:
-        """Do `what` to the row, see probes/site/rows.py; returns the row as it is then."""
+        """Do `what` to the row, see bench/inside/site/rows.py; returns the row as it is then."""
         path = f"{ROWS}{row.author}/{what}/"
         written = _row(path, self._post(path))
         if written.name is None:

@@ -11,7 +11,7 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
-from overlay.client_address import real_address
+from benchapp.serving.client_address import real_address
 
 Site = Callable[..., AbstractContextManager[None]]
 

@@ -254,7 +254,7 @@ def test_pages_of_a_busy_site_are_those_of_offset(busy_site, settings):
 @pytest.mark.servers
 def test_the_benchmark_prints_every_list_mode_and_depth():
     result = subprocess.run(
-        [sys.executable, "-m", "benchmarks.pagination", "--rows", "5100", "--rounds", "2"],
+        [sys.executable, "-m", "tests.proofs.pagination", "--rows", "5100", "--rounds", "2"],
         cwd=Path(__file__).resolve().parents[2],
         env=os.environ | {"PYTHONWARNINGS": "error"},
         capture_output=True,
@@ -274,12 +274,12 @@ def test_the_benchmark_prints_every_list_mode_and_depth():
     [
         (["--rows", "many"], 2, "argument --rows: 'many' is not a whole number from 1"),
         (["--rounds", "0"], 2, "argument --rounds: '0' is not a whole number from 1"),
-        (["--database", "postgres://nobody@127.0.0.1:9/x"], 1, "benchmarks.pagination: connection to server at"),
+        (["--database", "postgres://nobody@127.0.0.1:9/x"], 1, "tests.proofs.pagination: connection to server at"),
     ],
 )
 def test_the_benchmark_refuses_what_it_cannot_use(arguments: list[str], status: int, message: str):
     result = subprocess.run(
-        [sys.executable, "-m", "benchmarks.pagination", *arguments],
+        [sys.executable, "-m", "tests.proofs.pagination", *arguments],
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
-from overlay import environment
+from benchapp.serving import environment
 
 FromEnvironment = Callable[..., dict[str, Any]]
 

@@ -11,7 +11,7 @@ import pytest
 
 from bench import paths
 from bench.cli import main
-from bench.host.small_disk import CannotMount, SmallDisk, mounted
+from bench.machine.small_disk import CannotMount, SmallDisk, mounted
 from bench.serve import database
 
 Command = Callable[..., CompletedProcess]

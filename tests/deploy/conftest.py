@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import commands
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier

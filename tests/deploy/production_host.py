@@ -20,8 +20,8 @@ import pytest
 from bench import paths, programs
 from bench.catalog import catalog, compose
 from bench.catalog.compose import CannotRun
-from bench.host import ports, supervise
-from bench.host.identity import worker
+from bench.machine import ports, supervise
+from bench.machine.identity import worker
 from bench.project import under_test
 from bench.serve import config_check, export, render
 from tests.deploy.running import FEW, ONE

@@ -16,7 +16,7 @@ import pytest
 from bench import paths
 from bench.catalog import compose
 from bench.catalog.compose import CannotRun
-from bench.host.supervise import Address
+from bench.machine.supervise import Address
 
 
 def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> subprocess.CompletedProcess:

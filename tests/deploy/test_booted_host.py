@@ -327,7 +327,7 @@ def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_proj
     under_test.select(folder)
     install(host, "nginx-gunicorn")
     assert ask(host, "/who/")[0] == 200
-    assert "No module named" in host.try_run("benchapp-manage shell -c 'import probes'").stdout
+    assert "No module named" in host.try_run("benchapp-manage shell -c 'import bench.inside'").stdout
     # Its own packages, and its database beside the releases.
     assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert host.run("stat -c %U /var/lib/benchapp/default.sqlite3").strip() == APP

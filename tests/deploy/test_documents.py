@@ -15,7 +15,7 @@ import pytest
 
 from bench import paths
 from bench.catalog import catalog, compose, manifest
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.serve import export, render
 from tests.deploy.running import get
 

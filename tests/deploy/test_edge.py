@@ -20,8 +20,8 @@ import brotli
 import pytest
 
 from bench.catalog import values
-from bench.host import supervise
-from bench.host.supervise import Process
+from bench.machine import supervise
+from bench.machine.supervise import Process
 from tests.deploy.production_host import (
     BIND6,
     NAME,

@@ -10,7 +10,7 @@ import stat
 import pytest
 
 from bench.catalog import compose
-from bench.host import supervise
+from bench.machine import supervise
 from bench.serve import deployment
 from tests.deploy.running import FEW, command, runnable
 from tests.waiting import until

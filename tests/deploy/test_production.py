@@ -14,7 +14,7 @@ import pytest
 
 from bench import paths
 from bench.catalog import catalog
-from bench.host import supervise
+from bench.machine import supervise
 from tests.deploy import test_edge
 from tests.deploy.production_host import (
     NAME,

@@ -21,7 +21,7 @@ from bench import paths, programs
 from bench.catalog import compose
 from bench.faults.scene import FIRST, Versions
 from bench.faults.visitors import said
-from bench.host import identity
+from bench.machine import identity
 from bench.project import under_test
 from bench.serve import deployment
 from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable

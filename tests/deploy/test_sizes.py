@@ -17,8 +17,8 @@ import pytest
 
 from bench.catalog import catalog, compose
 from bench.catalog.sizes import Size
-from bench.host import cgroups
-from bench.host.cgroups import Unavailable
+from bench.machine import cgroups
+from bench.machine.cgroups import Unavailable
 from bench.measure import resource_usage
 from bench.serve import deployment
 from tests.deploy.running import Up, get, runnable

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from bench.catalog import catalog, compose
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import commands
 from bench.results.records import Outcome
 from bench.serve import config_check, deployment

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from bench.faults import hold
 from bench.faults.fault import Expected, fault, has_no_service, is_alone
 from bench.faults.scene import CannotFault, Scene
-from bench.host import http
+from bench.machine import http
 from bench.verify.browser import Browser
 from bench.verify.finding import NEEDS_ROWS, NotTried
 from bench.verify.wire import BadAnswer, Connection, Target

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from bench.errors import BenchError
 from bench.faults.fault import Expected, fault, has_no_service, is_alone
 from bench.faults.scene import CannotFault, Scene
-from bench.host import http
+from bench.machine import http
 
 # Says which process answers.
 INSIDE = "/__probe__/inside"

@@ -11,7 +11,7 @@ from bench.catalog.compose import Composition
 from bench.errors import DeploymentError
 from bench.faults.fault import Expected, caches_no_pages, fault
 from bench.faults.scene import Scene
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.serve import render
 from bench.serve.tls import make_certificate
 

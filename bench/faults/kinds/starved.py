@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bench.faults.fault import Expected, caches_no_pages, fault
 from bench.faults.scene import CannotFault, Scene
-from bench.host import http
-from bench.host.small_disk import CannotMount, SmallDisk
+from bench.machine import http
+from bench.machine.small_disk import CannotMount, SmallDisk
 
 FULL_S = 3.0
 # A page that uses so many megabytes; a worker that does is killed at the limit.

@@ -18,9 +18,9 @@ from bench.errors import BenchError
 from bench.fleet.inventory import WEB
 from bench.fleet.world import links, machines
 from bench.fleet.world.plan import NETWORK, ROOT, Member, must_be_possible
-from bench.host import cgroups
-from bench.host.cgroups import Group
-from bench.host.lock import exclusive
+from bench.machine import cgroups
+from bench.machine.cgroups import Group
+from bench.machine.lock import exclusive
 
 LOCK = Path("/run/benchapp-hosts.lock")
 SSH_PORT = 22

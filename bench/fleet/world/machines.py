@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.fleet.world.plan import PREFIX, ROOT, Member
-from bench.host.cgroups import Group
+from bench.machine.cgroups import Group
 
 # Only this is booted, not all that is installed here.
 TARGET = """[Unit]

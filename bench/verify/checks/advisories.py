@@ -1,6 +1,6 @@
 """One check for each of Django's security advisories since 2014 on its cache middleware, Vary and cache backends.
 
-Any layer can make the same mistake, so each check asks the deployment's own layer. probes/advisories.py has the
+Any layer can make the same mistake, so each check asks the deployment's own layer. bench/inside/advisories.py has the
 probes' answers, docs/advisories.md the table of the advisories.
 """
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from bench.host.small_disk import CannotMount, SmallDisk
+from bench.machine.small_disk import CannotMount, SmallDisk
 from bench.verify.check import check
 from bench.verify.checks.files import is_temporary, stored_files
 from bench.verify.checks.freshness import (

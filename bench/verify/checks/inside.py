@@ -24,7 +24,7 @@ NO_ADDRESS = (
 def _inside(context: Context, headers: dict[str, str] | None = None) -> dict[str, Any] | Mismatch:
     answer = context.get(INSIDE, headers or {})
     if answer.status != 200:
-        return Mismatch(f"GET {INSIDE}: status 200 (a site started with the app `probes`)", f"status {answer.status}")
+        return Mismatch(f"GET {INSIDE}: status 200 (a site with the app `bench.inside`)", f"status {answer.status}")
     found: dict[str, Any] = json.loads(answer.body)
     return found
 

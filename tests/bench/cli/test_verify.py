@@ -15,8 +15,8 @@ from bench.catalog import catalog, compose
 from bench.cli import verify
 from bench.cli.main import main
 from bench.errors import BenchError, DeploymentError
-from bench.host.identity import worker
-from bench.host.ports import free_port
+from bench.machine.identity import worker
+from bench.machine.ports import free_port
 from bench.measure.printer import Printer
 from bench.measure.progress import show_check
 from bench.results.records import Outcome

@@ -10,7 +10,7 @@ import pytest
 
 from bench.faults.abuser import send_all
 from bench.faults.malformed import Malformed
-from bench.host.ports import free_port
+from bench.machine.ports import free_port
 from bench.verify.wire import Target
 
 # Each needs seconds of requests, or starts several programs.

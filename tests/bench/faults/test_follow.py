@@ -6,7 +6,7 @@ import pytest
 
 from bench.faults import follow
 from bench.faults.follow import Follower
-from bench.host.http import VisitError
+from bench.machine.http import VisitError
 from tests.waiting import until
 
 LINE = b"<!-- visit code=a template=a account=nobody rendered=1 static=/static/r.css -->\n"

@@ -15,7 +15,7 @@ import psycopg2
 import pytest
 
 from bench.faults import hold
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import commands
 from bench.verify.finding import NotTried
 from tests import postgresql

@@ -9,7 +9,7 @@ import sys
 import psutil
 
 from bench.faults.interference import OthersShare
-from bench.host import processes
+from bench.machine import processes
 from tests.waiting import until
 
 # A master with two workers that count until they have no master any more, as an application server's.
@@ -19,7 +19,7 @@ MASTER = f"import subprocess, sys; [subprocess.Popen([sys.executable, '-c', {WOR
 
 def test_workers_whose_master_was_killed_are_no_others(monkeypatch):
     busy = [0.0]
-    monkeypatch.setattr("bench.host.processes.machine_busy_s", lambda: busy[-1])
+    monkeypatch.setattr("bench.machine.processes.machine_busy_s", lambda: busy[-1])
     with subprocess.Popen([sys.executable, "-c", MASTER], stdin=subprocess.PIPE) as master:
         until(lambda: processes.cpu_seconds(master.pid) > 0.5, "workers that count")
         workers = psutil.Process(master.pid).children()
@@ -34,7 +34,7 @@ def test_workers_whose_master_was_killed_are_no_others(monkeypatch):
 
 
 def test_what_another_process_uses_is_that_of_others(monkeypatch):
-    monkeypatch.setattr("bench.host.processes.machine_busy_s", iter([10.0, 10.0 + 1000]).__next__)
+    monkeypatch.setattr("bench.machine.processes.machine_busy_s", iter([10.0, 10.0 + 1000]).__next__)
     with OthersShare() as others:
         pass
     assert others.share == 1.0

@@ -11,8 +11,8 @@ import pytest
 from bench.faults.abuser import Answers
 from bench.faults.kinds import abused, hung, starved
 from bench.faults.scene import CannotFault
-from bench.host import http
-from bench.host.small_disk import CannotMount
+from bench.machine import http
+from bench.machine.small_disk import CannotMount
 from bench.verify import slow
 from tests.bench.verify.few_threads import THREADS, few_threads
 

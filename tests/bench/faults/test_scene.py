@@ -11,7 +11,7 @@ import pytest
 from bench import paths
 from bench.faults import scene
 from bench.faults.scene import FILES, FIRST, OUTSIDE, CannotFault, Versions
-from probes import visits
+from bench.inside import visits
 
 
 class FakeReleases:
@@ -48,7 +48,7 @@ def test_a_new_version_has_another_word_in_code_templates_and_static_files(tmp_p
 def test_a_broken_version_cannot_be_imported(tmp_path):
     made = Versions(FakeReleases(tmp_path)).new(broken=True)
     with pytest.raises(ImportError, match="broken on purpose"):
-        exec((made / "probes" / "__init__.py").read_text())
+        exec((made / "bench" / "inside" / "__init__.py").read_text())
 
 
 def test_a_project_whose_code_is_elsewhere_has_no_new_version(monkeypatch):

@@ -20,7 +20,7 @@ from bench.fleet import host_site, proofs
 from bench.fleet.host_site import HostSite
 from bench.fleet.inventory import Host
 from bench.fleet.tunnels import tunnel
-from bench.host import orphans
+from bench.machine import orphans
 from bench.project.description import Description
 from bench.results.hosts import HostCosts
 from bench.verify.finding import Figure, Mismatch, NotTried

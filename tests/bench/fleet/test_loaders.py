@@ -23,11 +23,11 @@ from bench.fleet.inventory import Host
 from bench.fleet.loaders import LoadShare, LoadTarget
 from bench.fleet.reach import Clock
 from bench.fleet.ssh import BEGINS
-from bench.host import ports
-from bench.host.supervise import Address
 from bench.load import Job
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.openloop.counts import Counts, together
+from bench.machine import ports
+from bench.machine.supervise import Address
 from bench.measure.load_process import TrialError
 from tests.bench.load.load_target import target
 from tests.waiting import until

@@ -20,7 +20,7 @@ from bench.errors import BenchError
 from bench.fleet import locust as module
 from bench.fleet.inventory import Host
 from bench.fleet.locust import Wanted, run
-from bench.host.ports import free_port
+from bench.machine.ports import free_port
 from bench.results.locust import ALL
 from tests.waiting import until
 

@@ -22,8 +22,8 @@ import pytest
 from bench import paths, programs
 from bench.cli import main
 from bench.fleet import inventory
-from bench.host import ports
-from bench.host.supervise import Address
+from bench.machine import ports
+from bench.machine.supervise import Address
 from bench.serve import render
 from tests.bench.fleet.deployed_world import commit
 from tests.deploy.running import runnable

@@ -13,10 +13,10 @@ import pytest
 
 from bench import load, programs
 from bench.figures import histogram
-from bench.host import ports
-from bench.host.supervise import Address
 from bench.load import Job
 from bench.load.engine import OpenLoopTool
+from bench.machine import ports
+from bench.machine.supervise import Address
 from bench.measure.load_process import run
 from tests.bench.load.load_target import target
 from tests.waiting import until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.errors import GlobalFault
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.measure.instrument import Instrument
 
 

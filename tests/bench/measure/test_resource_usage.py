@@ -9,8 +9,8 @@ import sys
 import time
 from types import SimpleNamespace
 
-from bench.host import processes
-from bench.host.processes import Usage
+from bench.machine import processes
+from bench.machine.processes import Usage
 from bench.measure import resource_usage
 
 ME = {"server": os.getpid()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import commands, under_test
 
 

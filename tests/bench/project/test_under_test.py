@@ -39,7 +39,10 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert found.page_headers["Vary"] == "Cookie" and "Vary" not in found.facts.pages[0].headers
     env = found.environment({"DATABASE_URL": "x", "CACHING_SITE_MIDDLEWARE": "1", "SECRET_KEY": "y"})
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
-    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("probes.overlay.settings", "shop.settings")
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == (
+        "bench.inside.serving.settings",
+        "shop.settings",
+    )
     assert json.loads(env["BENCHAPP_DATABASE_FILES"]) == {}
     assert json.loads(env["BENCHAPP_PUBLIC"]) == ["/"]
     assert json.loads(env["BENCHAPP_STALE"]) == {"auth.User": ["/", "/people/{username}/"]}
@@ -118,7 +121,7 @@ def test_what_cannot_be_served_is_one_line(new_project, settings, said):
 
 def test_a_package_with_a_name_of_the_kits_is_refused(new_project):
     folder = new_project()
-    (folder / "probes").mkdir()
-    (folder / "probes" / "__init__.py").touch()
-    with pytest.raises(BenchError, match="its package probes has the name of one of the kit's; rename it"):
+    (folder / "bench").mkdir()
+    (folder / "bench" / "__init__.py").touch()
+    with pytest.raises(BenchError, match="its package bench has the name of one of the kit's; rename it"):
         under_test.select(folder)

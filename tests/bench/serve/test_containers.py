@@ -263,7 +263,7 @@ def test_the_image_is_built_from_what_the_site_needs_and_nothing_else(tmp_path, 
     lines = (folder / ".dockerignore").read_text("utf-8").splitlines()
     allowed = [line[1:].removeprefix("project/") for line in lines if line.startswith("!project/")]
     assert lines[lines.index("*") - 1].startswith("#"), "everything else is ignored"
-    assert not {"bench", "tests", "probes", "benchmarks", "deploy", "var", "docs"} & set(allowed)
+    assert not {"bench", "tests", "deploy", "var", "docs"} & set(allowed)
     project = tmp_path / "project"
     project.mkdir()
     for name in allowed:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import paths
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import under_test
 from bench.project.description import Description
 from bench.serve import database, deployment

@@ -18,7 +18,7 @@ from tests.projects import SAID
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
 
 # Modules of the kit that a host of another project may import.
-OURS = re.compile(r"benchapp\.caching(\..*)?|overlay(\..*)?")
+OURS = re.compile(r"benchapp\.(caching|serving)(\..*)?")
 
 
 def rendered(folder: Path, stack: str, layer: str, target: Path) -> dict[str, str]:
@@ -84,7 +84,7 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
     files = rendered(new_project(), "nginx-gunicorn", "site-middleware", tmp_path / "out")
     lines = [line for line in files["site.env"].splitlines() if not line.startswith("#")]
     env = dict(line.split("=", 1) for line in lines)
-    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("overlay.settings", "shop.settings")
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp.serving.settings", "shop.settings")
     assert env["BENCHAPP_STATIC_ROOT"] == "var/static"
     assert env["BENCHAPP_DATABASE_FILES"] == '{"default":"/var/lib/benchapp/default.sqlite3"}'
     assert env["BENCHAPP_CACHE_URL"] == "pymemcache:///run/benchapp/memcached.sock"
@@ -100,9 +100,9 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
         tree = ast.parse(files[name])
         imports = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         # Of middleware and the like, too.
-        imports |= set(re.findall(r"[\"'](benchapp\.(?!caching\b)[a-z.]+)", files[name]))
+        imports |= set(re.findall(r"[\"'](benchapp\.(?!caching\b|serving\b)[a-z.]+)", files[name]))
         imports |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        ours = {module for module in imports if module.partition(".")[0] in ("benchapp", "overlay", "config", "bench")}
+        ours = {module for module in imports if module.partition(".")[0] in ("benchapp", "config", "bench")}
         assert all(OURS.fullmatch(module) for module in ours), name
         there = {f"python.{module}" for module in ours} | {f"python.{module}.__init__" for module in ours}
         assert len(there & modules) == len(ours), f"{name}: {ours}"

@@ -85,7 +85,7 @@ def test_compose_accepts_its_file(shop, tmp_path):
     )
     assert (done.stderr, done.returncode) == ("", 0)
     env = yaml.safe_load(done.stdout)["services"]["gunicorn"]["environment"]
-    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("overlay.settings", "shop.settings")
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp.serving.settings", "shop.settings")
     assert (env["SHOP_KEY"], env["PYTHONPATH"]) == ("x", "/etc/benchapp/python")
     assert "BENCHAPP_DATABASE_FILES" not in env
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from bench.errors import BenchError
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import commands, under_test
 from bench.serve.layout import Layout
 from bench.serve.release import Releases
@@ -46,7 +46,7 @@ def test_the_first_release_is_a_copy_that_current_leads_to(releases):
     made, places = releases
     assert (places.project, places.static_root) == (str(made.current), str(made.static_root))
     assert made.current.is_symlink()
-    assert sorted(path.name for path in made.current.iterdir()) == ["__pycache__", "app", "manage.py", "var"]
+    assert sorted(path.name for path in made.current.iterdir()) == ["__pycache__", "app", "bench", "manage.py", "var"]
     assert list((made.current / "var").iterdir()) == []
     assert (made.static_root / "x.css").read_text() == "x"
 
@@ -76,12 +76,13 @@ def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp
     monkeypatch.setattr(under_test, "current", lambda: project)
     folder = made.add("2")
     assert all(
-        (folder / name).is_file() for name in (*needed, "probes/release.py", "probes/templates/probes/mark.html")
+        (folder / name).is_file()
+        for name in (*needed, "bench/inside/release.py", "bench/inside/templates/probes/mark.html")
     )
     assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == sorted(
-        {name.partition("/")[0] for name in needed} | {"probes"}
+        {name.partition("/")[0] for name in needed} | {"bench"}
     )
-    assert (folder / "probes").is_dir() and not (theirs / "probes").exists()
+    assert not (theirs / "bench").exists()
 
 
 def test_a_project_that_cannot_be_copied_is_one_line(releases, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from bench.errors import BenchError
-from bench.host import orphans
+from bench.machine import orphans
 from bench.serve import reload
 from bench.serve.reload import Served
 

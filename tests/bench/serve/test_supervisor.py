@@ -12,8 +12,8 @@ import pytest
 
 from bench import paths
 from bench.errors import DeploymentError
-from bench.host import supervise
-from bench.host.supervise import Process
+from bench.machine import supervise
+from bench.machine.supervise import Process
 from bench.serve import supervisor
 from bench.serve.supervisor import Supervisor
 from tests.waiting import until

@@ -7,7 +7,7 @@ import json
 import secrets
 import uuid
 
-from probes.response_variants import CONTROLS, LIFETIMES, VARIES
+from bench.inside.response_variants import CONTROLS, LIFETIMES, VARIES
 from tests.bench.verify.fake_site import SiteHandler
 
 SAYING = {

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import paths
-from bench.host.ports import free_port
+from bench.machine.ports import free_port
 
 READY_S = 20
 VIEWS = """
@@ -96,7 +96,7 @@ import os
 
 from shop.settings import *
 
-INSTALLED_APPS = [*INSTALLED_APPS, "benchapp.caching", "probes"]
+INSTALLED_APPS = [*INSTALLED_APPS, "benchapp.caching", "bench.inside"]
 CACHING_SECONDS, CACHING_LAYERS = 60, {name: {} for name in os.environ.get("LAYERS", "").split()}
 from benchapp.caching import registry
 
@@ -113,7 +113,7 @@ from django.urls import include, path
 
 from shop.urls import urlpatterns as own
 
-urlpatterns = [path("__probe__/", include("probes.urls")), *own]
+urlpatterns = [path("__probe__/", include("bench.inside.urls")), *own]
 """
 WRITE = "shell -c 'import secrets; from notes.models import Note; Note.objects.create(title=secrets.token_hex(8))'"
 

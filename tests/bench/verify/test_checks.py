@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from bench.errors import BenchError
-from bench.host.ports import free_port
+from bench.machine.ports import free_port
 from bench.serve import connections
 from bench.serve.connections import Connections
 from bench.verify import slow, suite, wire

@@ -144,5 +144,5 @@ def test_a_running_site_without_probe_views_is_not_tried(stub, url):
     found = verified(stub, url, ["cache-control"])["cache-control"]
     assert (found.ok, found.not_tried) == (
         True,
-        "it needs the probe views: start the site with the app `probes`, see docs/cache-safety.md",
+        "it needs the probe views: start the site with the app `bench.inside`, see docs/cache-safety.md",
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.catalog import compose
-from bench.host.identity import worker
+from bench.machine.identity import worker
 from bench.project import commands
 from bench.serve import deployment
 from bench.verify.suite import Selection

@@ -12,7 +12,7 @@ import pytest
 
 from bench import paths
 from bench.catalog.manifest import Layer
-from bench.host.small_disk import CannotMount
+from bench.machine.small_disk import CannotMount
 from bench.verify import wire
 from bench.verify.checks import advisories, files, freshness, full, killed, service, stampede
 from bench.verify.suite import all_checks

@@ -1,0 +1,12 @@
+"""The probes as a Django application."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class ProbesConfig(AppConfig):
+    """Views and commands for any project, under a label that no app of a project has."""
+
+    name = "bench.inside"
+    label = "benchapp_probes"

@@ -1,0 +1,395 @@
+"""What a Django project is made of, as JSON: python inspect_project.py OUTPUT QUESTION
+
+The project's own interpreter runs it in the project's folder, with DJANGO_SETTINGS_MODULE set. It needs Django 4.2 or
+newer and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, the application to import,
+`module:name`, or null for that of the settings, and the pages that a write of each model makes stale. OUTPUT is a file:
+a project may print what it likes.
+
+It changes nothing of the project: it works on copies of SQLite files and links to uploaded files, and rolls back what a
+page writes elsewhere.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from cookie_causes import causes
+
+MAX_PATTERNS = 500
+# Of no host: https://www.rfc-editor.org/rfc/rfc5737
+ADDRESS = "192.0.2.1"
+PLAIN = re.compile(r"(/[\w.~-]+)*/?")
+ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
+
+
+# Options of a database that libpq has, too.
+LIBPQ = {"service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey"}
+
+
+class Problem(Exception):
+    """A stage that failed: `settings`, `application` or `urls`."""
+
+    def __init__(self, stage, error):
+        super().__init__(stage)
+        self.record = {
+            "stage": stage,
+            "error": f"{type(error).__name__}: {error}".splitlines()[0],
+            "where": where(error),
+        }
+
+
+def in_words(error):
+    """An error in one line, with the line of the project in which it was raised."""
+    at = where(error)
+    return f"{type(error).__name__}: {error}".splitlines()[0] + (f" ({at})" if at else "")
+
+
+def where(error):
+    """The line of the project in which an error was raised, relative to the project; None when none is."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if Path.cwd() in Path(frame.filename).parents]
+    inside = [frame for frame in inside if "site-packages" not in frame.filename]
+    return f"{Path(inside[-1].filename).relative_to(Path.cwd())}:{inside[-1].lineno}" if inside else None
+
+
+def inspect(question, folder):
+    """Everything that is asked, by name; raises Problem."""
+    try:
+        import django
+        from django.conf import settings
+        from django.core.management import get_commands
+
+        files_elsewhere(settings, folder)
+        django.setup()
+    except Exception as error:
+        raise Problem("settings", error) from None
+    files, in_memory_too = sqlite_files(settings), databases_in_memory(settings)
+    copy_sqlite(folder)
+    facts = from_settings(settings, django.get_version())
+    facts["database_files"] = files
+    facts["databases_in_memory"] = in_memory_too
+    facts["application"] = application(settings, question)
+    facts["urls"] = urls()
+    facts["commands"] = sorted(get_commands())
+    facts["stale_problem"] = stale_problem(question["stale"])
+    facts["checks"] = deployment_checks()
+    facts["migrations_left"], facts["database_error"] = migrations_left()
+    facts["max_connections"] = max_connections()
+    as_served(settings)
+    link_media(settings, folder)
+    paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"])[: question["patterns"]]]))
+    facts["pages"] = [page(path, settings) for path in paths] if not facts["database_error"] else []
+    asked = question["paths"][:1] if facts["pages"] else []
+    facts["health_by_address"] = any(page(path, settings, ADDRESS)["status"] == 200 for path in asked)
+    return facts
+
+
+def files_elsewhere(settings, folder):
+    """Have logs and file caches written to a folder of our own, before the first of them is opened."""
+    files = loaded("benchapp_files", Path(__file__).parents[2] / "benchapp" / "serving" / "files.py")
+    settings.LOGGING = files.logs_in(Path(folder), settings.LOGGING)
+    settings.CACHES = files.caches_in(Path(folder), settings.CACHES)
+
+
+def loaded(name, path):
+    """A module of the kit's, by its path: the project may have packages of the same names."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def from_settings(settings, version):
+    """What the settings say."""
+    storages = getattr(settings, "STORAGES", {})
+    engines = {alias: database["ENGINE"] for alias, database in settings.DATABASES.items()}
+    return {
+        "python": platform.python_version(),
+        "django": version,
+        "debug": bool(settings.DEBUG),
+        "allowed_hosts": list(map(str, settings.ALLOWED_HOSTS)),
+        "wsgi_application": getattr(settings, "WSGI_APPLICATION", None),
+        "asgi_application": getattr(settings, "ASGI_APPLICATION", None),
+        "static_url": settings.STATIC_URL,
+        "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
+        "media_root": media_root(settings),
+        "static_storage": storages.get("staticfiles", {}).get("BACKEND"),
+        "middleware": list(settings.MIDDLEWARE),
+        "databases": engines,
+        "postgresql": postgresql(settings.DATABASES.get("default", {})),
+        "conn_max_age": {alias: it.get("CONN_MAX_AGE", 0) for alias, it in settings.DATABASES.items()},
+        "caches": {alias: cache["BACKEND"] for alias, cache in settings.CACHES.items()},
+        "session_engine": settings.SESSION_ENGINE,
+        "session_cookie": settings.SESSION_COOKIE_NAME,
+        "csrf_cookie": settings.CSRF_COOKIE_NAME,
+        "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
+        "meant_for_https": settings.SECURE_SSL_REDIRECT
+        or settings.SESSION_COOKIE_SECURE
+        or settings.CSRF_COOKIE_SECURE,
+        "proxy_ssl_header": settings.SECURE_PROXY_SSL_HEADER is not None,
+        "forwarded_host": bool(settings.USE_X_FORWARDED_HOST),
+        "trusted_origins": list(map(str, settings.CSRF_TRUSTED_ORIGINS)),
+    }
+
+
+def postgresql(database):
+    """What libpq needs to connect to a database, as a URL, which may hold a password; empty for another kind."""
+    if "postg" not in database.get("ENGINE", ""):
+        return ""
+    named = {name.lower(): database.get(name) for name in ("USER", "PASSWORD", "HOST", "PORT")}
+    named.update((name, value) for name, value in database.get("OPTIONS", {}).items() if name in LIBPQ)
+    words = {name: str(value) for name, value in named.items() if value}
+    return "postgresql:///" + quote(str(database.get("NAME") or "")) + "?" + urlencode(words, quote_via=quote)
+
+
+def sqlite_files(settings):
+    """The absolute path of each SQLite database that is a file, by its alias."""
+    names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
+    return {alias: str(Path(name).absolute()) for alias, name in names.items() if name and not in_memory(name)}
+
+
+def in_memory(name):
+    """Whether an SQLite database is no file but in the memory of one process; its name is a path, or a URI."""
+    return name == ":memory:" or (name.startswith("file:") and (":memory:" in name or "mode=memory" in name))
+
+
+def databases_in_memory(settings):
+    """The aliases of databases that are no files and on no server, so that each process has its own."""
+    names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
+    return sorted(alias for alias, name in names.items() if not name or in_memory(name))
+
+
+def media_root(settings):
+    """The absolute path of the folder of uploaded files; None without one of their own."""
+    here, root = Path.cwd(), Path(settings.MEDIA_ROOT or ".").absolute()
+    return None if root == here or root in here.parents else str(root)
+
+
+def link_media(settings, folder):
+    """Have pages find the uploaded files, and write new ones, such as images of another size, somewhere else."""
+    from django.test.signals import setting_changed
+
+    source = media_root(settings)
+    if source is None:
+        return
+    target = Path(folder, "media")
+    target.mkdir()
+    for path in Path(source).rglob("*"):
+        link = target / path.relative_to(source)
+        if path.is_dir() and not path.is_symlink():
+            link.mkdir()
+        else:
+            link.symlink_to(path)
+    settings.MEDIA_ROOT = str(target)
+    setting_changed.send(sender=None, setting="MEDIA_ROOT", value=settings.MEDIA_ROOT, enter=True)
+    storages = getattr(settings, "STORAGES", {})
+    default = storages.get("default", {})
+    if default.get("BACKEND") == "django.core.files.storage.FileSystemStorage":
+        # A link that is written to would lead to the file of the project.
+        storage = loaded("benchapp_media", Path(__file__).parent / "serving" / "media.py").CopiedWhenWritten
+        settings.STORAGES = {**storages, "default": {**default, "BACKEND": f"benchapp_media.{storage.__name__}"}}
+        setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
+
+
+def copy_sqlite(folder):
+    """Have the project work on copies of its SQLite files: a reader, too, writes beside one with a write-ahead log."""
+    from django.db import connections
+
+    for alias in connections:
+        database = connections[alias].settings_dict
+        name = str(database["NAME"] or "")
+        if "sqlite" not in database["ENGINE"] or in_memory(name):
+            continue
+        copy = f"{folder}/{alias}.sqlite3"
+        for ending in ("", "-wal"):
+            # A file that is not there would be made by the first reader.
+            if Path(name + ending).is_file():
+                shutil.copyfile(name + ending, copy + ending)
+        database["NAME"] = copy
+
+
+def application(settings, question):
+    """`wsgi` or `asgi` -> `module:name` of each application that can be imported."""
+    found = {}
+    for kind in ("wsgi", "asgi"):
+        named = question[kind] or getattr(settings, kind.upper() + "_APPLICATION", None)
+        if not named and kind == "asgi":
+            named = beside(found.get("wsgi", ""))
+        if not named:
+            continue
+        try:
+            module, name = named.split(":") if ":" in named else named.rsplit(".", 1)
+            getattr(importlib.import_module(module), name)
+        except Exception as error:
+            raise Problem("application " + named, error) from None
+        found[kind] = f"{module}:{name}"
+    return found
+
+
+def beside(wsgi):
+    """The ASGI application in the module that `startproject` writes beside that of the WSGI application, or None."""
+    module = wsgi.partition(":")[0].rpartition(".")[0] + ".asgi"
+    with contextlib.suppress(Exception):
+        return module + ":application" if hasattr(importlib.import_module(module), "application") else None
+
+
+def urls():
+    """The URL patterns, as their routes read."""
+    from django.urls import get_resolver
+
+    found = []
+
+    def walk(resolver, prefix):
+        for pattern in resolver.url_patterns:
+            route = prefix + str(pattern.pattern)
+            if hasattr(pattern, "url_patterns"):
+                walk(pattern, route)
+            elif len(found) < MAX_PATTERNS:
+                found.append(route)
+
+    try:
+        walk(get_resolver(), "/")
+    except Exception as error:
+        raise Problem("urls", error) from None
+    return found
+
+
+def plain_paths(routes):
+    """The paths of URL patterns without parameters, but for an admin's and those whose names are an action's."""
+    found = [route for route in routes if PLAIN.fullmatch(route)]
+    return [route for route in found if "admin/" not in route and not ACTION.search(route)]
+
+
+def stale_problem(stale):
+    """Which model, or which of its fields, is named that there is not; None without one."""
+    from django.apps import apps
+
+    for label, pages in stale.items():
+        try:
+            model = apps.get_model(label)
+        except LookupError:
+            return "names " + label + ", which is no model of it"
+        if model._meta.swapped:
+            return "names " + label + ", which is replaced by " + model._meta.swapped
+        names = re.findall(r"\{([\w.]+)\}", "".join(pages))
+        missing = [name for name in names if not hasattr(model, name.partition(".")[0])]
+        if missing:
+            return "names " + missing[0] + ", which " + label + " has not"
+    return None
+
+
+def deployment_checks():
+    """What `manage.py check --deploy` says of security, without what the settings silence."""
+    from django.core import checks
+
+    said = checks.run_checks(include_deployment_checks=True)
+    return [
+        {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "error": it.level >= checks.ERROR}
+        for it in said
+        if not it.is_silenced()
+    ]
+
+
+def migrations_left():
+    """How many migrations the default database lacks, and the error when it cannot be asked."""
+    from django.db import DEFAULT_DB_ALIAS, connections
+    from django.db.migrations.executor import MigrationExecutor
+
+    try:
+        executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+        return len(executor.migration_plan(executor.loader.graph.leaf_nodes())), None
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def max_connections():
+    """How many connections the default database takes; None when it does not say."""
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return None
+    with contextlib.suppress(Exception), connection.cursor() as cursor:
+        cursor.execute("SHOW max_connections")
+        return int(cursor.fetchone()[0])
+    return None
+
+
+def as_served(settings):
+    """Pages are asked for as the kit serves them: DEBUG off, and static files under their own names, for they may not
+    have been collected where the settings say."""
+    from django.test.signals import setting_changed
+
+    settings.ALLOWED_HOSTS = list(settings.ALLOWED_HOSTS) or ["localhost"]
+    settings.DEBUG = False
+    if "staticfiles" in getattr(settings, "STORAGES", {}):
+        plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+        settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
+        # A project may have used the storage of its settings already, and Django keeps that one.
+        setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
+
+
+def page(path, settings, host=None):
+    """What an anonymous visitor gets at a path, and what the page did to the session, all of it rolled back."""
+    from django.db import connections, transaction
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+
+    host = host or next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost")
+    client = Client(raise_request_exception=False, HTTP_HOST=host)
+    with contextlib.ExitStack() as stack:
+        for alias in connections:
+            stack.enter_context(rolled_back(transaction, alias))
+        queries = stack.enter_context(CaptureQueriesContext(connections["default"]))
+        found = stack.enter_context(causes())
+        answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
+        if getattr(answer, "streaming", False):
+            # It may never end.
+            answer.close()
+    session = getattr(getattr(answer, "wsgi_request", None), "session", None)
+    return {
+        "path": path,
+        "status": answer.status_code,
+        "location": answer.headers.get("Location"),
+        "vary": answer.headers.get("Vary"),
+        "cache_control": answer.headers.get("Cache-Control"),
+        "headers": dict(answer.headers.items()),
+        "cookies": sorted(answer.cookies),
+        "session_read": bool(getattr(session, "accessed", False)),
+        "session_written": bool(getattr(session, "modified", False)),
+        "queries": len(queries.captured_queries),
+        "causes": {name: cause for name, cause in found.items() if cause},
+        "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
+    }
+
+
+@contextlib.contextmanager
+def rolled_back(transaction, alias):
+    """A transaction that ends without a trace."""
+    with transaction.atomic(using=alias):
+        yield
+        transaction.set_rollback(True, using=alias)
+
+
+def main():
+    """Write the facts, or the problem, to the file."""
+    output, question = sys.argv[1], json.loads(sys.argv[2])
+    sys.path.insert(0, str(Path.cwd()))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            facts = inspect(question, folder)
+        except Problem as problem:
+            facts = {"problem": problem.record}
+    Path(output).write_text(json.dumps(facts), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

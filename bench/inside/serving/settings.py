@@ -1,0 +1,32 @@
+"""The settings of `benchapp.serving.settings`, and over them the probes, where BENCHAPP_PROBES is 1."""
+
+from __future__ import annotations
+
+import os
+
+import environ
+
+from benchapp.serving import environment
+from benchapp.serving import settings as _below
+
+globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
+
+_collected = "django.contrib.staticfiles.storage.StaticFilesStorage"
+_plain = "django.core.files.storage.FileSystemStorage"
+_storages = getattr(_below, "STORAGES", {"default": {"BACKEND": _plain}, "staticfiles": {"BACKEND": _collected}})
+_older = hasattr(_below, "DEFAULT_FILE_STORAGE") or hasattr(_below, "STATICFILES_STORAGE")
+if "BENCHAPP_MEDIA_ROOT" in os.environ and not _older and _storages.get("default", {}).get("BACKEND") == _plain:
+    # The folder has links to the uploaded files of the project.
+    _default = {**_storages["default"], "BACKEND": "bench.inside.serving.media.CopiedWhenWritten"}
+    STORAGES = {**_storages, "default": _default}
+
+BENCHAPP_PROBES = environment.flag(environ.Env(), "BENCHAPP_PROBES", default=False)
+if BENCHAPP_PROBES:
+    INSTALLED_APPS = [*_below.INSTALLED_APPS, "bench.inside"]
+    _marks = environment.flag(environ.Env(), "BENCHAPP_MARKS", default=False)
+    _inner = ["bench.inside.visits.marked"] if _marks else []
+    MIDDLEWARE = [*_below.MIDDLEWARE, "benchapp.caching.rendering.render_id", *_inner]
+    if _below.CACHING_PUBLIC:
+        CACHING_PUBLIC = [*_below.CACHING_PUBLIC, "/__probe__/"]
+    OVERLAID_URLCONF = _below.ROOT_URLCONF
+    ROOT_URLCONF = "bench.inside.serving.urls"

@@ -1,0 +1,31 @@
+"""Accounts for the time of a check on the kit's own site, where accounts write comments."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.db import DatabaseError
+
+from bench.inside.management.commands import verifyaccount
+from benchapp.management import databases
+from benchapp.models import Comment
+
+
+class Command(verifyaccount.Command):
+    """Removes the comments of the accounts, too."""
+
+    help = "Make ordinary accounts with random names and passwords, or remove them with their comments."
+
+    def add_to_delete(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--post", type=int, action="append", default=[], metavar="ID", help="a post they commented on"
+        )
+
+    def problem(self, error: DatabaseError) -> str:
+        return databases.problem(error)
+
+    def remove_traces(self, username: str, options: dict[str, Any]) -> None:
+        """A comment names its account only in its text; finding those on given posts takes an index."""
+        found = Comment.objects.filter(name=username)
+        (found.filter(post__in=options["post"]) if options else found).delete()

@@ -1,0 +1,259 @@
+"""Starting programs in the foreground, waiting until they serve, and stopping all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from bench.errors import DeploymentError
+from bench.machine import http
+from bench.machine.identity import Identity
+
+POLL_S = 0.02
+# Between two looks at all processes of the machine, which take milliseconds of a core.
+LOOK_S = 0.1
+HEALTH_TIMEOUT_S = 5
+# How long a program has to end before the stop signal is sent again.
+RESEND_S = 1.2
+# The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
+MAX_SOCKET_FOLDER = 80
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens: a TCP `host` and `port`, or the `path` of a Unix socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    @property
+    def text(self) -> str:
+        """`unix:/run/x.sock` or `127.0.0.1:8000`, the form most servers read."""
+        return f"unix:{self.path}" if self.path else f"{self.host}:{self.port}"
+
+    @property
+    def endpoint(self) -> str:
+        """`/run/x.sock` or `127.0.0.1:8000`, the form of servers that recognise a path by its slash."""
+        return self.path or self.text
+
+    @property
+    def url(self) -> str:
+        """`unix:/run/x.sock` or `http://127.0.0.1:8000`, for those who ask over HTTP."""
+        return self.text if self.path else f"http://{self.text}"
+
+    @property
+    def sockets(self) -> list[str]:
+        """The path, if it is a Unix socket: templates loop over it for what only such a socket needs."""
+        return [self.path] if self.path else []
+
+    def clear(self) -> None:
+        """Remove the socket file that a killed server left behind: some do not start on it."""
+        if self.path:
+            Path(self.path).unlink(missing_ok=True)
+
+    def accepts(self) -> bool:
+        """Whether a connection can be opened now."""
+        family = socket.AF_UNIX if self.path else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(self.path or (self.host, self.port)) == 0
+
+
+class Process:
+    """A program under supervision, in a process group of its own."""
+
+    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path, stop_signal: str = "TERM"):
+        self.name = name
+        self.popen = popen
+        self.log = log
+        self.stop_signal = getattr(signal, f"SIG{stop_signal}")
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def died(self) -> DeploymentError | None:
+        """Why it is no longer running, with the last line it wrote, or None while it runs."""
+        status = self.popen.poll()
+        if status is None:
+            return None
+        how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+        return DeploymentError(f"{self.name} {how}: {last_line(self.log)}", self.log)
+
+
+def start(
+    name: str,
+    argv: list[str],
+    *,
+    env: dict[str, str],
+    cwd: Path,
+    log: Path,
+    identity: Identity,
+    stop_signal: str = "TERM",
+    pass_fds: Sequence[int] = (),
+) -> Process:
+    """Start `argv` as `identity`, its output appended to `log`; the kernel stops it when the instrument is killed.
+
+    Raises DeploymentError when it cannot be executed.
+    """
+    with log.open("ab") as output:
+        # A server that opens its standard error by name must be allowed to.
+        identity.give(log)
+        try:
+            popen = subprocess.Popen(
+                [*identity.ending_by(stop_signal).prefix, *argv],
+                env=env,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=pass_fds,
+            )
+        except OSError as error:
+            raise DeploymentError(f"{name}: cannot start {argv[0]}: {error.strerror}", log) from None
+    return Process(name, popen, log, stop_signal)
+
+
+def wait_accepting(process: Process, address: Address, timeout_s: float) -> None:
+    """Return once `address` accepts connections; raises DeploymentError when the process ends or the time is up."""
+    deadline = time.monotonic() + timeout_s
+    while not address.accepts():
+        _still_waiting(process, deadline, f"did not listen on {address.text}", timeout_s)
+
+
+def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout_s: float) -> None:
+    """Return once `argv` exits with 0; raises DeploymentError when the process ends or the time is up."""
+    deadline = time.monotonic() + timeout_s
+    while subprocess.run(argv, env=env, capture_output=True, stdin=subprocess.DEVNULL).returncode != 0:
+        _still_waiting(process, deadline, f"did not answer {Path(argv[0]).name}", timeout_s)
+
+
+def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
+    """Return once GET `path` answers 200 at `url`; raises DeploymentError with the death or the answer."""
+    processes = list(processes)
+    deadline = time.monotonic() + timeout_s
+    while (status := http.status(url, path, HEALTH_TIMEOUT_S)) != 200:
+        for process in processes[:-1]:
+            if error := process.died():
+                raise error
+        _still_waiting(processes[-1], deadline, f"answered {status or 'nothing'} to GET {path}", timeout_s)
+
+
+def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quiet_s: float, timeout_s: float) -> None:
+    """Return once no child of these processes came or went for `quiet_s`, or when the time is up.
+
+    While one of those `before` is still there it takes six times as long: they may be replaced one after another.
+    """
+    processes = list(processes)
+    deadline = time.monotonic() + timeout_s
+    seen, since = children(processes), time.monotonic()
+    while time.monotonic() < min(since + (6 * quiet_s if seen & before else quiet_s), deadline):
+        time.sleep(LOOK_S)
+        if (now := children(processes)) != seen:
+            seen, since = now, time.monotonic()
+
+
+def children(processes: Iterable[Process]) -> set[psutil.Process]:
+    """All processes below these."""
+    found: set[psutil.Process] = set()
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            found.update(psutil.Process(process.pid).children(recursive=True))
+    return found
+
+
+def _still_waiting(process: Process, deadline: float, what: str, timeout_s: float) -> None:
+    if error := process.died():
+        raise error
+    if time.monotonic() > deadline:
+        raise DeploymentError(f"{process.name} {what} within {timeout_s:g} s: {last_line(process.log)}", process.log)
+    time.sleep(POLL_S)
+
+
+def stop(processes: list[Process], timeout_s: float = 5) -> None:
+    """Stop every process, the last started first, and the rest of their process groups.
+
+    A master that is killed leaves its workers behind, so what remains of a group after `timeout_s` is killed.
+    """
+    for process in reversed(processes):
+        with contextlib.suppress(ProcessLookupError):
+            process.popen.send_signal(process.stop_signal)
+    deadline = time.monotonic() + timeout_s
+    for process in reversed(processes):
+        _wait_stopped(process, deadline)
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.popen.wait(1)
+    deadline = time.monotonic() + 1
+    while any(_group_lives(process.pid) for process in processes) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+
+
+def _wait_stopped(process: Process, deadline: float) -> None:
+    """Wait until it has ended; resend the signal from time to time: a server that is still starting may ignore it."""
+    while process.popen.poll() is None and (left := deadline - time.monotonic()) > 0:
+        try:
+            process.popen.wait(min(RESEND_S, left))
+        except subprocess.TimeoutExpired:
+            process.popen.send_signal(process.stop_signal)
+
+
+@contextlib.contextmanager
+def hung(process: Process) -> Iterator[None]:
+    """Have a program with all its processes hang until the block ends: connections to it open, nothing answers."""
+    # Not its process group: a database gives each connection's process one of its own.
+    main = psutil.Process(process.pid)
+    main.suspend()
+    tree = [main, *main.children(recursive=True)]
+    try:
+        for child in tree[1:]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.suspend()
+        yield
+    finally:
+        for one in tree:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.resume()
+
+
+def kill_session(leader: int) -> None:
+    """Kill what is left of the session that a started program led: its workers, in whatever process groups."""
+    for pid in psutil.pids():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader:
+                os.kill(pid, signal.SIGKILL)
+
+
+def _group_lives(group: int) -> bool:
+    """Whether the process group has a member that is more than a zombie."""
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                return True
+    return False
+
+
+def last_line(log: Path) -> str:
+    """The last line of text in `log`, for an error message."""
+    try:
+        lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    except OSError:
+        return "no log"
+    return lines[-1] if lines else "it wrote nothing"

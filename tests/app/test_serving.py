@@ -1,0 +1,164 @@
+"""The settings that are laid over another project's: its own stay, and the kit's variables are heeded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bench import paths
+from bench.inside.serving.media import CopiedWhenWritten
+
+THEIRS = """
+DEBUG = True
+ROOT_URLCONF = "their_urls"
+SECRET_KEY = "theirs"
+SECURE_SSL_REDIRECT = True
+STATIC_URL = "static/"
+INSTALLED_APPS = ["django.contrib.sessions"]
+MIDDLEWARE = ["django.middleware.security.SecurityMiddleware", "django.middleware.common.CommonMiddleware"]
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "theirs", "OPTIONS": {"timeout": 7}},
+             "other": {"ENGINE": "django.db.backends.sqlite3", "NAME": "other"}}
+"""
+FILES = """
+LOGGING = {"version": 1, "handlers": {"mine": {"class": "logging.FileHandler", "filename": "theirs.log"},
+                                      "other": {"class": "logging.StreamHandler"}}}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": "theirs"},
+          "other": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+"""
+ASKED = (
+    "import json; from {} import settings as s; "
+    "print(json.dumps({{n: getattr(s, n) for n in dir(s) if n.isupper() and n != 'STORAGES'}}, default=str))"
+)
+
+
+@pytest.fixture
+def laid_over(tmp_path):
+    def settings(package: str = "benchapp.serving", more: str = "", **env: str) -> dict:
+        (tmp_path / "their_settings.py").write_text(THEIRS + more)
+        path = f"{tmp_path}:{paths.PROJECT}"
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "OVERLAID_SETTINGS": "their_settings", **env}
+        done = subprocess.run(
+            [sys.executable, "-c", ASKED.format(package)], env=env, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert not done.stderr
+        return json.loads(done.stdout)
+
+    return settings
+
+
+def test_without_layers_only_what_serving_needs_is_changed(laid_over):
+    found = laid_over()
+    assert (found["DEBUG"], found["SECURE_SSL_REDIRECT"], found["SECRET_KEY"]) == (False, False, "theirs")
+    assert found["ROOT_URLCONF"] == "their_urls"
+    assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching"]
+    assert found["MIDDLEWARE"] == [
+        "django.middleware.security.SecurityMiddleware",
+        "benchapp.serving.static_files.StaticFiles",
+        "django.middleware.common.CommonMiddleware",
+    ]
+    assert found["DATABASES"]["default"]["NAME"] == "theirs"
+
+
+def test_databases_and_hosts_are_those_of_the_environment(laid_over):
+    found = laid_over(
+        BENCHAPP_DATABASE_URL="sqlite:////tmp/copy.sqlite3",
+        BENCHAPP_DATABASE_FILES='{"other": "/tmp/other.sqlite3"}',
+        BENCHAPP_ALLOWED_HOSTS="127.0.0.1",
+        BENCHAPP_WHITENOISE="0",
+        BENCHAPP_MEDIA_ROOT="/tmp/media",
+    )
+    assert (found["MEDIA_ROOT"], laid_over()["MEDIA_ROOT"]) == ("/tmp/media", "")
+    default = found["DATABASES"]["default"]
+    assert (default["NAME"], default["OPTIONS"]) == ("/tmp/copy.sqlite3", {"timeout": 7})
+    assert found["DATABASES"]["other"]["NAME"] == "/tmp/other.sqlite3"
+    assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
+    assert not any("static_files" in name for name in found["MIDDLEWARE"])
+
+
+def test_logs_and_file_caches_go_elsewhere_where_it_is_tried_alone(laid_over, tmp_path):
+    found = laid_over(more=FILES, BENCHAPP_FILES="/tmp/ours")
+    assert found["LOGGING"]["handlers"]["mine"] == {"class": "logging.FileHandler", "filename": "/tmp/ours/mine.log"}
+    assert found["LOGGING"]["handlers"]["other"] == {"class": "logging.StreamHandler"}
+    assert [cache.get("LOCATION") for cache in found["CACHES"].values()] == ["/tmp/ours/cache-default", None]
+    # In production they stay where the project has them.
+    there = laid_over(more=FILES)
+    assert there["LOGGING"]["handlers"]["mine"]["filename"] == "theirs.log"
+    assert there["CACHES"]["default"]["LOCATION"] == "theirs"
+
+
+@pytest.mark.parametrize("mode", ["w", "a", "r+"])
+def test_an_uploaded_file_that_is_written_to_is_copied_first(tmp_path, mode):
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "file").symlink_to(tmp_path / "theirs")
+    storage = CopiedWhenWritten(tmp_path / "ours")
+    with storage.open("file") as file:
+        assert file.read() == b"theirs" and (tmp_path / "ours" / "file").is_symlink()
+    with storage.open("file", mode) as file:
+        file.write("ours++")
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert (tmp_path / "ours" / "file").read_text() == {"a": "theirsours++"}.get(mode, "ours++")
+
+
+@pytest.mark.servers
+def test_the_instrument_s_own_settings_add_the_probes(laid_over):
+    found = laid_over("bench.inside.serving", BENCHAPP_PROBES="1")
+    assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "bench.inside"]
+    assert found["MIDDLEWARE"][-1] == "benchapp.caching.rendering.render_id"
+    assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("bench.inside.serving.urls", "their_urls")
+    assert laid_over("bench.inside.serving") == laid_over() | {"BENCHAPP_PROBES": False}
+    marking = laid_over("bench.inside.serving", BENCHAPP_PROBES="1", BENCHAPP_MARKS="1")
+    assert marking["MIDDLEWARE"][-1] == "bench.inside.visits.marked"
+
+
+def test_behind_a_reverse_proxy_it_sees_the_clients_address(laid_over):
+    found = laid_over(BENCHAPP_BEHIND_PROXY="1", BENCHAPP_FRONT="1")
+    assert found["MIDDLEWARE"][0] == "benchapp.serving.client_address.real_address"
+    assert found["SECURE_PROXY_SSL_HEADER"] == ["HTTP_FRONTPROTO", "https"]
+
+
+def test_errors_are_written_unless_it_logs_itself(laid_over):
+    assert laid_over()["LOGGING"]["loggers"]["django.request"]["level"] == "ERROR"
+
+
+def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
+    found = laid_over(CACHING_SITE_MIDDLEWARE="1", BENCHAPP_CACHE_URL="locmemcache://", BENCHAPP_WHITENOISE="0")
+    assert found["MIDDLEWARE"] == [
+        "django.middleware.security.SecurityMiddleware",
+        "benchapp.caching.django_cache.UpdateCache",
+        "benchapp.caching.described.OnlyShared",
+        "django.middleware.common.CommonMiddleware",
+        "benchapp.caching.django_cache.FetchFromCache",
+    ]
+    assert found["CACHE_MIDDLEWARE_ALIAS"] == "benchapp_pages"
+    assert set(found["CACHES"]) == {"default", "benchapp_pages"}
+
+
+def test_what_a_project_caches_in_its_own_code_goes_to_the_cache_of_such_a_layer_alone(laid_over):
+    locmem = "django.core.cache.backends.locmem.LocMemCache"
+    url = {"BENCHAPP_CACHE_URL": "pymemcache://127.0.0.1:1", "BENCHAPP_CACHE_SECONDS": "7"}
+    assert laid_over(**url)["CACHES"] == {"default": {"BACKEND": locmem}}
+    assert laid_over(CACHING_SITE_MIDDLEWARE="1", **url)["CACHES"]["default"] == {"BACKEND": locmem}
+    for layer, aliases in (("VIEW_CACHE", {"default"}), ("FRAGMENTS", {"default", "template_fragments"})):
+        found = laid_over(more="CACHE_MIDDLEWARE_ALIAS = 'theirs'", **url, **{f"CACHING_{layer}": "1"})
+        assert set(found["CACHES"]) == aliases
+        assert {(cache["LOCATION"], cache["TIMEOUT"]) for cache in found["CACHES"].values()} == {("127.0.0.1:1", 7)}
+        assert found["CACHE_MIDDLEWARE_ALIAS"] == "default", "where cache_page looks"
+
+
+def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_session(laid_over):
+    sessions, csrf = "django.contrib.sessions.middleware.SessionMiddleware", "django.middleware.csrf.CsrfViewMiddleware"
+    # As `wagtail start` has it: what is first elsewhere comes last.
+    theirs = f"MIDDLEWARE = ['{sessions}', '{csrf}', 'django.middleware.security.SecurityMiddleware']"
+    layer = {"CACHING_SITE_MIDDLEWARE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
+    found = laid_over(more=theirs, **layer)
+    assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.UpdateCache") < found["MIDDLEWARE"].index(sessions)
+    assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")
+    # Without a layer, without sessions, and with a storage of their own, it stays theirs.
+    assert "MESSAGE_STORAGE" not in laid_over(more=theirs, BENCHAPP_WHITENOISE="0")
+    assert "MESSAGE_STORAGE" not in laid_over(**layer)
+    assert laid_over(more=f"{theirs}\nMESSAGE_STORAGE = 'their.storage'", **layer)["MESSAGE_STORAGE"] == "their.storage"

@@ -1,0 +1,1 @@
+"""Proofs of parts of this project, each a program: `python -m tests.proofs.<name> --help`."""

@@ -1,0 +1,102 @@
+"""Measure the same stack twice, again and again: is a difference found where there is none, and one that there is?
+
+    python -m tests.proofs.aa [--stack nginx-uwsgi] [--comparisons 21] [--to DIR]
+
+The second of the two is the stack with a value set to what it is anyway: it is brought up, measured and taken down as a
+stack of its own. One `bench run` of many rounds measures both; every five rounds of a workload are one comparison. At
+least 19 in 20 must be inconclusive. What disturbs the machine is left in: guards that void disturbed trials are off.
+
+Then the figures of the second are multiplied, so that it is 10, 20 and 50 % faster with the noise that was measured:
+how often is that found?
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import paths
+from bench.catalog import catalog
+from bench.cli.options import count
+from bench.figures import ratios
+from bench.results.folder import RUN_FILE, Run, read_run
+
+WORKLOADS = ("home", "login", "static-small")
+ROUNDS = 5
+# How often the comparison must find no difference.
+RIGHT = 19 / 20
+# How many times as fast as the first the second is made out to be.
+FASTER = (1.1, 1.2, 1.5)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and judge; 0 when no difference was found at least 19 times in 20."""
+    args = _parser().parse_args(arguments)
+    if not (args.to / RUN_FILE).exists():
+        _measure(args)
+    run = read_run(args.to)
+    found = list(comparisons(run, args.margin))
+    if not found:
+        print(f"{args.to}: no two rounds of the same workload were measured", file=sys.stderr)
+        return 2
+    for name, comparison in found:
+        ends = f"{comparison.low:.3f} to {comparison.high:.3f}"
+        print(f"{name:30} ratio {comparison.ratio:.3f}, 95 % {ends}, {comparison.rounds} pairs: {comparison.verdict}")
+    right = sum(comparison.verdict == ratios.INCONCLUSIVE for _, comparison in found)
+    print(f"no difference in {right} of {len(found)} comparisons of a stack with itself, margin {args.margin:.0%}")
+    for factor in FASTER:
+        seen = sum(comparison.verdict == ratios.FASTER for _, comparison in comparisons(run, args.margin, factor))
+        print(f"a difference of {factor - 1:.0%} was found in {seen} of {len(found)}")
+    return 0 if right >= RIGHT * len(found) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.proofs.aa", description=__doc__.splitlines()[0])
+    parser.add_argument("--stack", default="nginx-uwsgi", metavar="S", help="the stack (default: %(default)s)")
+    parser.add_argument("--comparisons", type=count, default=21, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--duration", type=count, default=2, metavar="SEC", help="of a trial (default: %(default)s)")
+    parser.add_argument("--level", type=count, default=16, metavar="N", help="connections (default: %(default)s)")
+    parser.add_argument("--margin", type=float, default=ratios.MARGIN, metavar="SHARE", help="default: %(default)s")
+    parser.add_argument(
+        "--to", type=Path, default=paths.RESULTS / "aa", metavar="DIR", help="of the run; one that is there is judged"
+    )
+    return parser
+
+
+def _measure(args: argparse.Namespace) -> None:
+    same = f"{args.stack}@processes={catalog.read().values['bench'].names['processes']}"
+    rounds = ROUNDS * -(-args.comparisons // len(WORKLOADS))
+    words = ["--stack", args.stack, "--stack", same, "--layer", "none", "--rounds", str(rounds)]
+    words += [word for workload in WORKLOADS for word in ("--workload", workload)]
+    words += ["--level", str(args.level), "--duration", str(args.duration), "--to", str(args.to)]
+    words += ["--guard", "others=off", "--guard", "drift=off", "--guard", "ceiling=off", "--guard", "tool-cpu=off"]
+    subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
+
+
+def comparisons(run: Run, margin: float, factor: float = 1.0) -> Iterator[tuple[str, ratios.Ratio]]:
+    """Every five rounds of a workload, the second stack against the first, with a name.
+
+    `factor` multiplies the figures of the second.
+    """
+    first, second = run.info.plan.stacks
+    for workload in run.info.plan.workloads:
+        for begin in range(1, run.info.plan.rounds + 1, ROUNDS):
+            rates = {
+                stack: {
+                    trial.round: trial.requests_per_second * times
+                    for trial in run.trials
+                    if (trial.stack, trial.workload, trial.status) == (stack, workload, "ok")
+                    and begin <= trial.round < begin + ROUNDS
+                }
+                for stack, times in ((first, 1.0), (second, factor))
+            }
+            comparison = ratios.paired(rates[first], rates[second], margin)
+            if comparison and comparison.rounds > 1:
+                yield f"{workload}, rounds {begin} to {begin + ROUNDS - 1}", comparison
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Compare the instrument's closed-loop figures with plain runs of wrk and ab on the same live stack.
+
+    python -m tests.proofs.agreement [--stack nginx-uwsgi] [--workload home] [--rounds 5]
+
+In each round, in an order shuffled anew: a trial of the instrument with wrk, ab and the load tool of this project, and
+wrk and ab alone as a person would type them, read from the text they print. A plain figure agrees when it is
+inconclusive against the instrument's, paired by round, or its median lies in the interval of the instrument's rounds.
+
+On a workload that the server answers faster than the tools can ask, `static-small` or `static-small-close`, the ratios
+are those of what the tools can do at most: there they differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import load, programs
+from bench.catalog import compose
+from bench.cli.options import count
+from bench.figures import ratios, stats
+from bench.machine.http import get
+from bench.measure.plan import Measurement
+from bench.measure.trial import Load, measure
+from bench.project import commands, workload
+from bench.results.folder import Folder
+from bench.results.records import Case
+from bench.serve import deployment
+
+# A tool of the instrument -> the plain tool that it is compared with.
+TOOLS = {"wrk": "wrk", "ab": "ab", "closedloop": "wrk"}
+RATE = {"wrk": r"^Requests/sec:\s+([\d.]+)", "ab": r"^Requests per second:\s+([\d.]+)"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and judge; 0 when all plain figures agree."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proofs.agreement", description=__doc__.splitlines()[0])
+    parser.add_argument("--stack", default="nginx-uwsgi", metavar="S")
+    parser.add_argument("--layer", default="none", metavar="L")
+    parser.add_argument("--workload", default="home", metavar="W", help="one of a single URL (default: %(default)s)")
+    parser.add_argument("--level", type=count, default=16, metavar="N")
+    parser.add_argument("--duration", type=count, default=5, metavar="SEC")
+    parser.add_argument("--rounds", type=count, default=5, metavar="R")
+    parser.add_argument("--tool", action="append", choices=TOOLS, help="only this tool of the instrument (repeatable)")
+    args = parser.parse_args(arguments)
+    tools = {tool: TOOLS[tool] for tool in args.tool or TOOLS}
+    composition = compose.must_compose(args.stack, args.layer)
+    with tempfile.TemporaryDirectory() as folder, deployment.deployed(composition) as running:
+        rates = _rates(args, tools, running, Folder(Path(folder)))
+    agree = [_judge(tool, plain, rates["instrument", tool], rates["plain", plain]) for tool, plain in tools.items()]
+    return 0 if all(agree) else 1
+
+
+def _rates(
+    args: argparse.Namespace, tools: dict[str, str], running: deployment.Running, folder: Folder
+) -> dict[tuple[str, str], dict[int, float]]:
+    """(instrument or plain, tool) -> round -> requests/s."""
+    case = Case("agreement", args.stack, args.layer, args.workload, "unlimited", "default")
+    steps = workload.workload(args.workload)
+    addresses = workload.resolve(
+        steps, lambda path: get(running.url, path).decode(), commands.static_names(), "/static/"
+    )
+    found: dict[tuple[str, str], dict[int, float]] = {("instrument", tool): {} for tool in tools}
+    found |= {("plain", tool): {} for tool in tools.values()}
+    for number in range(1, args.rounds + 1):
+        for who, name in random.sample(list(found), len(found)):
+            tool, program = load.choose([steps.steps], programs.find, name)
+            if who == "plain":
+                rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
+            else:
+                how = Load(tool, str(program), args.duration, 1.0, threads=1)
+                trial = measure(Measurement(case, args.level, number), addresses, running, how, folder)
+                rate = trial.requests_per_second
+                if rate is None:
+                    sys.exit(f"agreement: {trial.reason}")
+            found[who, name][number] = rate
+            print(f"round {number} of {args.rounds}: {who} {name}: {rate:,.1f} requests/s", flush=True)
+    return found
+
+
+def _plain(name: str, program: str, args: argparse.Namespace, url: str, keep_alive: bool) -> float:
+    """What the tool prints when a person runs it."""
+    close, keep = ([], ["-k"]) if keep_alive else (["-H", "Connection: close"], [])
+    argv = {
+        "wrk": [program, "-t1", f"-c{args.level}", f"-d{args.duration}s", *close, url],
+        "ab": [program, "-q", *keep, "-c", str(args.level), "-t", str(args.duration), "-n", "5000000", url],
+    }[name]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    return float(re.search(RATE[name], done.stdout, re.MULTILINE)[1])
+
+
+def _judge(tool: str, plain_tool: str, instrument: dict[int, float], plain: dict[int, float]) -> bool:
+    ours, theirs = stats.estimate(instrument.values()), stats.estimate(plain.values())
+    comparison = ratios.paired(instrument, plain)
+    inside = ours.low <= theirs.median <= ours.high
+    agrees = inside or comparison.verdict == ratios.INCONCLUSIVE
+    print(
+        f"the instrument with {tool} {ours.median:,.1f} ({ours.low:,.1f} to {ours.high:,.1f}), "
+        f"plain {plain_tool} {theirs.median:,.1f} "
+        f"({'in' if inside else 'outside'} that interval); plain / instrument {comparison.ratio:.3f} "
+        f"({comparison.low:.3f} to {comparison.high:.3f}): {'they agree' if agrees else 'THEY DIFFER'}"
+    )
+    return agrees
+
+
+if __name__ == "__main__":
+    sys.exit(main())
