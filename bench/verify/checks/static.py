@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mimetypes
 import re
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ MANIFEST = "staticfiles.json"
 YEAR_S = 365 * 24 * 3600
 # A file for ranges has at least so many bytes.
 RANGED_BYTES = 2_000
+# Ranges that ask for nothing, or for several parts at once.
+ODD_RANGES = ("bytes=9-1", "bytes=x", "bytes=-", "bytes=0-" + "9" * 40, "items=0-1", "bytes=0-9,20-29")
 # Shorter ones gain nothing by compression.
 COMPRESSED_BYTES = 100
 
@@ -95,8 +98,11 @@ def static_manifest(context: Context) -> Iterator[Mismatch]:
 
 @check("static-range")
 def static_range(context: Context) -> Iterator[Mismatch]:
-    """A range of a static file gets that part (206), and one beyond its end a 416."""
+    """A range of a static file gets that part (206), and one beyond its end a 416. Odd ranges make no server fail."""
     path = context.site.url("static_large")
+    for odd, target in itertools.product(ODD_RANGES, (path, f"{context.site.static_url}missing.css")):
+        if (status := context.get(target, {"Range": odd}).status) >= 500:
+            yield Mismatch(f"GET {target} with Range: {odd}: a status below 500", f"status {status}")
     whole = context.first(path).body
     if len(whole) < RANGED_BYTES:
         raise NotTried(f"its largest static file has {len(whole)} bytes: too few for ranges")

@@ -77,6 +77,9 @@ class AnswerHandler(BaseHTTPRequestHandler):
 
     def part(self, content: bytes, asked: str, kind: str, headers: list[tuple[str, str]]) -> None:
         first, _, last = asked.removeprefix("bytes=").partition("-")
+        if not (first + last).isdecimal() or (first and last and int(first) > int(last)):
+            self.send(503 if "odd-range-fails" in self.stub.wrong else 416, b"", kind)
+            return
         start = int(first) if first else len(content) - int(last)
         end = min(int(last) + 1 if first and last else len(content), len(content))
         if start >= len(content):

@@ -43,7 +43,7 @@ MISTAKES = {
     "static-lifetime": ["short-lived", "plain-immutable", "unhashed"],
     "static-conditional": ["no-validator", "never-304"],
     "static-manifest": ["serves-manifest"],
-    "static-range": ["no-ranges", "wrong-total"],
+    "static-range": ["no-ranges", "wrong-total", "odd-range-fails"],
     "path-escapes": ["escapes", "soft-404"],
     "odd-paths": ["odd-breaks", "odd-injects", "soft-404"],
     "broken-escapes": ["percent-breaks", "percent-dropped"],
