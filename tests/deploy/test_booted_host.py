@@ -305,7 +305,7 @@ def test_a_wrong_command_is_one_line(host, command, says):
     assert (done.stdout, done.returncode) == (f"benchapp-deploy: {says}\n", 1)
 
 
-def test_with_uwsgi_a_deploy_loses_no_request_either(host):
+def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
     uninstall(host)
     install(host, "nginx-uwsgi")
     # What has not loaded the application yet ends as well.
@@ -315,6 +315,9 @@ def test_with_uwsgi_a_deploy_loses_no_request_either(host):
     host.run("systemctl start benchapp-uwsgi benchapp-nginx")
     restarts_unnoticed(host, "uwsgi")
     noticed = deploys(host, "4")
+    assert (noticed["failed"], set(noticed["versions"])) == ([], {"3", "4"})
+    with visited(host) as noticed:
+        host.run("benchapp-rollback")
     assert (noticed["failed"], set(noticed["versions"])) == ([], {"3", "4"})
 
 

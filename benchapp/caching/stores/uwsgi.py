@@ -4,7 +4,8 @@ Two caches of uWSGI's configuration: `pages`, where the page of `/posts/page/2/`
 with the generation and the render locks. A full cache takes no entry, not even a new value for an old one; `guards` has
 blocks of one size, so a new generation takes the place of the old one however full it is.
 
-Only the workers reach them: a write by a command of `manage.py` shows after the time to live.
+Only the workers reach them: a write by a command of `manage.py` shows after the time to live. A reload replaces the
+workers and keeps the caches: each worker empties them when it starts, since it may bring a new version of the site.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 
-from benchapp.caching.invalidation import StalePages
+from benchapp.caching.invalidation import StalePages, all_pages
 from benchapp.caching.page_store import PageStore, StorePages
 
 try:
@@ -97,7 +98,9 @@ class StoreInUwsgi(StorePages):
     def open_store(self) -> PageStore:
         if uwsgi is None:
             raise MiddlewareNotUsed("not in a worker of uWSGI")
-        return UwsgiStore(settings.CACHING_SECONDS)
+        store = UwsgiStore(settings.CACHING_SECONDS)
+        store.purge(all_pages())
+        return store
 
 
 def purge(stale: StalePages, **kwargs: object) -> None:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 
 from benchapp.caching.invalidation import StalePages, all_pages
@@ -111,6 +112,20 @@ def test_a_full_uwsgi_cache_does_not_keep_a_rendering_from_before_a_purge(monkey
     full.clear()  # the purge made room
     assert not pages.put("/", b"old", before)
     assert pages.put("/", b"new", pages.generation())
+
+
+def test_a_worker_of_uwsgi_that_starts_empties_the_pages_of_the_version_before(
+    site_with: Site, monkeypatch: pytest.MonkeyPatch
+):
+    module = fake_uwsgi()
+    monkeypatch.setattr(uwsgi, "uwsgi", module)
+    pages = uwsgi.UwsgiStore(60)
+    before = pages.generation()
+    assert pages.put("/", b"old", before)
+    with site_with(CACHING_UWSGI_CACHE="1"):
+        uwsgi.StoreInUwsgi(lambda request: HttpResponse())
+    assert not module.held["pages"]
+    assert not pages.put("/", b"old", before)
 
 
 def test_a_generation_that_uwsgi_does_not_take_ends_the_one_before(monkeypatch: pytest.MonkeyPatch):
