@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 import bench
+from bench.cli import gone
 from bench.errors import DISK_FULL, BenchError, is_disk_full
 
 # Each command is a module of this package with add_arguments(parser) and main(args) -> int, in the order of a run. Only
@@ -57,7 +58,9 @@ class CommandParser(Parser):
     def parse_known_args(  # type: ignore[override]  # argparse has overloads; their results are one
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse's, of the completed parser."""
+        """As argparse's, of the completed parser; an option that is gone is refused by name."""
+        if why := gone.problem(self.prog.split()[-1], sys.argv[1:] if args is None else args):
+            self.exit(2, f"{self.prog}: {why}\n")
         return super(CommandParser, self.complete()).parse_known_args(args, namespace)
 
 

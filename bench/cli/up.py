@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_set(parser)
     options.add_python(parser)
     parser.add_argument(
-        "--keep-going",
+        "--restart",
         action="store_true",
         help="start a server or service that dies again, as the units of a production host do, and say so",
     )
@@ -80,15 +80,15 @@ def _watch(
 ) -> None:
     """Wait for a signal, and reload when asked.
 
-    A server or service that ends by itself raises DeploymentError or, with --keep-going, is started again. A process
+    A server or service that ends by itself raises DeploymentError or, with --restart, is started again. A process
     that the kernel kills at the memory limit of the size may be replaced at once, so it is named here.
     """
-    supervisor = Supervisor(running, _say) if args.keep_going else None
+    supervisor = Supervisor(running, _say) if args.restart else None
     killed = 0
     while True:
         if asked.wait(POLL_S):
             asked.clear()
-            _reload(running, served, args.keep_going)
+            _reload(running, served, args.restart)
         if (kills := running.oom_kills() or 0) > killed:
             some = f"{kills - killed} process{'es'[: 2 * (kills - killed > 1)]}"
             _say(f"out of memory: the kernel killed {some} at the limit of size {args.size}")
@@ -103,14 +103,14 @@ def _say(what: str) -> None:
     print(f"bench up: {what}", file=sys.stderr, flush=True)
 
 
-def _reload(running: deployment.Running, served: reload.Served, keep_going: bool) -> None:
+def _reload(running: deployment.Running, served: reload.Served, restart: bool) -> None:
     """Reload, and note the outcome for those who asked; a refusal leaves everything as it was."""
     served.problem, served.done = "", {}
     try:
         served.done = reload.reload(running)
     except DeploymentError as error:
         served.problem = error.message
-        if not keep_going:
+        if not restart:
             raise
     except BenchError as error:
         served.problem = f"nothing was reloaded: {error}"

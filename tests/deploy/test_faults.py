@@ -60,7 +60,7 @@ def test_the_socket_of_granian_is_for_its_group_alone_and_no_hindrance_after_a_k
         master = running.pids["granian"]
         os.kill(master, signal.SIGKILL)
         until(running.died, "its death")
-        # As `up --keep-going` and systemd do: its workers live on otherwise.
+        # As `up --restart` and systemd do: its workers live on otherwise.
         supervise.kill_session(master)
         running.start_again("granian")
         until(running.answers, "the site, again", 20)

@@ -1,4 +1,4 @@
-"""`bench up --keep-going`: what dies is started again as under its unit, and the site goes on."""
+"""`bench up --restart`: what dies is started again as under its unit, and the site goes on."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ pytestmark = pytest.mark.servers
 
 
 class KeepGoing(Up):
-    """`bench up --keep-going`, and every line that it has written to its standard error."""
+    """`bench up --restart`, and every line that it has written to its standard error."""
 
     def __init__(self, *words: str):
-        super().__init__(*words, "--keep-going")
+        super().__init__(*words, "--restart")
         self.said: list[str] = []
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

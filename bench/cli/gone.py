@@ -1,0 +1,21 @@
+"""Options that earlier versions had: each is refused in one line that names what to use now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+# Of each command: the option, and what to do instead.
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "up": {"--keep-going": "it is called --restart now"},
+}
+
+
+def problem(command: str, args: Sequence[str]) -> str:
+    """Why an option among `args` is refused, or an empty string."""
+    gone = OPTIONS.get(command, {})
+    for word in args:
+        if word == "--":
+            break
+        if (name := word.partition("=")[0]) in gone:
+            return f"{name} is gone: {gone[name]}"
+    return ""
