@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 # Of each command: the option, and what to do instead.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "report": {"--site": "give a folder of results each time; each has a report of its own"},
     "up": {"--keep-going": "it is called --restart now"},
 }
 

@@ -36,11 +36,11 @@ def render(report: Report, configs: Sequence[ConfigGroup]) -> str:
     return document("report.html.j2", context | templating.run_context(report))
 
 
-def document(template: str, context: Mapping[str, object], scripts: Sequence[str] = ("report.js",)) -> str:
+def document(template: str, context: Mapping[str, object]) -> str:
     """A whole document from a template, with its style and scripts inside; uPlot only where `plots` need it."""
     plots = context.get("plots")
     data = msgspec.to_builtins(plots.data) if isinstance(plots, Plots) else {}
-    sources = [_source(name) for name in scripts]
+    sources = [_source("report.js")]
     style = _source("chart.css") + _source("report.css")
     if data:
         sources += [(UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8"), _source("plots.js")]
