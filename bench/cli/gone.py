@@ -1,22 +1,27 @@
-"""Options that earlier versions had: each is refused in one line that names what to use now."""
+"""Options and words that earlier versions had: each is refused in one line that names what to use now."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-# Of each command: the option, and what to do instead.
+# Of each command: the option, or its first word, and what to do instead.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "hosts": {
+        "project": "measure with more web hosts, by `python -m bench run --inventory FILE`",
+        "try": "name hosts of your own in an inventory, for `python -m bench hosts check --inventory FILE`",
+    },
     "report": {"--site": "give a folder of results each time; each has a report of its own"},
     "up": {"--keep-going": "it is called --restart now"},
 }
 
 
 def problem(command: str, args: Sequence[str]) -> str:
-    """Why an option among `args` is refused, or an empty string."""
+    """Why an option or the first word of `args` is refused, or an empty string."""
     gone = OPTIONS.get(command, {})
-    for word in args:
+    for place, word in enumerate(args):
         if word == "--":
             break
-        if (name := word.partition("=")[0]) in gone:
+        name = word.partition("=")[0]
+        if name in gone and (place == 0 or name.startswith("-")):
             return f"{name} is gone: {gone[name]}"
     return ""

@@ -27,7 +27,7 @@ COMMANDS = {
     "faults": "break or replace something while visitors ask: what they notice",
     "run": "measure stacks under layers into a folder of results",
     "tune": "find processes, threads and worker class of a stack: most requests/s within a limit of latency",
-    "hosts": "several hosts: check those of an inventory, try some on this machine, project what more would serve",
+    "hosts": "several hosts: what those of an inventory lack",
     "report": "write a run's report: HTML (with its throughput chart as SVG), Markdown or CSV",
     "compare": "compare two runs: ratios, and which differences are real",
     "reproduce": "repeat a published benchmark and say which of its conclusions hold here",

@@ -141,8 +141,8 @@ def _on_any_database(rates: Rates) -> Rates:
 RECORDED_LATER = ("governors", "limits", "seeds of the rows")
 
 
-def warnings(before: Run, after: Run, *, configs: bool = True) -> Iterable[str]:
-    """One line for each difference between the environments that changes figures; `configs`: also rendered files."""
+def warnings(before: Run, after: Run) -> Iterable[str]:
+    """One line for each difference between the environments that changes figures, or between rendered files."""
     first, second = _conditions(before), _conditions(after)
     sizes = before.environment.memory_bytes, after.environment.memory_bytes
     if max(sizes) - min(sizes) <= MEMORY_MARGIN * max(sizes):
@@ -153,8 +153,7 @@ def warnings(before: Run, after: Run, *, configs: bool = True) -> Iterable[str]:
             yield f"{what} differ: {_shown(value)} in A, {_shown(other)} in B"
     yield from _versions("packages", before.environment.packages, after.environment.packages)
     yield from _versions("programs", before.environment.programs, after.environment.programs)
-    if configs:
-        yield from _configs(before.environment.configs or {}, after.environment.configs or {})
+    yield from _configs(before.environment.configs or {}, after.environment.configs or {})
 
 
 def _conditions(run: Run) -> dict[str, object]:

@@ -20,8 +20,8 @@ from bench.catalog import catalog, compose
 from bench.errors import BenchError
 from bench.fleet import export, inventory
 from bench.fleet.inventory import CACHE, DB, FRONT, LOAD, WEB, Inventory
-from bench.fleet.world import build, plan
-from bench.fleet.world.plan import NETWORK, Member
+from tests.bench.fleet.world import build, plan
+from tests.bench.fleet.world.plan import NETWORK, Member
 from tests.deploy import wheels
 from tests.deploy.installing import PACKAGES, SITE
 

@@ -16,11 +16,11 @@ from bench import programs
 from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.fleet.inventory import WEB
-from bench.fleet.world import links, machines
-from bench.fleet.world.plan import NETWORK, ROOT, Member, must_be_possible
 from bench.machine import cgroups
 from bench.machine.cgroups import Group
 from bench.machine.lock import exclusive
+from tests.bench.fleet.world import links, machines
+from tests.bench.fleet.world.plan import NETWORK, ROOT, Member, must_be_possible
 
 LOCK = Path("/run/benchapp-hosts.lock")
 SSH_PORT = 22
@@ -37,10 +37,6 @@ class World:
     inventory: Path
     members: tuple[Member, ...]
     machines: dict[str, subprocess.Popen[bytes]]
-
-    def ended(self) -> str:
-        """The name of a host that runs no more, or an empty string."""
-        return next((name for name, machine in self.machines.items() if machine.poll() is not None), "")
 
 
 @contextmanager

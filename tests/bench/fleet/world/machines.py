@@ -13,8 +13,8 @@ import subprocess
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.fleet.world.plan import PREFIX, ROOT, Member
 from bench.machine.cgroups import Group
+from tests.bench.fleet.world.plan import PREFIX, ROOT, Member
 
 # Only this is booted, not all that is installed here.
 TARGET = """[Unit]

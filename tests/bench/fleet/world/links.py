@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.fleet.world.plan import BRIDGE, NETWORK, PREFIX, Member
+from tests.bench.fleet.world.plan import BRIDGE, NETWORK, PREFIX, Member
 
 # How much may pass at once, and how long a packet waits for its turn: beyond that it is dropped, as by a switch.
 BURST = "burst 256kb latency 50ms"
