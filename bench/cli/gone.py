@@ -10,7 +10,10 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "project": "measure with more web hosts, by `python -m bench run --inventory FILE`",
         "try": "name hosts of your own in an inventory, for `python -m bench hosts check --inventory FILE`",
     },
-    "report": {"--site": "give a folder of results each time; each has a report of its own"},
+    "report": {
+        "--format": "a report is a page; read trials.jsonl for the figures, `report --schema` says what they mean",
+        "--site": "give a folder of results each time; each has a report of its own",
+    },
     "up": {"--keep-going": "it is called --restart now"},
 }
 

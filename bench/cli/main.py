@@ -28,7 +28,7 @@ COMMANDS = {
     "run": "measure stacks under layers into a folder of results",
     "tune": "find processes, threads and worker class of a stack: most requests/s within a limit of latency",
     "hosts": "several hosts: what those of an inventory lack",
-    "report": "write a run's report: HTML (with its throughput chart as SVG), Markdown or CSV",
+    "report": "write a run's report, a page with its throughput chart as SVG beside it",
     "compare": "compare two runs: ratios, and which differences are real",
     "reproduce": "repeat a published benchmark and say which of its conclusions hold here",
 }

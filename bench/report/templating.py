@@ -1,4 +1,4 @@
-"""The templates of all documents: where they are, and the functions that HTML and Markdown share."""
+"""The templates of all documents: where they are, and the functions they call."""
 
 from __future__ import annotations
 

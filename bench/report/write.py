@@ -1,6 +1,6 @@
 """Write the report of a run, of faults or of a reproduction beside its files.
 
-The HTML report is one file that needs no network. Beside it lies throughput.svg: the throughput chart alone, for a
+The report is one file that needs no network. Beside it lies throughput.svg: the throughput chart alone, for a
 README.
 """
 
@@ -11,62 +11,59 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.report import csv, html, locust_forms, markdown, redact, rendered_configs
+from bench.report import html, locust_forms, redact, rendered_configs
 from bench.report.arrange import arrange
-from bench.report.faults.forms import FORMS as forms_of_faults
+from bench.report.faults import page as faults_page
 from bench.report.faults.model import arrange as arrange_faults
-from bench.report.reproduction import forms, side_by_side
+from bench.report.reproduction import page as reproduction_page
+from bench.report.reproduction import side_by_side
 from bench.results import reproduction
 from bench.results.faults import FaultsRun, is_faults, read_faults
 from bench.results.folder import Run, read_run
 
-FORMATS = ("html", "md", "csv")
+NAME = "report.html"
 PICTURE = "throughput.svg"
 FAULTS = "faults"  # the folder of faults beside a run
 
 
-def write_report(directory: Path, form: str = "html") -> Path:
+def write_report(directory: Path) -> Path:
     """Write the report of the run, faults or reproduction in `directory` and return its path. Raises BenchError.
 
     Each run of a reproduction gets a report of its own in its folder, too.
     """
     if reproduction.is_reproduction(directory):
-        return _write_reproduction(directory, form)
+        return _write_reproduction(directory)
     if is_faults(directory):
-        return _write_faults(directory, form)
+        return _write_faults(directory)
+    path = directory / NAME
     if (run := read_run(directory)).locust and not run.trials:
-        path = directory / f"report.{form}"
-        write_text(path, locust_forms.FORMS[form](run), redact.places(directory))
+        write_text(path, locust_forms.as_html(run), redact.places(directory))
         return path
     report = arrange(read_measured(directory), faults_beside(directory))
-    path = directory / f"report.{form}"
     files = rendered_configs.read_configs(directory)
     places = redact.places(directory, (file.text for rendered in files.values() for file in rendered))
-    if form == "html":
-        write_text(path, html.render(report, rendered_configs.by_stack(files, places)), places)
-        if (picture := html.picture(report)) is not None:
-            write_text(directory / PICTURE, picture, places)
-    else:
-        write_text(path, markdown.render(report) if form == "md" else csv.render(report), places)
+    write_text(path, html.render(report, rendered_configs.by_stack(files, places)), places)
+    if (picture := html.picture(report)) is not None:
+        write_text(directory / PICTURE, picture, places)
     return path
 
 
-def _write_reproduction(directory: Path, form: str) -> Path:
+def _write_reproduction(directory: Path) -> Path:
     found = side_by_side.read(directory)
     for part in found.parts:
         if part.report or part.faults:
-            write_report(directory / part.name, form)
-    path = directory / f"report.{form}"
-    write_text(path, forms.FORMS[form](found), redact.places(directory))
+            write_report(directory / part.name)
+    path = directory / NAME
+    write_text(path, reproduction_page.render(found), redact.places(directory))
     return path
 
 
-def _write_faults(directory: Path, form: str) -> Path:
+def _write_faults(directory: Path) -> Path:
     run = read_faults(directory)
     if not run.outcomes:
         raise BenchError(f"{directory}: no fault was made; go on with `python -m bench faults --resume {directory}`")
-    path = directory / f"report.{form}"
-    write_text(path, forms_of_faults[form](arrange_faults(run)), redact.places(directory))
+    path = directory / NAME
+    write_text(path, faults_page.render(arrange_faults(run)), redact.places(directory))
     return path
 
 

@@ -1,6 +1,6 @@
 """The records of a run, each declared once: field, type, and the sentence that says what the field means.
 
-`bench.results.folder` writes and reads them, `bench.results.schema` publishes them as JSON Schema; msgspec takes both
+`bench.results.folder` writes and reads them, `bench.results.schema` makes their JSON Schema; msgspec takes both
 from the declarations here.
 
 ``None`` means "not measured". The record of a trial is in `bench.results.trials`.

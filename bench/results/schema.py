@@ -1,10 +1,9 @@
 """The JSON Schema of a run's folder, made by msgspec from the records of bench.results: other programs can rely on it.
 
-`python -m bench.results.schema` prints it, as it stands in docs/results.schema.json. Each file of a folder has its
-definition: run.json is `run`, environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl
-`check`, one of locust.jsonl `locust`, reproduction.json of a reproduction `reproduction`; of `bench faults`,
-faults.json is `faults` and a line of faults.jsonl `fault`. A newer program may add properties; no listed property goes
-away within one version.
+`python -m bench report --schema` prints it. Each file of a folder has its definition: run.json is `run`,
+environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl `check`, one of locust.jsonl
+`locust`, reproduction.json of a reproduction `reproduction`; of `bench faults`, faults.json is `faults` and a line of
+faults.jsonl `fault`. A newer program may add properties; no listed property goes away within one version.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from bench.results.reproduction import Reproduction
 from bench.results.trials import Trial
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-NAME = "results.schema.json"
 
 # Files of a folder, or lines of files.
 RECORDS = (
@@ -71,9 +69,5 @@ def _published(part: Any) -> Any:
 
 
 def text() -> str:
-    """The document as it is published."""
+    """The document as it is printed."""
     return json.dumps(schema(), indent=2) + "\n"
-
-
-if __name__ == "__main__":
-    print(text(), end="")

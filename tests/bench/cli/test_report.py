@@ -23,18 +23,17 @@ def command(*argv: str) -> int:
     return report_command.main(parser.parse_args(argv))
 
 
-@pytest.mark.parametrize("form", ["html", "md", "csv"])
-def test_the_path_of_the_report_is_the_last_line(plain, capsys, form):
-    assert command(str(plain), "--format", form) == 0
+def test_the_path_of_the_report_is_the_last_line(plain, capsys):
+    assert command(str(plain)) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == str(plain / f"report.{form}")
+    assert last == str(plain / "report.html")
     assert Path(last).stat().st_size > 1000
 
 
-def test_html_is_the_default_and_comes_with_a_picture(tmp_path, capsys):
+def test_a_page_comes_with_a_picture(tmp_path, capsys):
     folder = report_folder.make(tmp_path / "run")
     assert command(str(folder)) == 0
-    assert sorted(path.name for path in folder.iterdir() if path.suffix in (".html", ".svg", ".md", ".new")) == [
+    assert sorted(path.name for path in folder.iterdir() if path.suffix in (".html", ".svg", ".new")) == [
         "report.html",
         "throughput.svg",
     ]

@@ -68,13 +68,8 @@ def test_a_run_of_a_locustfile_has_a_report_of_its_own(site, locustfile, tmp_pat
     assert figures.requests[-1].failures == 0 < figures.requests[-1].requests <= site.requests["/"]
     assert found.info.finished_at and found.info.cases == () and found.environment.load_tool.name == "locust"
     assert (folder / figures.raw / "locust_stats.csv").is_file()
-    for form in ("html", "md", "csv"):
-        assert main.main(["report", str(folder), "--format", form]) == 0
-    text = (folder / "report.md").read_text()
-    assert text.startswith("# Locust on nginx-uwsgi with layer none\n")
-    assert "Do not compare these figures" in text and "| GET | `/` |" in text
+    assert main.main(["report", str(folder)]) == 0
     assert "Do not compare these figures" in (folder / "report.html").read_text()
-    assert (folder / "report.csv").read_text().splitlines()[1].startswith("mine.py,GET,/,")
     capsys.readouterr()
     # Once more, into the same run.
     assert run(*asked, "--resume", str(folder)) == 0

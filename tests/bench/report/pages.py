@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 import subprocess
@@ -88,9 +89,10 @@ def table_row(text: str, stack: str, layer: str, columns: int) -> list[str]:
     raise AssertionError(f"no row of {stack} with {layer}")
 
 
-def cells_of(text: str) -> list[list[str]]:
-    """Cells of every table line of a Markdown document."""
-    return [re.split(r"(?<!\\) \| ", line[2:-2]) for line in text.splitlines() if line.startswith("| ")]
+def rows_of(text: str) -> list[list[str]]:
+    """Cells of every row of the tables of a page."""
+    rows = (re.split(r"(?=<t[dh])", row)[1:] for row in re.findall(r"<tr\b[^>]*>.*?</tr>", text, flags=re.S))
+    return [[" ".join(html.unescape(re.sub("<[^>]+>", "", cell)).split()) for cell in row] for row in rows]
 
 
 EVEN = [100.0, 101.0, 99.0, 102.0, 98.0]

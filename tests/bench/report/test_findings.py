@@ -145,8 +145,6 @@ def test_a_run_of_failures_only_still_reports_them(tmp_path):
     assert "Nothing was measured, so there is nothing to pick. The reasons are under Left out." in text
     assert "Nothing was measured here; see" in text
     assert not (folder / "throughput.svg").exists()
-    write_report(folder, "md")
-    write_report(folder, "csv")
 
 
 def test_an_end_of_an_interval_that_bounds_nothing_is_left_out():

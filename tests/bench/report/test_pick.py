@@ -233,9 +233,7 @@ def test_voided_trials_are_listed_and_not_used(tmp_path):
     assert any(gap.example in text for text in page.texts("td"))
     assert any("Guards voided 5 trials" in note for note in page.texts("li"))
     assert "voided: none" in page.texts("text", "note")
-    text = write_report(folder, "md").read_text("utf-8")
-    assert "## Voided" in text
-    assert "1,000,000,000" not in text
+    assert "1,000,000,000" not in write_report(folder).read_text("utf-8")
     assert "1 voided" in conditions.measured(found)
 
 
@@ -291,7 +289,6 @@ def test_a_run_of_voided_trials_has_no_rating_and_no_empty_axes(tmp_path):
     assert "<b>not rated</b>" in text
     assert not re.search(r"<b>(HIGH|MEDIUM|LOW)</b>", text)
     assert not (folder / "throughput.svg").exists()
-    assert "| not rated |" in write_report(folder, "md").read_text("utf-8")
 
 
 def test_a_chart_without_a_figure_has_no_axis(tmp_path):

@@ -10,7 +10,7 @@ from bench.report import (
     redact,
 )
 from bench.report.redact import redacted
-from bench.report.write import FORMATS, write_report
+from bench.report.write import write_report
 from bench.results.folder import Folder, read_run
 from tests.bench.report import report_folder
 from tests.bench.report.pages import Page, shown
@@ -55,10 +55,8 @@ def test_reports_hold_no_path_of_the_machine(tmp_path):
         "chdir = $PROJECT home = $PROJECT/.venv socket = $DEPLOYMENT/run/a.sock "
         "stats = $DEPLOYMENT/x long = $RUN/run/a.sock module = /usr/lib/uwsgi"
     )
-    for form in FORMATS:
-        said = write_report(folder, form).read_text("utf-8")
-        assert "/srv/me" not in said
-        assert str(tmp_path) not in said
+    assert "/srv/me" not in text
+    assert str(tmp_path) not in text
     assert "kept in $RUN/raw." in Page(text).texts("li")
     # Its folder is taken: repeated, the run makes a new one.
     assert "python -m bench run" in Page(text).texts("code")

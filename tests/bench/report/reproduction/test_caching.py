@@ -37,4 +37,3 @@ def test_where_nothing_can_be_compared_the_report_says_nothing_of_it(tmp_path):
     for folder in (other, alone):
         assert caching.beside(arrange(read_run(folder))).comparable == []
         assert 'id="published"' not in write_report(folder).read_text("utf-8")
-        assert "Published and measured" not in write_report(folder, "md").read_text("utf-8")

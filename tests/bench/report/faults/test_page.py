@@ -1,8 +1,7 @@
-"""The report on faults in its three forms: safe, complete, from the folder alone."""
+"""The report on faults as a page: safe, complete, from the folder alone."""
 
 from __future__ import annotations
 
-import csv
 import html
 import re
 
@@ -69,27 +68,11 @@ def test_hostile_text_does_nothing(folder):
     assert len(re.findall("<script>", text)) == 1
 
 
-def test_markdown_has_the_same_table(folder):
-    text = write_report(folder, "md").read_text("utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("| `nginx-uwsgi` |")]
-    assert "deploy: 0 lost, mixes 0.4 s; reload: 0 lost" in rows[0]
-    assert "129 5xx, 4 crashes, 2,600 B of log each (not as expected)" in text
-    assert "**slow-bodies** (`gunicorn`)" in text.replace("\\", "") or "**slow-bodies** (gunicorn)" in text
-
-
-def test_csv_has_a_line_for_each_outcome(folder):
-    with write_report(folder, "csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == len(good("x")) + len(bad("y"))
-    assert rows[3]["recovery_s"] == "1.8" and rows[5]["status"] == "skipped" and rows[5]["failed_new"] == ""
-
-
 @pytest.mark.parametrize("status", ["skipped", "voided", "failed"])
-def test_a_folder_without_a_figure_has_a_report_in_every_form(tmp_path, status):
+def test_a_folder_without_a_figure_has_a_report(tmp_path, status):
     only = outcome("one", "worker", status=status, reason="it ended", failed_new=None, failed_kept=None)
     made = fault_folder.make(tmp_path / "faults", [only])
-    for form in ("html", "md", "csv"):
-        assert "it ended" in write_report(made, form).read_text("utf-8")
+    assert "it ended" in write_report(made).read_text("utf-8")
 
 
 def test_a_folder_without_outcomes_says_how_to_go_on(tmp_path):
