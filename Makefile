@@ -19,6 +19,8 @@ QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workl
 # Every system server, service, load tool, browser and checker of files that stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \
 	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege hey sqlite3 openssl chromium docker-compose logrotate
+# What only tests look for: a host that they boot, which is reached by SSH and has a firewall, and what its install note uses.
+TEST_PACKAGES := systemd-container dbus openssh-server nftables iproute2 git curl python3-venv
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 MODWSGI := mod_wsgi>=5,<7
@@ -56,14 +58,14 @@ test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, deployed by the playbook (root, about ten minutes)
 	$(BIN)/python -m pytest -m hosts $(ARGS)
 
-servers:  ## install every system server on Debian or Ubuntu (as root or with sudo)
-	@command -v apt-get > /dev/null || { echo "make servers: no apt-get here; install: $(PACKAGES)" >&2; exit 2; }
+servers:  ## install every server, and what the tests need, on Debian or Ubuntu (as root or with sudo)
+	@command -v apt-get > /dev/null || { echo "make servers: no apt-get here; install: $(PACKAGES) $(TEST_PACKAGES)" >&2; exit 2; }
 	@test "$$(id -u)" = 0 || command -v sudo > /dev/null || { echo "make servers: run it as root or install sudo" >&2; exit 2; }
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update
-	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES)
+	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES) $(TEST_PACKAGES)
 
-modwsgi: venv  ## build mod_wsgi for this Python (needs apache2-dev and a compiler)
-	$(PIP) '$(MODWSGI)'
+modwsgi: $(VENV)/.installed  ## build mod_wsgi for this Python (needs apache2-dev and a compiler)
+	$(PIP) --force-reinstall '$(MODWSGI)'
 
 lint: $(VENV)/.installed-dev  ## check style and types
 	$(BIN)/ruff check
@@ -96,6 +98,11 @@ clean:  ## remove virtual environments, caches, databases and collected files; r
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 venv: $(VENV)/.installed  ## make the virtual environment, .venv
+	@# mod_wsgi is compiled for one Python, so it is built here where it can be, also where Apache came after the environment.
+	@# Its stacks are skipped elsewhere.
+	@! command -v apxs > /dev/null || test -e "$$($(BIN)/mod_wsgi-express module-location 2> /dev/null)" || \
+		$(PIP) --force-reinstall '$(MODWSGI)' || \
+		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
 
 $(VENV)/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' || \
@@ -103,9 +110,6 @@ $(VENV)/.installed: requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	@echo "make: installing the packages of requirements.txt into $(VENV); this takes a minute or two"
 	$(PIP) -r requirements.txt
-	@# mod_wsgi is compiled for one Python, so it is built here where it can be; its stacks are skipped elsewhere.
-	@! command -v apxs > /dev/null || $(PIP) '$(MODWSGI)' || \
-		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
 	@touch $@
 
 # Of projects that the tests serve, on the oldest Django that the kit serves; their packages stay out of its environment.
@@ -115,7 +119,7 @@ $(VENV)-projects/.installed:
 	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'Django>=4.2,<5' 'wagtail>=7,<7.1' 'django-allauth>=65,<66' psycopg2-binary
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt | venv
 	@echo "make: installing the packages of requirements-dev.txt into $(VENV)"
 	$(PIP) -r requirements-dev.txt
 	@touch $@

@@ -25,8 +25,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # A test that uses one of these starts PostgreSQL, so it has the mark `servers`.
 POSTGRESQL_FIXTURES = {"postgresql_url", "postgresql_site"}
 
-# Their fixtures are for tests of several folders.
-pytest_plugins = ["tests.projects"]
+# Fixtures for tests of several folders, and what becomes of a skip.
+pytest_plugins = ["tests.projects", "tests.skips"]
 
 NewSite = Callable[[str], AbstractContextManager[str]]
 

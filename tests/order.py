@@ -12,19 +12,30 @@ def longest_first(items: Sequence[pytest.Item], processes: int) -> list[pytest.I
     """The tests for so many processes, each of which gets an equal part of the list (`--dist worksteal`).
 
     A part begins with tests marked `long`, goes on with whole modules of tests marked `servers`, and ends with others.
+    A module that is marked `long` itself stays together, too.
     One process takes them as they were collected.
     """
     if processes == 1:
         return list(items)
     long = [item for item in items if item.get_closest_marker("long")]
     servers = [item for item in items if item.get_closest_marker("servers") and item not in long]
-    modules = [list(group) for _, group in itertools.groupby(servers, key=lambda item: item.nodeid.split("::")[0])]
+    units = [list(group) for _, group in itertools.groupby(long, key=_together)]
+    modules = [list(group) for _, group in itertools.groupby(servers, key=_module)]
     others = (item for item in items if not (item.get_closest_marker("long") or item.get_closest_marker("servers")))
     parts = [
-        [*long[number::processes], *itertools.chain.from_iterable(modules[number::processes])]
-        for number in range(processes)
+        list(itertools.chain(*units[number::processes], *modules[number::processes])) for number in range(processes)
     ]
     return list(_filled(parts, others, len(items)))
+
+
+def _module(item: pytest.Item) -> str:
+    return item.nodeid.split("::")[0]
+
+
+def _together(item: pytest.Item) -> str:
+    """The module's name where the module has the mark, else the test's own."""
+    module = item.getparent(pytest.Module)
+    return _module(item) if module and any(mark.name == "long" for mark in module.own_markers) else item.nodeid
 
 
 def _filled(parts: list[list[pytest.Item]], others: Iterator[pytest.Item], total: int) -> Iterator[pytest.Item]:

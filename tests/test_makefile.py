@@ -1,10 +1,12 @@
-"""What `make bench` asks for: rounds within what is left of its time."""
+"""What `make bench` asks for: rounds within what is left of its time; and when mod_wsgi is built."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +38,54 @@ def test_what_came_before_the_rounds_is_taken_off_their_time(budget):
 
 def test_a_budget_that_is_given_stays(budget):
     assert budget("BUDGET=10m") == "10m"
+
+
+# Building it brings a command that says where the module is.
+PYTHON = '#!/bin/sh\necho "$@"\ncase $* in *--force-reinstall*) mv "$0".built "${0%/*}"/mod_wsgi-express; esac\n'
+BUILT = 'echo "$0"'
+BUILDS = "--force-reinstall mod_wsgi>="
+
+
+def program(path: Path, text: str = "") -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """What `make` says in an environment from before Apache was installed; its PATH is the directory `path`."""
+    binaries, path = tmp_path / "venv" / "bin", tmp_path / "path"
+    binaries.mkdir(parents=True)
+    path.mkdir()
+    for stamp in (".installed", ".installed-dev"):
+        (binaries.parent / stamp).touch()
+    program(binaries / "python", PYTHON)
+    for name in ("date", "expr", "mv", "sed"):
+        (path / name).symlink_to(shutil.which(name))
+    argv = [shutil.which("make"), f"VENV={binaries.parent}"]
+
+    def make(target: str) -> str:
+        done = subprocess.run(
+            [*argv, target], cwd=paths.PROJECT, capture_output=True, text=True, env={"PATH": str(path)}
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    return make
+
+
+@pytest.mark.parametrize("target", ["venv", "bench", "test-fast"])
+def test_mod_wsgi_is_built_once_and_when_apache_is_there(made, tmp_path, target):
+    program(tmp_path / "venv/bin/python.built", BUILT)
+    assert BUILDS not in made(target)
+    program(tmp_path / "path/apxs")
+    assert BUILDS in made(target)
+    assert BUILDS not in made(target)
+
+
+def test_a_build_that_fails_is_said_and_tried_again(made, tmp_path):
+    program(tmp_path / "path/apxs")
+    assert "make: mod_wsgi could not be built; its stacks will be skipped" in made("venv")
+    program(tmp_path / "venv/bin/python.built", BUILT)
+    said = made("venv")
+    assert BUILDS in said and "could not" not in said

@@ -122,14 +122,12 @@ def _overlay(folder: Path, root: Path) -> Iterator[None]:
     memory = folder / "memory"
     memory.mkdir()
     root.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", memory], capture_output=True).returncode:
-        pytest.skip("no machine can be booted: tmpfs cannot be mounted")
+    _mount("tmpfs", "-o", f"size={SIZE}", "tmpfs", memory)
     try:
         for name in ("upper", "work"):
             (memory / name).mkdir()
         options = f"lowerdir=/,upperdir={memory}/upper,workdir={memory}/work"
-        if subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, root], capture_output=True).returncode:
-            pytest.skip("no machine can be booted: an overlay cannot be mounted")
+        _mount("overlay", "overlay", "-o", options, root)
         try:
             yield
         finally:
@@ -137,6 +135,13 @@ def _overlay(folder: Path, root: Path) -> Iterator[None]:
     finally:
         subprocess.run(["umount", memory], check=True)
         shutil.rmtree(folder)
+
+
+def _mount(kind: str, *words: str | Path) -> None:
+    done = subprocess.run(["mount", "-t", kind, *words], capture_output=True, text=True)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["nothing said"]
+        pytest.skip(f"no machine can be booted: {said[0]}")
 
 
 def _leader(started: subprocess.Popen[bytes], console: Path) -> int:

@@ -16,18 +16,21 @@ from tests.deploy.installing import (
     ask,
     blocks,
     commit,
+    impatient_deploy,
     install,
     prepare,
     release,
     render,
     replace,
     uninstall,
+    version,
     visited,
 )
 from tests.deploy.machine import Machine, booted
 from tests.waiting import until
 
-pytestmark = pytest.mark.servers
+# Together: what is long is to boot the host.
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 WEB, APP = "benchapp-web", "benchapp-app"
 SITE = "/var/lib/benchapp/site.sqlite3"
@@ -205,9 +208,9 @@ def test_stopping_the_target_waits_until_all_has_stopped(host):
     assert ask(host, "/healthz")[0] == 200
 
 
-def deploys(host: Machine, version: str) -> dict:
+def deploys(host: Machine, new: str) -> dict:
     """Deploy a version under load; returns what visitors noticed."""
-    release(host, version)
+    release(host, new)
     with visited(host) as noticed:
         said = host.run(f"benchapp-deploy {SOURCE}")
     assert said.endswith(" serves\n")
@@ -239,11 +242,11 @@ def test_a_deploy_and_a_rollback_lose_no_request(host):
 def refused(host: Machine, command: str) -> str:
     """What a deploy says in its only line, and that the release before serves on without a request lost."""
     before = host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
-    version = ask(host, "/authors/")[1].partition("version:")[2][:1]
+    served = version(host)
     with visited(host) as noticed:
         done = host.try_run(command)
     assert done.returncode == 1
-    assert (noticed["failed"], noticed["versions"]) == ([], [version])
+    assert (noticed["failed"], noticed["versions"]) == ([], [served])
     assert host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
     (line,) = done.stdout.splitlines()
     return line
@@ -273,12 +276,9 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
     views.write_text(f"{right}\ndef readyz(request):\n    return HttpResponse(status=500)\n")
     commit(host, "not-ready")
     before = host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
-    # Of the new release it asks for 30 s otherwise.
-    sooner = '$([ "$1" = "$before" ] \\&\\& echo 30 || echo 3)'
-    host.run(f"sed 's/timeout 30 sh/timeout {sooner} sh/' /usr/local/sbin/benchapp-deploy > /srv/sooner")
-    assert host.try_run("cmp /usr/local/sbin/benchapp-deploy /srv/sooner").returncode == 1
+    deploy = impatient_deploy(host)
     with visited(host) as noticed:
-        done = host.try_run(f"sh /srv/sooner {SOURCE}")
+        done = host.try_run(deploy)
     views.write_text(right)
     commit(host, "mended")
     assert (noticed["failed"], noticed["versions"][-1]) == ([], "1")
@@ -314,11 +314,12 @@ def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
         assert host.run("systemctl show --value --property=Result benchapp-uwsgi").strip() == "success"
     host.run("systemctl start benchapp-uwsgi benchapp-nginx")
     restarts_unnoticed(host, "uwsgi")
+    old = version(host)
     noticed = deploys(host, "4")
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {"3", "4"})
+    assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
     with visited(host) as noticed:
         host.run("benchapp-rollback")
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {"3", "4"})
+    assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
 
 
 @pytest.mark.usefixtures("selection")

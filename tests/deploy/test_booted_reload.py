@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.deploy.installing import SOURCE, ask, commit, install, prepare, release, visited
-from tests.deploy.machine import Machine, booted
+from tests.deploy.installing import SOURCE, commit, impatient_deploy, install, prepare, release, version, visited
+from tests.deploy.machine import booted
 
-pytestmark = pytest.mark.servers
+# Together: what is long is to boot the host.
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -16,10 +17,6 @@ def host(tmp_path_factory):
         prepare(machine, ("granian", "click"))
         install(machine, "nginx-granian")
         yield machine
-
-
-def version(host: Machine) -> str:
-    return ask(host, "/authors/")[1].partition("version:")[2][:1]
 
 
 def test_when_a_deploy_is_done_no_old_process_answers(host):
@@ -36,9 +33,10 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
     right = views.read_text()
     views.write_text(f"{right}\ndef readyz(request):\n    return HttpResponse(status=500)\n")
     commit(host, "not-ready")
+    old, deploy = version(host), impatient_deploy(host)
     with visited(host) as noticed:
-        done = host.try_run(f"benchapp-deploy {SOURCE}")
+        done = host.try_run(deploy)
         seen = {version(host) for _ in range(12)}
     views.write_text(right)
     assert done.returncode == 1 and "does not serve, so it is not in service: curl: (22)" in done.stdout
-    assert (noticed["failed"], seen) == ([], {"2"})
+    assert (noticed["failed"], seen) == ([], {old})

@@ -19,6 +19,7 @@ from bench.catalog.compose import CannotRun, Composition
 from bench.project import commands
 from bench.serve import deployment
 from tests.deploy.running import ONE, client_of, get
+from tests.skips import needs
 
 
 @pytest.mark.parametrize(
@@ -173,8 +174,8 @@ def names_share_a_page(client: httpx.Client) -> None:
 
 @pytest.mark.servers
 def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_path):
-    if isinstance(composed := compose.compose("uwsgi@cache=redis", "fragments"), CannotRun):
-        pytest.skip(composed.reason)
+    needs("redis-server")
+    composed = compose.must_compose("uwsgi@cache=redis", "fragments")
     assert [service.name for service in composed.services] == ["redis"]
     with deployment.deployed(
         compose.must_compose("uwsgi", "fragments", {"cache": "redis", **ONE}), database=site_url

@@ -26,6 +26,7 @@ from bench.project import under_test
 from bench.serve import deployment
 from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable
 from tests.projects import tree
+from tests.skips import needs
 from tests.waiting import until
 
 DESCRIPTION = """
@@ -79,6 +80,8 @@ def project() -> Iterator[Path]:
 )
 def test_it_is_served_rightly_and_stays_as_it_was(project, monkeypatch, stack, layer, database, checks):
     runnable(stack, layer)
+    if database == "postgresql":
+        needs("postgres")
     for name, account in ACCOUNTS.items():
         monkeypatch.setitem(os.environ, name, account)
     before = tree(project)
@@ -130,7 +133,7 @@ def fragments_project() -> Iterator[Path]:
 
 def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_project, selected_alone):
     """All processes share one memcached; without the layer the project's own cache stays, one for each."""
-    runnable("gunicorn", "fragments")
+    needs("memcached")
     under_test.select(fragments_project)
     for layer, kind in (("none", "LocMemCache"), ("fragments", "SharedMemcachedCache")):
         with deployment.deployed(compose.must_compose("gunicorn", layer, changes=FEW)) as running:

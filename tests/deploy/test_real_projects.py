@@ -16,6 +16,7 @@ import pytest
 from bench import paths
 from tests.deploy.running import FEW, command, runnable
 from tests.projects import tree
+from tests.skips import needs
 
 pytestmark = pytest.mark.servers
 
@@ -164,6 +165,8 @@ def allauth(folder: Path) -> None:
 )
 def test_it_is_served_rightly_and_stays_as_it_was(make, stack, layer, database):
     runnable(stack, layer)
+    if database == "postgresql":
+        needs("postgres")
     if not (PROGRAMS / "wagtail").exists():
         pytest.skip("program not installed: wagtail")
     with project(make) as folder:

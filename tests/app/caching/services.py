@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+from tests.skips import needs
 from tests.waiting import until
 
 
@@ -31,6 +32,7 @@ def redis(path: Path) -> Iterator[subprocess.Popen]:
 
 @contextmanager
 def _on_socket(command: list[str], path: Path) -> Iterator[subprocess.Popen]:
+    needs(command[0])
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             until(lambda: _accepts(path), f"{command[0]} listens")

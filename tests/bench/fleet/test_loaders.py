@@ -30,6 +30,7 @@ from bench.machine import ports
 from bench.machine.supervise import Address
 from bench.measure.load_process import TrialError
 from tests.bench.load.load_target import target
+from tests.skips import needs
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -197,6 +198,7 @@ def refused(*hosts: Host, **how) -> str:
 
 
 def test_a_host_that_refuses_ssh_is_named():
+    needs("ssh")
     refusing = Host("load2", "127.0.0.1", ("load",), "127.0.0.1", port=1)
     assert refused(ONE, refusing) == ("load2: cannot be reached: connect to host 127.0.0.1 port 1: Connection refused")
 

@@ -25,6 +25,7 @@ from bench.results.folder import read_run
 from bench.results.hosts import HostCosts
 from bench.serve.tls import make_certificate
 from tests.bench.load.load_target import target
+from tests.skips import needs
 
 pytestmark = pytest.mark.servers
 GROUPS = {"front1": "front", "web1": "web", "load1": "load", "load2": "load"}
@@ -110,6 +111,7 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
 
 
 def test_a_front_that_has_gone_is_no_failed_trial_of_a_resumed_run(there, site, tmp_path, capsys):
+    needs("openssl")
     make_certificate(tmp_path / "tls")
     folder = tmp_path / "run"
     assert run(*QUICK, "--rate", "20", "--to", str(folder), "--trust", str(tmp_path / "tls/fullchain.pem")) == 0
@@ -199,6 +201,7 @@ def test_load_needs_hosts_and_connections(there, capsys):
 
 
 def test_a_web_host_that_cannot_be_reached_is_named(there, capsys):
+    needs("ssh")
     there(hosts(web1=Host("web1", "127.0.0.2", ("web",), "127.0.0.2", port=1)))
     wanted = "web1: cannot be reached: connect to host 127.0.0.2 port 1: Connection refused"
     assert refused(capsys, *QUICK) == wanted
@@ -212,6 +215,7 @@ def failure(tmp_path: Path) -> str:
 
 
 def test_a_load_host_that_cannot_be_reached_fails_the_trial(there, tmp_path):
+    needs("ssh")
     there(hosts(load2=Host("load2", "127.0.0.4", ("load",), "127.0.0.4", port=1)))
     assert failure(tmp_path) == ("load2: cannot be reached: connect to host 127.0.0.4 port 1: Connection refused")
 
@@ -235,6 +239,7 @@ def test_a_front_that_has_gone_after_the_load_fails_the_trial(there, tmp_path, m
 
 
 def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_path, capsys):
+    needs("openssl")
     make_certificate(tmp_path / "tls")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "tls/both.pem")

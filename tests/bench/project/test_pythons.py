@@ -123,7 +123,7 @@ def test_servers_are_those_of_the_python_that_is_named(another, monkeypatch):
 
 def test_a_module_of_one_python_is_none_of_another(another):
     if programs.find(["apache2", "httpd"]) is None:
-        pytest.skip("apache2 is not installed")
+        pytest.skip("program not installed: apache2 or httpd")
     assert compose.compose("apache-modwsgi@python=3.77") == compose.CannotRun(
         "apache has its module wsgi for one Python, which is not 3.77"
     )

@@ -66,7 +66,7 @@ def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path
     for name in [*listed, "secrets.example.yaml"]:
         for manifest in yaml.safe_load_all((found["kubernetes"] / name).read_text("utf-8")):
             kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
-    application = of_compose(found["compose"])[compose.compose(stack).servers[0].name]
+    application = of_compose(found["compose"])[catalog.read().stack(stack).servers[0].name]
     assert application["environment"]["PYTHONPATH"].split(":")[-1] == "/etc/benchapp/python"
     assert list(of_pod(found["kubernetes"])) == list(of_compose(found["compose"]))
     servers = (found["compose"] / "conf" / "requirements-servers.txt").read_text("utf-8")

@@ -1,0 +1,45 @@
+"""Where CI is set, a test that a program is missing for fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from bench import paths
+
+TESTS = """
+import pytest
+
+
+def test_it_skips():
+    pytest.skip({reason!r})
+
+
+@pytest.mark.skipif(True, reason={reason!r})
+def test_its_mark_skips():
+    pass
+
+
+@pytest.mark.xfail
+def test_it_is_expected_to_fail():
+    assert False
+"""
+MISSING = "program not installed: nginx"
+CHEROKEE = "program not installed: cherokee-worker or cherokee; no package registry has Cherokee"
+
+
+@pytest.mark.parametrize(
+    ("ci", "reason", "fails"),
+    [("", MISSING, False), ("false", MISSING, False), ("true", MISSING, True), ("true", CHEROKEE, False)],
+)
+def test_a_missing_program_fails_in_ci_alone(tmp_path, monkeypatch, ci, reason, fails):
+    monkeypatch.setenv("CI", ci)
+    (tmp_path / "test_it.py").write_text(TESTS.format(reason=reason))
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    argv = [sys.executable, "-m", "pytest", "-p", "tests.skips", "-p", "no:django", "-p", "no:cacheprovider", tmp_path]
+    done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True)
+    # What fails before a test begins is an error.
+    assert ("1 failed, 1 xfailed, 1 error" if fails else "2 skipped, 1 xfailed") in done.stdout
+    assert (f"CI is set: {reason}" in done.stdout) is fails
