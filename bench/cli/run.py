@@ -111,7 +111,9 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help="seconds of load before a trial (default: a fifth of it, at most 2)",
     )
     parser.add_argument(
-        "--tool", metavar="T", help="the load tool: " + ", ".join([*(tool.name for tool in load.TOOLS), "locust"])
+        "--tool",
+        choices=(*load.CHOICES, "locust"),
+        help="the load tool of a closed loop (default: the best that is installed and fits)",
     )
     parser.add_argument(
         "--pin",

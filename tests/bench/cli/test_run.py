@@ -23,6 +23,10 @@ from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
         (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
         (["--warmup", "-1"], "argument --warmup: '-1' is not a number of seconds"),
+        *(
+            (["--tool", tool], f"argument --tool: invalid choice: '{tool}' (choose from 'wrk', 'ab', 'siege'")
+            for tool in ("hey", "k6", "jmeter")
+        ),
         (["--until", "later"], "argument --until: invalid choice: 'later'"),
         (["--budget", "3"], "argument --budget: '3' is not a time such as 90s, 3m or 1h"),
         (["--budget", "0m"], "argument --budget: '0m' is not a time such as 90s, 3m or 1h"),

@@ -24,7 +24,6 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
         (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
         (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
         (["--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
-        (["--tool", "jmeter"], "no load tool called 'jmeter'; there are: wrk, ab, closedloop, openloop, siege, hey"),
         (["--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (["--set", "proceses=5"], "--set proceses: no such value"),
         (["--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE"),
