@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 
 # Of each command: the option, and what to do instead.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "run": {
+        "--locustfile": "this project's own load tool makes the load; choose a workload with --workload",
+    },
     "up": {"--keep-going": "it is called --restart now"},
 }
 

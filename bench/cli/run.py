@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import load
-from bench.cli import options, run_inventory, run_locust
+from bench.cli import options, run_inventory
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.figures import ratios
@@ -112,7 +112,7 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tool",
-        choices=(*load.CHOICES, "locust"),
+        choices=load.CHOICES,
         help="the load tool of a closed loop (default: the best that is installed and fits)",
     )
     parser.add_argument(
@@ -160,10 +160,7 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     instrument = instrument or Instrument(thorough=args.verify == "full")
-    is_locust = args.tool == run_locust.TOOL
-    if is_locust and not args.inventory:
-        raise BenchError("--tool locust runs a locustfile on load hosts; add --inventory FILE")
-    if args.resume and not is_locust:
+    if args.resume:
         _check_resumable(args)
     elif args.again and not args.resume:
         raise BenchError(f"--again {args.again}: name the run with --resume DIR")
@@ -171,9 +168,8 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         raise BenchError("--dry-run shows the plan of a new run; leave out --resume and --again")
     if args.inventory:
         return run_inventory.main(args, _request(args))
-    if args.trust or args.locustfile:
-        option, of = ("--trust", "the front") if args.trust else ("--locustfile", "the load hosts")
-        raise BenchError(f"{option} is for {of} of an inventory; leave it out, or add --inventory FILE")
+    if args.trust:
+        raise BenchError("--trust is for the front of an inventory; leave it out, or add --inventory FILE")
     if args.dry_run:
         return _print_plan(args, instrument)
     if args.resume:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.report import csv, html, locust_forms, markdown, redact, rendered_configs
+from bench.report import csv, html, markdown, redact, rendered_configs
 from bench.report.arrange import arrange
 from bench.report.faults.forms import FORMS as forms_of_faults
 from bench.report.faults.model import arrange as arrange_faults
@@ -34,10 +34,6 @@ def write_report(directory: Path, form: str = "html") -> Path:
         return _write_reproduction(directory, form)
     if is_faults(directory):
         return _write_faults(directory, form)
-    if (run := read_run(directory)).locust and not run.trials:
-        path = directory / f"report.{form}"
-        write_text(path, locust_forms.FORMS[form](run), redact.places(directory))
-        return path
     report = arrange(read_measured(directory), faults_beside(directory))
     path = directory / f"report.{form}"
     files = rendered_configs.read_configs(directory)

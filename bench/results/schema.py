@@ -2,7 +2,7 @@
 
 `python -m bench.results.schema` prints it, as it stands in docs/results.schema.json. Each file of a folder has its
 definition: run.json is `run`, environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl
-`check`, one of locust.jsonl `locust`, reproduction.json of a reproduction `reproduction`; of `bench faults`,
+`check`, reproduction.json of a reproduction `reproduction`; of `bench faults`,
 faults.json is `faults` and a line of faults.jsonl `fault`; of a site, a file of runs/ is `site`. A newer program may
 add properties; no listed property goes away within one version.
 """
@@ -16,7 +16,6 @@ import msgspec
 
 from bench.results import records
 from bench.results.faults import FaultOutcome, FaultsInfo
-from bench.results.locust import LocustFigures
 from bench.results.reproduction import Reproduction
 from bench.results.site import SiteRun
 from bench.results.trials import Trial
@@ -26,14 +25,13 @@ NAME = "results.schema.json"
 
 # Files of a folder, or lines of files.
 RECORDS = (
-    *(records.RunInfo, records.Environment, Trial, records.Outcome, LocustFigures),
+    *(records.RunInfo, records.Environment, Trial, records.Outcome),
     *(Reproduction, FaultsInfo, FaultOutcome, SiteRun),
 )
 # Definitions that are not called like their record in small letters.
 NAMES = {
     "RunInfo": "run",
     "Outcome": "check",
-    "LocustFigures": "locust",
     "SiteRun": "site",
     "FaultsInfo": "faults",
     "FaultOutcome": "fault",

@@ -25,7 +25,7 @@ from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
         (["--warmup", "-1"], "argument --warmup: '-1' is not a number of seconds"),
         *(
             (["--tool", tool], f"argument --tool: invalid choice: '{tool}' (choose from 'wrk', 'ab', 'siege'")
-            for tool in ("hey", "k6", "jmeter")
+            for tool in ("hey", "k6", "locust", "jmeter")
         ),
         (["--until", "later"], "argument --until: invalid choice: 'later'"),
         (["--budget", "3"], "argument --budget: '3' is not a time such as 90s, 3m or 1h"),
@@ -79,7 +79,7 @@ def test_a_password_in_the_command_line_is_not_recorded():
 
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
-    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory", "trust", "locustfile"))
+    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory", "trust"))
     assert vars(args) == unsaid | {
         "env": [],
         "set": [],
