@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 # Of each command: the option, and what to do instead.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "run": {
+        "--mode": "--rate N is an open loop, --level N a closed one",
         "--locustfile": "this project's own load tool makes the load; choose a workload with --workload",
     },
     "up": {"--keep-going": "it is called --restart now"},

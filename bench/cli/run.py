@@ -30,7 +30,7 @@ from bench.results.folder import read_run, resume_command
 
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
-    *("stack", "layer", "workload", "mode", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
+    *("stack", "layer", "workload", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
     *("env", "set", "python", "margin", "guard", "pin", "capacity", "think", "until", "budget"),
 )
 
@@ -82,20 +82,20 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--mode",
-        choices=("closed", "open"),
-        help="closed: connections, as fast as answers come (default); open: requests leave on a schedule",
-    )
-    parser.add_argument(
         "--level",
         action="append",
         type=options.count,
         metavar="N",
-        help="connections, or requests a second with --mode open"
-        + options.REPEATABLE.format(f"{begin.LEVEL}, or {begin.RATE} requests a second"),
+        help="connections of a closed loop, as fast as answers come" + options.REPEATABLE.format(begin.LEVEL),
     )
-    rates = "--mode open with this --level (repeatable); x1, x2: as recorded, or twice as fast"
-    parser.add_argument("--rate", action="append", type=replay.rate, metavar="N", help=rates)
+    parser.add_argument(
+        "--rate",
+        action="append",
+        type=replay.rate,
+        metavar="N",
+        help="requests a second of an open loop, which leave on a schedule (repeatable); x1, x2: as recorded, or twice "
+        "as fast",
+    )
     _add_capacity(parser)
     _add_rounds(parser)
     parser.add_argument(
@@ -217,7 +217,6 @@ def _request(args: argparse.Namespace) -> Request:
         stacks=_unique(args.stack),
         layers=_unique(args.layer),
         workloads=_unique(args.workload),
-        mode=args.mode,
         levels=_unique(args.level),
         rates=_unique(args.rate),
         rounds=args.rounds,

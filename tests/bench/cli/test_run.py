@@ -18,7 +18,6 @@ from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
         (["--resume", "x" * 300], "argument --resume: " + "x" * 300 + ": File name too long"),
         (["--level", "0"], "argument --level: '0' is not a whole number from 1"),
         (["--rate", "1.5"], "argument --rate: '1.5' is neither a whole number from 1 nor a speed such as x1 or x2"),
-        (["--mode", "half"], "argument --mode: invalid choice: 'half'"),
         (["--margin", "5"], "argument --margin: '5' is not a share such as 0.05"),
         (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
