@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "run": {
         "--mode": "--rate N is an open loop, --level N a closed one",
+        "--think": "a visitor of --capacity stays 10 s on a page",
         "--locustfile": "this project's own load tool makes the load; choose a workload with --workload",
     },
     "up": {"--keep-going": "it is called --restart now"},

@@ -31,7 +31,7 @@ from bench.results.folder import read_run, resume_command
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
     *("stack", "layer", "workload", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
-    *("env", "set", "python", "margin", "guard", "pin", "capacity", "think", "until", "budget"),
+    *("env", "set", "python", "margin", "guard", "pin", "capacity", "until", "budget"),
 )
 
 
@@ -96,7 +96,11 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help="requests a second of an open loop, which leave on a schedule (repeatable); x1, x2: as recorded, or twice "
         "as fast",
     )
-    _add_capacity(parser)
+    parser.add_argument(
+        "--capacity",
+        metavar="LIMIT",
+        help="find the highest rate at which the latency stays within a limit, such as p95=200ms or p99=1s",
+    )
     _add_rounds(parser)
     parser.add_argument(
         "--duration",
@@ -119,20 +123,6 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         "--pin",
         action=argparse.BooleanOptionalAction,
         help=f"pin load tool, stack and services to their own cores (default: with {pin.CORES_FOR_ALL} cores or more)",
-    )
-
-
-def _add_capacity(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--capacity",
-        metavar="LIMIT",
-        help="find the highest rate at which the latency stays within a limit, such as p95=200ms or p99=1s",
-    )
-    parser.add_argument(
-        "--think",
-        type=options.between(0, math.inf, "a number of seconds"),
-        metavar="SEC",
-        help=f"with --capacity: seconds that a visitor stays on a page (default: {begin.THINK_S:g})",
     )
 
 
@@ -232,7 +222,6 @@ def _request(args: argparse.Namespace) -> Request:
         guards=tuple(args.guard or ()),
         pin=args.pin,
         capacity=args.capacity or "",
-        think_s=args.think,
         until=args.until,
         budget_s=args.budget,
         to=args.to,

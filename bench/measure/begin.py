@@ -35,7 +35,6 @@ from bench.serve import database
 
 LEVEL = 16
 ROUNDS = 5
-THINK_S = 10.0
 # A run until decided measures few cases in its later rounds.
 ROUNDS_UNTIL_DECIDED = 20
 DURATION_S = 10
@@ -68,7 +67,6 @@ class Request:
     pythons   versions of other Pythons: each stack is served by each of them
     guards    as NAME=BOUND or NAME=off
     capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
-    think_s   seconds that a visitor spends on a page
     pin       whether load tool, stack and services have cores of their own
     until     decided: cases that cannot be the best any more are dropped; rounds are those at most
     budget_s  seconds within which a run until decided makes rounds
@@ -92,7 +90,6 @@ class Request:
     margin: float | None = None
     guards: tuple[str, ...] = ()
     capacity: str = ""
-    think_s: float | None = None
     pin: bool | None = None
     to: Path | None = None
     until: Literal["decided"] | None = None
@@ -215,7 +212,6 @@ def make_plan(request: Request) -> Plan:
         margin=_margin(request),
         guards=guards.bounds(list(request.guards)),
         capacity=request.capacity,
-        think_s=THINK_S if request.think_s is None else request.think_s,
         until=request.until,
         budget_s=None if request.budget_s is None else float(request.budget_s),
     )
@@ -281,8 +277,6 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
             given = "--rate" if request.rates else "--level"
             raise BenchError(f"--capacity finds the rates of an open loop; leave out {given}")
         return "open", ()
-    if request.think_s is not None:
-        raise BenchError("--think says how long a visitor of --capacity stays on a page; give both, or leave it out")
     if request.rates and request.levels:
         raise BenchError("--rate is of an open loop and --level of a closed one; give one of them")
     if request.rates:
