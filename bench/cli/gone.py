@@ -14,6 +14,11 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--format": "a report is a page; read trials.jsonl for the figures, `report --schema` says what they mean",
         "--site": "give a folder of results each time; each has a report of its own",
     },
+    "run": {
+        "--mode": "--rate N is an open loop, --level N a closed one",
+        "--think": "a visitor of --capacity stays 10 s on a page",
+        "--locustfile": "this project's own load tool makes the load; choose a workload with --workload",
+    },
     "up": {"--keep-going": "it is called --restart now"},
 }
 

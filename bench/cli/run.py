@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import load
-from bench.cli import options, run_inventory, run_locust
+from bench.cli import options, run_inventory
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.figures import ratios
@@ -30,8 +30,8 @@ from bench.results.folder import read_run, resume_command
 
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
-    *("stack", "layer", "workload", "mode", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
-    *("env", "set", "python", "margin", "guard", "pin", "capacity", "think", "until", "budget"),
+    *("stack", "layer", "workload", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
+    *("env", "set", "python", "margin", "guard", "pin", "capacity", "until", "budget"),
 )
 
 
@@ -82,21 +82,25 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--mode",
-        choices=("closed", "open"),
-        help="closed: connections, as fast as answers come (default); open: requests leave on a schedule",
-    )
-    parser.add_argument(
         "--level",
         action="append",
         type=options.count,
         metavar="N",
-        help="connections, or requests a second with --mode open"
-        + options.REPEATABLE.format(f"{begin.LEVEL}, or {begin.RATE} requests a second"),
+        help="connections of a closed loop, as fast as answers come" + options.REPEATABLE.format(begin.LEVEL),
     )
-    rates = "--mode open with this --level (repeatable); x1, x2: as recorded, or twice as fast"
-    parser.add_argument("--rate", action="append", type=replay.rate, metavar="N", help=rates)
-    _add_capacity(parser)
+    parser.add_argument(
+        "--rate",
+        action="append",
+        type=replay.rate,
+        metavar="N",
+        help="requests a second of an open loop, which leave on a schedule (repeatable); x1, x2: as recorded, or twice "
+        "as fast",
+    )
+    parser.add_argument(
+        "--capacity",
+        metavar="LIMIT",
+        help="find the highest rate at which the latency stays within a limit, such as p95=200ms or p99=1s",
+    )
     _add_rounds(parser)
     parser.add_argument(
         "--duration",
@@ -111,26 +115,14 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help="seconds of load before a trial (default: a fifth of it, at most 2)",
     )
     parser.add_argument(
-        "--tool", metavar="T", help="the load tool: " + ", ".join([*(tool.name for tool in load.TOOLS), "locust"])
+        "--tool",
+        choices=load.CHOICES,
+        help="the load tool of a closed loop (default: the best that is installed and fits)",
     )
     parser.add_argument(
         "--pin",
         action=argparse.BooleanOptionalAction,
         help=f"pin load tool, stack and services to their own cores (default: with {pin.CORES_FOR_ALL} cores or more)",
-    )
-
-
-def _add_capacity(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--capacity",
-        metavar="LIMIT",
-        help="find the highest rate at which the latency stays within a limit, such as p95=200ms or p99=1s",
-    )
-    parser.add_argument(
-        "--think",
-        type=options.between(0, math.inf, "a number of seconds"),
-        metavar="SEC",
-        help=f"with --capacity: seconds that a visitor stays on a page (default: {begin.THINK_S:g})",
     )
 
 
@@ -158,10 +150,7 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     instrument = instrument or Instrument(thorough=args.verify == "full")
-    is_locust = args.tool == run_locust.TOOL
-    if is_locust and not args.inventory:
-        raise BenchError("--tool locust runs a locustfile on load hosts; add --inventory FILE")
-    if args.resume and not is_locust:
+    if args.resume:
         _check_resumable(args)
     elif args.again and not args.resume:
         raise BenchError(f"--again {args.again}: name the run with --resume DIR")
@@ -169,9 +158,8 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         raise BenchError("--dry-run shows the plan of a new run; leave out --resume and --again")
     if args.inventory:
         return run_inventory.main(args, _request(args))
-    if args.trust or args.locustfile:
-        option, of = ("--trust", "the front") if args.trust else ("--locustfile", "the load hosts")
-        raise BenchError(f"{option} is for {of} of an inventory; leave it out, or add --inventory FILE")
+    if args.trust:
+        raise BenchError("--trust is for the front of an inventory; leave it out, or add --inventory FILE")
     if args.dry_run:
         return _print_plan(args, instrument)
     if args.resume:
@@ -219,7 +207,6 @@ def _request(args: argparse.Namespace) -> Request:
         stacks=_unique(args.stack),
         layers=_unique(args.layer),
         workloads=_unique(args.workload),
-        mode=args.mode,
         levels=_unique(args.level),
         rates=_unique(args.rate),
         rounds=args.rounds,
@@ -235,7 +222,6 @@ def _request(args: argparse.Namespace) -> Request:
         guards=tuple(args.guard or ()),
         pin=args.pin,
         capacity=args.capacity or "",
-        think_s=args.think,
         until=args.until,
         budget_s=args.budget,
         to=args.to,

@@ -6,7 +6,6 @@ import argparse
 import ssl
 from pathlib import Path
 
-from bench.cli import run_locust
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.fleet import host_record, inventory, session
@@ -29,7 +28,7 @@ REFUSED: dict[str, object] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--inventory`, `--trust` and `--locustfile`."""
+    """`--inventory` and `--trust`."""
     parser.add_argument(
         "--inventory",
         type=Path,
@@ -40,9 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust", type=Path, metavar="FILE", help="with --inventory: trust this certificate (PEM) of the front, too"
     )
-    parser.add_argument(
-        "--locustfile", type=Path, metavar="FILE", help="with --inventory and --tool locust: run it on the load hosts"
-    )
 
 
 def main(args: argparse.Namespace, request: Request) -> int:
@@ -51,16 +47,12 @@ def main(args: argparse.Namespace, request: Request) -> int:
         if getattr(args, name) not in (usual, None):
             option = name.replace("_", "-")
             raise BenchError(f"--inventory measures what is deployed on the hosts; leave out --{option}")
-    if args.tool not in (None, run_locust.TOOL):
-        raise BenchError(f"--inventory has its own load tool; leave out --tool, or say --tool {run_locust.TOOL}")
-    if args.locustfile and not args.tool:
-        raise BenchError(f"--locustfile is for Locust; add --tool {run_locust.TOOL}")
+    if args.tool:
+        raise BenchError("--inventory has its own load tool; leave out --tool")
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
     site = DeployedHosts(hosts, Front(found, front_of(hosts).address, _trusted(args.trust)))
     host_record.must_be(found, request.stacks, request.layers)
-    if args.tool:
-        return run_locust.main(args, request, site)
     if args.dry_run:
         return _print_plan(request, site)
     if args.resume:

@@ -54,7 +54,6 @@ class Host:
     local       it is this machine: no ssh
     link_mbit   rate of its link in each direction, in Mbit/s, where the inventory says it
     cores       processor cores that it may use, where the inventory says it
-    python      the program that Ansible uses there; empty: it looks for one
     """
 
     name: str
@@ -69,7 +68,6 @@ class Host:
     local: bool = False
     link_mbit: float | None = None
     cores: float | None = None
-    python: str = ""
 
     def argv(self, script: str) -> list[str]:
         """The command that runs a script of the shell there. It asks for nothing and does not wait long to connect."""
@@ -197,7 +195,6 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         local=variables.get("ansible_connection") == "local",
         link_mbit=_positive(path, name, variables, "link_mbit", "the Mbit/s of its link, such as 1000"),
         cores=_positive(path, name, variables, "cores", "the processor cores that it may use, such as 0.5"),
-        python=_python(variables),
     )
 
 
@@ -224,11 +221,6 @@ def _arguments(path: Path, name: str, variables: dict[str, Any]) -> tuple[str, .
         except ValueError as error:
             raise BenchError(f"{path}: {name}: {variable}: {str(error).lower()}; close what it opens") from None
     return tuple(found)
-
-
-def _python(variables: dict[str, Any]) -> str:
-    given = str(variables.get("ansible_python_interpreter", ""))
-    return "" if given.startswith("auto") else given
 
 
 def _positive(path: Path, name: str, variables: dict[str, Any], variable: str, what: str) -> float | None:

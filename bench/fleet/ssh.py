@@ -111,25 +111,23 @@ class Connection:
         """Send what the script there reads and runs, after its size."""
         self.send(b"%d\n%s" % (len(text), text))
 
-    def answer(self, failure: str, limit_s: float | None = None) -> Any:
+    def answer(self, failure: str, limit_s: float) -> Any:
         """The next line from there, of JSON. Raises BenchError with the host, the failure and what was said of it."""
         if line := self.line(limit_s):
             with contextlib.suppress(ValueError):
                 return json.loads(line)
-        raise BenchError(f"{self.host.name}: {failure}: {self.why(limit_s or 0)}")
+        raise BenchError(f"{self.host.name}: {failure}: {self.why(limit_s)}")
 
-    def line(self, limit_s: float | None = None) -> bytes:
+    def line(self, limit_s: float) -> bytes:
         """The next whole line from there; empty when none came within the limit, which ends the connection."""
-        late = threading.Timer(limit_s, self._give_up) if limit_s is not None else None
-        if late:
-            late.start()
+        late = threading.Timer(limit_s, self._give_up)
+        late.start()
         try:
             while not self._has_begun and (line := self._line()):
                 self._has_begun = line.endswith(f"{BEGINS}\n".encode())
             return self._line() if self._has_begun else b""
         finally:
-            if late:
-                late.cancel()
+            late.cancel()
 
     def why(self, limit_s: float) -> str:
         """Why no line came within that limit, by the last words of the other side or of ssh. Ends the connection."""

@@ -12,17 +12,17 @@ from pathlib import Path
 from bench.errors import BenchError, hint
 from bench.load.ab import Ab
 from bench.load.base import Command, Figures, Job, LoadError, Tool
-from bench.load.engine import ClosedLoopTool, OpenLoopTool
-from bench.load.hey import Hey
-from bench.load.k6 import K6
+from bench.load.engine import ClosedLoopTool, Engine, OpenLoopTool
 from bench.load.siege import Siege
 from bench.load.wrk import Wrk
 
-__all__ = ["TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
+__all__ = ["CHOICES", "TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
 
-# In the order of preference: the first that is installed and fits is taken. The engine is always there; the tools after
-# it run only on request: siege and hey measure less, k6 costs more.
-TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoopTool(), OpenLoopTool(), Siege(), Hey(), K6())
+# In the order of preference: the first that is installed and fits is taken. The engine is always there; siege measures
+# less and runs only on request.
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoopTool(), OpenLoopTool(), Siege())
+# Those that a user may name. The engine is chosen by itself.
+CHOICES = tuple(tool.name for tool in TOOLS if not isinstance(tool, Engine))
 
 
 def choose(
@@ -36,12 +36,13 @@ def choose(
     `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a tool that
     must be taken, `mode` is closed or open loop. Raises BenchError when there is none that is installed and fits.
     """
-    counts = [len(set(paths)) for paths in workloads]
-    able = [tool for tool in TOOLS if mode in tool.modes]
-    candidates = able if wanted is None else [tool for tool in _named(wanted) if tool in able]
+    names = [tool.name for tool in TOOLS]
+    if wanted is not None and wanted not in names:
+        raise BenchError(f"no load tool called {wanted!r}; {hint(wanted, names)}")
+    candidates = [tool for tool in TOOLS if tool.mode == mode and wanted in (None, tool.name)]
     if not candidates:
-        names = ", ".join(tool.name for tool in able)
-        raise BenchError(f"--tool {wanted} makes no {mode} loop; leave it out or choose one that does: {names}")
+        raise BenchError(f"--tool {wanted} makes no {mode} loop; leave it out")
+    counts = [len(set(paths)) for paths in workloads]
     for tool in candidates:
         fits = tool.url_list or all(count <= 1 for count in counts)
         if fits and (program := find(tool.programs)):
@@ -49,14 +50,7 @@ def choose(
         if wanted is not None and not fits:
             raise BenchError(f"--tool {wanted} loads a single URL; choose workloads of one URL, or another tool")
     if wanted is not None:
-        raise BenchError(f"--tool {wanted} is not installed; {candidates[0].install}")
+        raise BenchError(f"--tool {wanted} is not installed; `make servers` installs it on Debian and Ubuntu")
     raise BenchError(
         "no load tool is installed and no python3 is found to run this project's own; `make bench` brings one"
     )
-
-
-def _named(name: str) -> list[Tool]:
-    """The tools of that name; `openloop` and `closedloop` both name the engine, for either loop."""
-    if found := [tool for tool in TOOLS if name == tool.name or name in tool.aliases]:
-        return found
-    raise BenchError(f"no load tool called {name!r}; {hint(name, (tool.name for tool in TOOLS))}")

@@ -135,10 +135,8 @@ class Tool(ABC):
     url_list         whether it can request many URLs in turn
     latency_step_ms  the resolution of its latency
     can_keep_alive   whether it can reuse connections without miscounting
-    aliases          other names it may be asked for by
-    install          what installs it
     fallback         whether it comes with this project, to be used where no faster tool is installed
-    modes            closed loop, open loop or both
+    mode             closed or open loop
     own_mean         whether it measures the mean latency, rather than dividing time by requests
     connects_aside   whether its latency excludes the time of connecting
     counts_bytes     whether its bytes a second are all that was received, exactly
@@ -150,10 +148,8 @@ class Tool(ABC):
     url_list: bool
     latency_step_ms: float
     can_keep_alive: bool = True
-    aliases: tuple[str, ...] = ()
-    install: str = "`make servers` installs it on Debian and Ubuntu"
     fallback: bool = False
-    modes: tuple[str, ...] = ("closed",)
+    mode: str = "closed"
     own_mean: bool = True
     connects_aside: bool = False
     counts_bytes: bool = True

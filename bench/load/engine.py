@@ -55,7 +55,7 @@ class Engine(Tool):
     @property
     def is_open(self) -> bool:
         """Whether it is the open loop, in which requests leave on a schedule."""
-        return "open" in self.modes
+        return self.mode == "open"
 
     def threads(self, job: Job) -> int:
         """No more processes than connections."""
@@ -90,7 +90,6 @@ class ClosedLoopTool(Engine):
     """The engine with connections that send their next request when they have their answer."""
 
     name = "closedloop"
-    aliases = ("openloop",)
     fallback = True
 
 
@@ -98,5 +97,4 @@ class OpenLoopTool(Engine):
     """The engine with requests that leave on a schedule."""
 
     name = "openloop"
-    aliases = ("closedloop",)
-    modes = ("open",)
+    mode = "open"

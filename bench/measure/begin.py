@@ -34,10 +34,7 @@ from bench.results.trials import Trial
 from bench.serve import database
 
 LEVEL = 16
-# Requests a second that any stack should sustain.
-RATE = 50
 ROUNDS = 5
-THINK_S = 10.0
 # A run until decided measures few cases in its later rounds.
 ROUNDS_UNTIL_DECIDED = 20
 DURATION_S = 10
@@ -63,13 +60,13 @@ MAX_SECONDS = 86_400
 class Request:
     """What a run is asked to measure; None and empty mean the default.
 
-    rates     requests a second: an open loop with these levels; a float replays a recording so many times as fast
+    levels    connections of a closed loop
+    rates     requests a second of an open loop; a float replays a recording so many times as fast
     changes   of values, as NAME=VALUE
     env       of the project, as NAME=VALUE
     pythons   versions of other Pythons: each stack is served by each of them
     guards    as NAME=BOUND or NAME=off
     capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
-    think_s   seconds that a visitor spends on a page
     pin       whether load tool, stack and services have cores of their own
     until     decided: cases that cannot be the best any more are dropped; rounds are those at most
     budget_s  seconds within which a run until decided makes rounds
@@ -79,7 +76,6 @@ class Request:
     stacks: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
-    mode: str | None = None
     levels: tuple[int, ...] = ()
     rates: tuple[int | float, ...] = ()
     rounds: int | None = None
@@ -94,7 +90,6 @@ class Request:
     margin: float | None = None
     guards: tuple[str, ...] = ()
     capacity: str = ""
-    think_s: float | None = None
     pin: bool | None = None
     to: Path | None = None
     until: Literal["decided"] | None = None
@@ -217,7 +212,6 @@ def make_plan(request: Request) -> Plan:
         margin=_margin(request),
         guards=guards.bounds(list(request.guards)),
         capacity=request.capacity,
-        think_s=THINK_S if request.think_s is None else request.think_s,
         until=request.until,
         budget_s=None if request.budget_s is None else float(request.budget_s),
     )
@@ -279,21 +273,21 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
     """Closed or open loop, and its levels; a capacity run finds them."""
     if request.capacity:
         parse_limit(request.capacity, "--capacity")
-        given = ("--rate" if request.rates else "") or ("--level" if request.levels else "")
-        if given or request.mode == "closed":
-            raise BenchError(f"--capacity finds the rates of an open loop; leave out {given or '--mode closed'}")
+        if request.rates or request.levels:
+            given = "--rate" if request.rates else "--level"
+            raise BenchError(f"--capacity finds the rates of an open loop; leave out {given}")
         return "open", ()
-    if request.think_s is not None:
-        raise BenchError("--think says how long a visitor of --capacity stays on a page; give both, or leave it out")
-    if request.rates and (request.levels or request.mode == "closed"):
-        other = "--level" if request.levels else "--mode closed"
-        raise BenchError(f"--rate is --mode open with a --level; leave out {other}")
-    mode = "open" if request.rates else request.mode or "closed"
-    levels = tuple(map(int, request.rates)) or request.levels or (LEVEL if mode == "closed" else RATE,)
-    limit, unit = (MAX_CONNECTIONS, "connections") if mode == "closed" else (MAX_RATE, "requests a second")
-    if max(levels) > limit:
-        raise BenchError(f"--level {max(levels)}: too many {unit}; use at most {limit}")
-    return mode, levels
+    if request.rates and request.levels:
+        raise BenchError("--rate is of an open loop and --level of a closed one; give one of them")
+    if request.rates:
+        rates = tuple(map(int, request.rates))
+        if max(rates) > MAX_RATE:
+            raise BenchError(f"--rate {max(rates)}: too many requests a second; use at most {MAX_RATE}")
+        return "open", rates
+    levels = request.levels or (LEVEL,)
+    if max(levels) > MAX_CONNECTIONS:
+        raise BenchError(f"--level {max(levels)}: too many connections; use at most {MAX_CONNECTIONS}")
+    return "closed", levels
 
 
 def composer(plan: Plan, instrument: Instrument) -> planning.Compose:

@@ -16,7 +16,7 @@ from bench.report.line_charts import LineScales, Point, Series, lines
 from bench.report.model import CaseRow, Panel, Report
 from bench.report.numbers import DASH, number, one_line, whole
 from bench.report.small_charts import SmallChart
-from bench.results.capacity import Capacity, Climb, Visits, climbs, latency_ms, visits
+from bench.results.capacity import THINK_S, Capacity, Climb, Visits, climbs, latency_ms, visits
 from bench.results.trials import Trial
 
 LIMIT = "limit"
@@ -48,7 +48,6 @@ class CapacityOfCase:
     limit: Limit
     rounds: tuple[Climb, ...]
     visit: Visits | None
-    think_s: float
 
     @property
     def interval(self) -> str:
@@ -65,7 +64,7 @@ class CapacityOfCase:
     def at_once(self) -> str:
         """Visitors on the site at once."""
         found = self.row.capacity
-        return number(self.visit.at_once(found.rate, self.think_s)) if self.visit and found else DASH
+        return number(self.visit.at_once(found.rate)) if self.visit and found else DASH
 
     @property
     def above(self) -> str:
@@ -97,14 +96,14 @@ def limit_of(report: Report) -> Limit | None:
 
 def cases(report: Report, panel: Panel) -> list[CapacityOfCase]:
     """The rows of a panel that have trials, in their order."""
-    limit, plan = limit_of(report), report.run.info.plan
+    limit = limit_of(report)
     if limit is None:
         return []
     visit = visits(report.run.addresses).get(panel.setting.workload)
     found = climbs((trial for trial in report.run.trials if _is_here(trial, panel)), limit)
     by_case = {_key(next(iter(rounds[min(rounds)].trials.values()))): rounds for rounds in found.values()}
     return [
-        CapacityOfCase(row, limit, tuple(by_case[row.stack, row.layer].values()), visit, plan.think_s)
+        CapacityOfCase(row, limit, tuple(by_case[row.stack, row.layer].values()), visit)
         for row in panel.rows
         if (row.stack, row.layer) in by_case
     ]
@@ -150,10 +149,9 @@ def visit_words(report: Report, panel: Panel) -> str:
     visit = visits(report.run.addresses).get(panel.setting.workload)
     if visit is None:
         return ""
-    think_s = report.run.info.plan.think_s
     return (
         f"A visitor asks for {plural(visit.pages, 'page')} in {plural(visit.requests, 'request')} and stays "
-        f"{think_s:g} s on each page."
+        f"{THINK_S} s on each page."
     )
 
 

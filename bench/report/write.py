@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.report import html, locust_forms, redact, rendered_configs
+from bench.report import html, redact, rendered_configs
 from bench.report.arrange import arrange
 from bench.report.faults import page as faults_page
 from bench.report.faults.model import arrange as arrange_faults
@@ -35,13 +35,10 @@ def write_report(directory: Path) -> Path:
         return _write_reproduction(directory)
     if is_faults(directory):
         return _write_faults(directory)
-    path = directory / NAME
-    if (run := read_run(directory)).locust and not run.trials:
-        write_text(path, locust_forms.as_html(run), redact.places(directory))
-        return path
     report = arrange(read_measured(directory), faults_beside(directory))
     files = rendered_configs.read_configs(directory)
     places = redact.places(directory, (file.text for rendered in files.values() for file in rendered))
+    path = directory / NAME
     write_text(path, html.render(report, rendered_configs.by_stack(files, places)), places)
     if (picture := html.picture(report)) is not None:
         write_text(directory / PICTURE, picture, places)

@@ -17,6 +17,8 @@ OVERLOAD = {"drift", "dropped"}
 # the site as often; then it counts as half a try.
 MAX_REPEATS = 2
 HOUR_S = 3600
+# Seconds that a visitor spends on a page.
+THINK_S = 10
 
 
 def latency_ms(trial: Trial, limit: Limit) -> float | None:
@@ -168,9 +170,9 @@ class Visits:
         """Visitors an hour at a rate in requests a second."""
         return rate * HOUR_S / self.requests
 
-    def at_once(self, rate: float, think_s: float) -> float:
+    def at_once(self, rate: float) -> float:
         """Visitors on the site at once, by Little's law; the time of the answers is left out."""
-        return rate / self.requests * self.pages * think_s
+        return rate / self.requests * self.pages * THINK_S
 
 
 def visits(addresses: Mapping[str, Sequence[str]]) -> dict[str, Visits]:

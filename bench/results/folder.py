@@ -1,9 +1,8 @@
 """A run's folder, and the only way to write or read it.
 
 ``run.json`` (what was asked), ``environment.json`` (on what machine), ``trials.jsonl`` (one trial a line),
-``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested), ``locust.jsonl`` (one run of a
-locustfile a line), ``configs/`` (rendered files) and ``raw/`` (what the load tool and the servers printed). Reports and
-comparisons read it through `read_run` alone.
+``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested), ``configs/`` (rendered files) and
+``raw/`` (what the load tool and the servers printed). Reports and comparisons read it through `read_run` alone.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from bench.errors import DISK_FULL
-from bench.results.locust import LocustFigures
 from bench.results.records import FORMAT, READABLE, Environment, Outcome, ResultsError, RunInfo, describe
 from bench.results.trials import Trial
 
@@ -32,7 +30,6 @@ ENVIRONMENT_FILE = "environment.json"
 TRIALS_FILE = "trials.jsonl"
 CHECKS_FILE = "verify.jsonl"
 ADDRESSES_FILE = "workloads.json"
-LOCUST_FILE = "locust.jsonl"
 CONFIGS_DIRECTORY = "configs"
 RAW_DIRECTORY = "raw"
 MIN_FREE_BYTES = 65_536
@@ -53,7 +50,6 @@ class Run:
     trials: tuple[Trial, ...]
     checks: tuple[Outcome, ...]
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # workload -> what a visit requests
-    locust: tuple[LocustFigures, ...] = ()
 
     @property
     def latest(self) -> dict[str, Trial]:
@@ -130,7 +126,6 @@ def read_run(directory: Path | str) -> Run:
         trials=tuple(read_lines(Trial, directory / TRIALS_FILE)),
         checks=tuple(read_lines(Outcome, directory / CHECKS_FILE)),
         addresses=read_addresses(directory / ADDRESSES_FILE),
-        locust=tuple(read_lines(LocustFigures, directory / LOCUST_FILE)),
     )
 
 
@@ -287,13 +282,9 @@ class Folder:
         """Add lines to verify.jsonl and wait until they are on the disk."""
         append_lines(self.directory / CHECKS_FILE, checks)
 
-    def append_locust(self, figures: LocustFigures) -> None:
-        """Add one line to locust.jsonl and wait until it is on the disk."""
-        append_lines(self.directory / LOCUST_FILE, [figures])
-
     def repair(self) -> None:
         """Cut off the torn last line that a kill can leave, so that the next line stands alone."""
-        for name in (TRIALS_FILE, CHECKS_FILE, LOCUST_FILE):
+        for name in (TRIALS_FILE, CHECKS_FILE):
             repair_lines(self.directory / name)
 
 

@@ -124,9 +124,6 @@ class Plan:
     capacity: Annotated[
         str, means("Limit of the latency, such as p95=200ms, within which the highest rate was sought; or empty.")
     ] = ""
-    think_s: Annotated[
-        float, means("Seconds that a visitor spends on a page, where capacities are said in visitors.")
-    ] = 10.0
     until: Annotated[
         Literal["decided"] | None,
         means(

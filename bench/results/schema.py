@@ -1,8 +1,8 @@
 """The JSON Schema of a run's folder, made by msgspec from the records of bench.results: other programs can rely on it.
 
 `python -m bench report --schema` prints it. Each file of a folder has its definition: run.json is `run`,
-environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl `check`, one of locust.jsonl
-`locust`, reproduction.json of a reproduction `reproduction`; of `bench faults`, faults.json is `faults` and a line of
+environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl `check`,
+reproduction.json of a reproduction `reproduction`; of `bench faults`, faults.json is `faults` and a line of
 faults.jsonl `fault`. A newer program may add properties; no listed property goes away within one version.
 """
 
@@ -15,7 +15,6 @@ import msgspec
 
 from bench.results import records
 from bench.results.faults import FaultOutcome, FaultsInfo
-from bench.results.locust import LocustFigures
 from bench.results.reproduction import Reproduction
 from bench.results.trials import Trial
 
@@ -23,14 +22,13 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # Files of a folder, or lines of files.
 RECORDS = (
-    *(records.RunInfo, records.Environment, Trial, records.Outcome, LocustFigures),
+    *(records.RunInfo, records.Environment, Trial, records.Outcome),
     *(Reproduction, FaultsInfo, FaultOutcome),
 )
 # Definitions that are not called like their record in small letters.
 NAMES = {
     "RunInfo": "run",
     "Outcome": "check",
-    "LocustFigures": "locust",
     "FaultsInfo": "faults",
     "FaultOutcome": "fault",
 }

@@ -18,11 +18,14 @@ from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
         (["--resume", "x" * 300], "argument --resume: " + "x" * 300 + ": File name too long"),
         (["--level", "0"], "argument --level: '0' is not a whole number from 1"),
         (["--rate", "1.5"], "argument --rate: '1.5' is neither a whole number from 1 nor a speed such as x1 or x2"),
-        (["--mode", "half"], "argument --mode: invalid choice: 'half'"),
         (["--margin", "5"], "argument --margin: '5' is not a share such as 0.05"),
         (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
         (["--warmup", "-1"], "argument --warmup: '-1' is not a number of seconds"),
+        *(
+            (["--tool", tool], f"argument --tool: invalid choice: '{tool}' (choose from 'wrk', 'ab', 'siege'")
+            for tool in ("hey", "k6", "locust", "jmeter")
+        ),
         (["--until", "later"], "argument --until: invalid choice: 'later'"),
         (["--budget", "3"], "argument --budget: '3' is not a time such as 90s, 3m or 1h"),
         (["--budget", "0m"], "argument --budget: '0m' is not a time such as 90s, 3m or 1h"),
@@ -75,7 +78,7 @@ def test_a_password_in_the_command_line_is_not_recorded():
 
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
-    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory", "trust", "locustfile"))
+    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory", "trust"))
     assert vars(args) == unsaid | {
         "env": [],
         "set": [],

@@ -18,7 +18,7 @@ def tools(wanted=lambda tool: True):
 
 def job_of(tool, **changes):
     """A job that the tool can do: an open loop has a rate."""
-    rate = None if "closed" in tool.modes else 300
+    rate = None if tool.mode == "closed" else 300
     return replace(JOB, rate=rate, **changes)
 
 

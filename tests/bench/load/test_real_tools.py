@@ -92,9 +92,8 @@ def test_good_answers_are_counted(tool, outcomes, site):
     assert 0 <= site.requests[f"/{tool.name}"] - figures.requests_total <= 2 * 3
     assert figures.requests_per_second == pytest.approx(figures.requests_total / figures.duration_s)
     if tool.latency_step_ms < 1:
-        # Of few requests hey says no p99.
-        p99_ms = figures.latency_p99_ms or figures.latency_max_ms
-        assert 0 < figures.latency_p50_ms <= figures.latency_p90_ms <= p99_ms <= figures.latency_max_ms
+        middle_ms, most_ms = figures.latency_p50_ms, figures.latency_max_ms
+        assert 0 < middle_ms <= figures.latency_p90_ms <= figures.latency_p99_ms <= most_ms
     if tool.name != "siege":
         # siege counts in steps of a hundredth of a megabyte.
         assert figures.bytes_per_second > len(BODY) * figures.requests_per_second * 0.9
@@ -124,7 +123,7 @@ def test_one_bad_address_in_a_list_is_a_failure(tool, outcomes):
 def test_a_redirect_is_never_followed(tool, outcomes, site):
     figures = of(outcomes, tool, REDIRECT)
     assert site.requests["/"] == 0
-    if tool.name in ("ab", "k6"):
+    if tool.name == "ab":
         assert figures.responses_not_2xx >= figures.requests_total > 0
 
 

@@ -11,8 +11,6 @@ from bench.figures import histogram
 from bench.load import LoadError
 from bench.load.ab import Ab
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
-from bench.load.hey import Hey
-from bench.load.k6 import K6
 from bench.load.siege import Siege
 from bench.load.wrk import Wrk, as_measured
 from tests.bench.load.every_tool import all_tools
@@ -64,15 +62,6 @@ def test_siege_has_no_percentiles():
     assert figures.failure() is None
 
 
-def test_k6_measures_everything():
-    figures = K6().parse(printed("k6"), "")
-    assert figures.requests_total == 18793
-    assert figures.requests_per_second == pytest.approx(18793 / 1.000470433)
-    assert (figures.latency_p50_ms, figures.latency_p99_ms) == (0.121701, pytest.approx(2.2341168))
-    assert figures.latency_max_ms == 8.140067
-    assert figures.failure() is None
-
-
 def test_samples_that_wrk_added_are_not_in_its_histogram():
     figures = Wrk().parse(printed("wrk-histogram"), "")
     recorded = histogram.merged([figures.histogram])
@@ -105,25 +94,6 @@ def test_wrk_adds_nothing_to_fewer_requests_than_connections():
     counts = [[20_000, 30], [900_000, 20]]
     assert as_measured(counts, 50, 2_000_000, 200) == [(20_000, 30), (900_000, 20)]
     assert as_measured(counts, 49, 2_000_000, 200) is None
-
-
-def test_hey_measures_tenths_of_a_millisecond():
-    figures = Hey().parse(printed("hey"), "")
-    assert (figures.duration_s, figures.requests_total) == (2.0039, 41756)
-    assert (figures.latency_p50_ms, figures.latency_p99_ms) == (pytest.approx(0.1), pytest.approx(3.6))
-    assert (figures.latency_max_ms, figures.statuses) == (pytest.approx(54.3), {"200": 41756})
-    assert figures.failure() is None
-
-
-def test_hey_counts_failures_by_kind():
-    text = printed("hey").replace("[200]", "[503]") + (
-        '\nError distribution:\n  [7]\tGet "http://127.0.0.1:1/": dial tcp 127.0.0.1:1: connect: connection refused\n'
-        '  [3]\tGet "http://127.0.0.1:1/": context deadline exceeded (Client.Timeout exceeded)\n'
-        '  [2]\tGet "http://127.0.0.1:1/": EOF\n'
-    )
-    figures = Hey().parse(text, "")
-    assert (figures.errors_connect, figures.errors_timeout, figures.errors_read) == (7, 3, 2)
-    assert figures.responses_not_2xx == 41756
 
 
 def test_the_closed_loop_has_no_schedule_to_tell_of():

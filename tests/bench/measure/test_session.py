@@ -249,12 +249,6 @@ def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
 
 
 @pytest.mark.servers
-def test_a_level_is_a_rate_where_the_mode_says_so(go):
-    _, recorded = go("--stack", "one", "--mode", "open", "--level", "30")
-    assert [trial.rate_requested for trial in recorded.trials] == [30.0]
-
-
-@pytest.mark.servers
 def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
     # Every load tool uses some CPU time.
     status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "percentiles=0", "--guard", "tool-cpu=0")

@@ -40,7 +40,7 @@ def holds(monkeypatch):
 def test_each_case_climbs_to_its_capacity_and_later_rounds_begin_there(go, holds, capsys):
     status, recorded = go("--stack", "one", "--stack", "two", "--capacity", "p95=200ms", "--rounds", "2")
     assert (status, recorded.info.plan.mode, recorded.info.plan.levels) == (0, "open", ())
-    assert (recorded.info.plan.capacity, recorded.info.plan.think_s) == ("p95=200ms", 10.0)
+    assert recorded.info.plan.capacity == "p95=200ms"
     assert recorded.info.plan.margin == 0.11, "a step of the staircase is no difference"
     levels = {(trial.stack, trial.round): [] for trial in recorded.trials}
     for trial in recorded.trials:
@@ -99,8 +99,6 @@ def test_overload_fails_no_run(go, holds, monkeypatch):
         (["--capacity", "p95"], "--capacity p95: write it as p95=200ms or p99=1.5s; percentiles are p50, p90, p95, "),
         (["--capacity", "p95=1s", "--rate", "5"], "--capacity finds the rates of an open loop; leave out --rate"),
         (["--capacity", "p95=1s", "--level", "5"], "--capacity finds the rates of an open loop; leave out --level"),
-        (["--capacity", "p95=1s", "--mode", "closed"], "--capacity finds the rates of an open loop; leave out --mode"),
-        (["--think", "5"], "--think says how long a visitor of --capacity stays on a page; give both, or leave it"),
     ],
 )
 def test_what_makes_no_capacity_run_is_refused_in_one_line(go, words, message):

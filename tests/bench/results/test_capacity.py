@@ -110,4 +110,4 @@ def test_visitors_follow_from_pages_and_files():
     assert found == {"session": Visits(4, 2)}
     assert found["session"].an_hour(100) == 90_000
     # 25 visits a second, each of 2 pages for 10 s.
-    assert found["session"].at_once(100, think_s=10) == 500
+    assert found["session"].at_once(100) == 500
