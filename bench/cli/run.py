@@ -4,7 +4,6 @@ once, measure it, take it down. Results are a folder; --resume continues a run t
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import sys
 from collections.abc import Iterable
@@ -30,7 +29,7 @@ from bench.results.folder import read_run, resume_command
 
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
-    *("stack", "layer", "workload", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
+    *("stack", "layer", "workload", "level", "rate", "rounds", "duration", "size", "tool", "to"),
     *("env", "set", "python", "margin", "guard", "pin", "capacity", "until", "budget"),
 )
 
@@ -107,12 +106,6 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         type=options.count,
         metavar="SEC",
         help=f"seconds of a trial (default: {begin.DURATION_S}, or {begin.CAPACITY_DURATION_S} with --capacity)",
-    )
-    parser.add_argument(
-        "--warmup",
-        type=options.between(0, math.inf, "a number of seconds"),
-        metavar="SEC",
-        help="seconds of load before a trial (default: a fifth of it, at most 2)",
     )
     parser.add_argument(
         "--tool",
@@ -211,7 +204,6 @@ def _request(args: argparse.Namespace) -> Request:
         rates=_unique(args.rate),
         rounds=args.rounds,
         duration_s=args.duration,
-        warmup_s=args.warmup,
         sizes=_unique(args.size),
         database=args.database,
         tool=args.tool,

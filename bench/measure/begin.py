@@ -40,7 +40,6 @@ ROUNDS_UNTIL_DECIDED = 20
 DURATION_S = 10
 # A capacity takes many trials.
 CAPACITY_DURATION_S = 5
-DEFAULT_WARMUP_S = 2.0
 # Fields of an environment whose names say little -> words for them.
 DIFFERENT = {
     "affinity": "cores of the programs",
@@ -80,7 +79,6 @@ class Request:
     rates: tuple[int | float, ...] = ()
     rounds: int | None = None
     duration_s: int | None = None
-    warmup_s: float | None = None
     sizes: tuple[str, ...] = ()
     database: str | None = None
     tool: str | None = None
@@ -198,7 +196,6 @@ def make_plan(request: Request) -> Plan:
         levels=levels,
         rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
         duration_s=float(duration_s),
-        warmup_s=min(DEFAULT_WARMUP_S, duration_s / 5) if request.warmup_s is None else request.warmup_s,
         sizes=request.sizes or (sizes.UNLIMITED,),
         database=asked.label,
         rows_total=None,
@@ -250,7 +247,6 @@ def _check_limits(request: Request) -> None:
     for name, value, limit in (
         ("rounds", request.rounds, MAX_ROUNDS),
         ("duration", request.duration_s, MAX_SECONDS),
-        ("warmup", request.warmup_s, MAX_SECONDS),
     ):
         if (value or 0) > limit:
             raise BenchError(f"--{name} {value}: too many; use at most {limit}")
@@ -306,7 +302,7 @@ def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
     # Without a core of its own, one thread could not keep up with the fastest servers.
     threads = len(pinned[pin.LOAD]) if pinned else facts.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
-    return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, plan.replay, bounds)
+    return Load(tool, str(program), int(plan.duration_s), threads, plan.mode, plan.replay, bounds)
 
 
 def _environment(
