@@ -16,7 +16,6 @@ from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.figures import ratios
 from bench.interrupt import Interrupts
-from bench.machine import pin
 from bench.measure import begin, replay
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
@@ -30,7 +29,7 @@ from bench.results.folder import read_run, resume_command
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
     *("stack", "layer", "workload", "level", "rate", "rounds", "duration", "size", "tool", "to"),
-    *("env", "set", "python", "margin", "guard", "pin", "capacity", "until", "budget"),
+    *("env", "set", "python", "margin", "guard", "capacity", "until", "budget"),
 )
 
 
@@ -111,11 +110,6 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         "--tool",
         choices=load.CHOICES,
         help="the load tool of a closed loop (default: the best that is installed and fits)",
-    )
-    parser.add_argument(
-        "--pin",
-        action=argparse.BooleanOptionalAction,
-        help=f"pin load tool, stack and services to their own cores (default: with {pin.CORES_FOR_ALL} cores or more)",
     )
 
 
@@ -212,7 +206,6 @@ def _request(args: argparse.Namespace) -> Request:
         pythons=pythons.choose(_unique(args.python)),
         margin=args.margin,
         guards=tuple(args.guard or ()),
-        pin=args.pin,
         capacity=args.capacity or "",
         until=args.until,
         budget_s=args.budget,

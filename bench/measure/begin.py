@@ -66,7 +66,6 @@ class Request:
     pythons   versions of other Pythons: each stack is served by each of them
     guards    as NAME=BOUND or NAME=off
     capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
-    pin       whether load tool, stack and services have cores of their own
     until     decided: cases that cannot be the best any more are dropped; rounds are those at most
     budget_s  seconds within which a run until decided makes rounds
     command   the command line, without passwords
@@ -88,7 +87,6 @@ class Request:
     margin: float | None = None
     guards: tuple[str, ...] = ()
     capacity: str = ""
-    pin: bool | None = None
     to: Path | None = None
     until: Literal["decided"] | None = None
     budget_s: int | None = None
@@ -110,7 +108,7 @@ def planned(request: Request, instrument: Instrument) -> Planned:
     """The run that `begin` would make. Raises BenchError for unknown names and invalid values."""
     known, plan = catalog.read(), make_plan(request)
     health.require(under_test.current(), database.parse(request.database).of_project)
-    pinned = pin.cores(pin.affinity(), request.pin)
+    pinned = pin.cores(pin.affinity())
     chosen = _load(plan, request.tool, pinned)
     cases, skips = planning.cases(plan, composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
     every = workload.workloads()

@@ -157,7 +157,7 @@ def test_a_plan_is_shown_without_load(there, site, capsys):
 @pytest.mark.parametrize(
     "words",
     [
-        *(["--size", "bronze"], ["--database", "postgresql"], ["--pin"], ["--set", "a=b"]),
+        *(["--size", "bronze"], ["--database", "postgresql"], ["--set", "a=b"]),
         *(["--env", "A=b"], ["--python", "3.13"], ["--until", "decided"], ["--verify", "full"], ["--keep-going"]),
     ],
 )
