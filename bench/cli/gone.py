@@ -17,6 +17,9 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "run": {
         "--mode": "--rate N is an open loop, --level N a closed one",
         "--think": "a visitor of --capacity stays 10 s on a page",
+        "--warmup": "it is a fifth of --duration, at most 2 s",
+        "--pin": "from four cores on, load tool, stack and services get cores of their own",
+        "--no-pin": "from four cores on, load tool, stack and services always get cores of their own",
         "--locustfile": "this project's own load tool makes the load; choose a workload with --workload",
     },
     "up": {"--keep-going": "it is called --restart now"},

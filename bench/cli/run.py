@@ -4,7 +4,6 @@ once, measure it, take it down. Results are a folder; --resume continues a run t
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import sys
 from collections.abc import Iterable
@@ -17,7 +16,6 @@ from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.figures import ratios
 from bench.interrupt import Interrupts
-from bench.machine import pin
 from bench.measure import begin, replay
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
@@ -30,8 +28,8 @@ from bench.results.folder import read_run, resume_command
 
 # Arguments that a run stores and --resume may not change.
 PLAN_ARGUMENTS = (
-    *("stack", "layer", "workload", "level", "rate", "rounds", "duration", "warmup", "size", "tool", "to"),
-    *("env", "set", "python", "margin", "guard", "pin", "capacity", "until", "budget"),
+    *("stack", "layer", "workload", "level", "rate", "rounds", "duration", "size", "tool", "to"),
+    *("env", "set", "python", "margin", "guard", "capacity", "until", "budget"),
 )
 
 
@@ -109,20 +107,9 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help=f"seconds of a trial (default: {begin.DURATION_S}, or {begin.CAPACITY_DURATION_S} with --capacity)",
     )
     parser.add_argument(
-        "--warmup",
-        type=options.between(0, math.inf, "a number of seconds"),
-        metavar="SEC",
-        help="seconds of load before a trial (default: a fifth of it, at most 2)",
-    )
-    parser.add_argument(
         "--tool",
         choices=load.CHOICES,
         help="the load tool of a closed loop (default: the best that is installed and fits)",
-    )
-    parser.add_argument(
-        "--pin",
-        action=argparse.BooleanOptionalAction,
-        help=f"pin load tool, stack and services to their own cores (default: with {pin.CORES_FOR_ALL} cores or more)",
     )
 
 
@@ -211,7 +198,6 @@ def _request(args: argparse.Namespace) -> Request:
         rates=_unique(args.rate),
         rounds=args.rounds,
         duration_s=args.duration,
-        warmup_s=args.warmup,
         sizes=_unique(args.size),
         database=args.database,
         tool=args.tool,
@@ -220,7 +206,6 @@ def _request(args: argparse.Namespace) -> Request:
         pythons=pythons.choose(_unique(args.python)),
         margin=args.margin,
         guards=tuple(args.guard or ()),
-        pin=args.pin,
         capacity=args.capacity or "",
         until=args.until,
         budget_s=args.budget,

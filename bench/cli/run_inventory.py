@@ -20,7 +20,7 @@ from bench.results.folder import resume_command
 
 # Options that have no say in what is deployed elsewhere, with the value that they have without being given.
 REFUSED: dict[str, object] = {
-    **dict.fromkeys(("size", "database", "project", "pin", "until", "budget")),
+    **dict.fromkeys(("size", "database", "project", "until", "budget")),
     **{name: [] for name in ("env", "set", "python")},
     "keep_going": False,
     "verify": "quick",

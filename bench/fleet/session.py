@@ -173,7 +173,7 @@ def cases_of(plan: Plan) -> tuple[ComposedCase, ...]:
 def load_of(plan: Plan) -> Load:
     """How load is made in every trial: by the load tool of this project, which needs only Python on its hosts."""
     tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
-    return Load(tool, "", int(plan.duration_s), plan.warmup_s, 1, plan.mode, plan.replay, plan.guards or {})
+    return Load(tool, "", int(plan.duration_s), 1, plan.mode, plan.replay, plan.guards or {})
 
 
 def static_names(site: DeployedHosts) -> dict[str, str]:

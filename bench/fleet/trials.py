@@ -68,8 +68,7 @@ def measure(item: Measurement, paths: tuple[str, ...], site: DeployedHosts, load
     costs = None
     try:
         before = _visit("before the load", site, paths)
-        if load.warmup_s:
-            _made(site, load, replace(job, seconds=max(1, math.ceil(load.warmup_s)), times=()))
+        _made(site, load, replace(job, seconds=math.ceil(load.warmup_s), times=()))
         identity = replace(identity, started_at=now())
         loaded = _timed(job, load, site, before, directory)
         costs = loaded.costs

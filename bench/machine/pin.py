@@ -1,6 +1,6 @@
 """Pin the load tool, the stack and its services to processor cores of their own, so that none takes time from another.
 
-With fewer than four cores that would take too much from the stack, so nothing is pinned without --pin.
+With fewer than four cores that would take too much from the stack, so nothing is pinned.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
-
-from bench.errors import BenchError
 
 CORES_FOR_ALL = 4
 LOAD, STACK, SERVICES = "load", "stack", "services"
@@ -27,19 +25,11 @@ def affinity() -> tuple[int, ...]:
     return tuple(range(os.cpu_count() or 1))
 
 
-def cores(available: Iterable[int], wanted: bool | None = None) -> dict[str, tuple[int, ...]] | None:
-    """Cores of load, stack and services out of those available; None when nothing is pinned.
-
-    `wanted` is --pin (True), --no-pin (False) or neither. Raises BenchError for --pin on a single core.
-    """
+def cores(available: Iterable[int]) -> dict[str, tuple[int, ...]] | None:
+    """Cores of load, stack and services out of those available; None when nothing is pinned."""
     free = tuple(sorted(available))
-    if wanted is False or (wanted is None and len(free) < CORES_FOR_ALL):
-        return None
-    if len(free) < 2:
-        raise BenchError("--pin needs two processor cores or more, and here is one; leave it out")
     if len(free) < CORES_FOR_ALL:
-        # The services share the stack's cores: the load tool must not be short.
-        return {LOAD: free[-1:], STACK: free[:-1], SERVICES: free[:-1]}
+        return None
     share = len(free) // 4
     return {LOAD: free[-share:], SERVICES: free[-2 * share : -share], STACK: free[: -2 * share]}
 

@@ -40,7 +40,6 @@ ROUNDS_UNTIL_DECIDED = 20
 DURATION_S = 10
 # A capacity takes many trials.
 CAPACITY_DURATION_S = 5
-DEFAULT_WARMUP_S = 2.0
 # Fields of an environment whose names say little -> words for them.
 DIFFERENT = {
     "affinity": "cores of the programs",
@@ -67,7 +66,6 @@ class Request:
     pythons   versions of other Pythons: each stack is served by each of them
     guards    as NAME=BOUND or NAME=off
     capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
-    pin       whether load tool, stack and services have cores of their own
     until     decided: cases that cannot be the best any more are dropped; rounds are those at most
     budget_s  seconds within which a run until decided makes rounds
     command   the command line, without passwords
@@ -80,7 +78,6 @@ class Request:
     rates: tuple[int | float, ...] = ()
     rounds: int | None = None
     duration_s: int | None = None
-    warmup_s: float | None = None
     sizes: tuple[str, ...] = ()
     database: str | None = None
     tool: str | None = None
@@ -90,7 +87,6 @@ class Request:
     margin: float | None = None
     guards: tuple[str, ...] = ()
     capacity: str = ""
-    pin: bool | None = None
     to: Path | None = None
     until: Literal["decided"] | None = None
     budget_s: int | None = None
@@ -112,7 +108,7 @@ def planned(request: Request, instrument: Instrument) -> Planned:
     """The run that `begin` would make. Raises BenchError for unknown names and invalid values."""
     known, plan = catalog.read(), make_plan(request)
     health.require(under_test.current(), database.parse(request.database).of_project)
-    pinned = pin.cores(pin.affinity(), request.pin)
+    pinned = pin.cores(pin.affinity())
     chosen = _load(plan, request.tool, pinned)
     cases, skips = planning.cases(plan, composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
     every = workload.workloads()
@@ -198,7 +194,6 @@ def make_plan(request: Request) -> Plan:
         levels=levels,
         rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
         duration_s=float(duration_s),
-        warmup_s=min(DEFAULT_WARMUP_S, duration_s / 5) if request.warmup_s is None else request.warmup_s,
         sizes=request.sizes or (sizes.UNLIMITED,),
         database=asked.label,
         rows_total=None,
@@ -250,7 +245,6 @@ def _check_limits(request: Request) -> None:
     for name, value, limit in (
         ("rounds", request.rounds, MAX_ROUNDS),
         ("duration", request.duration_s, MAX_SECONDS),
-        ("warmup", request.warmup_s, MAX_SECONDS),
     ):
         if (value or 0) > limit:
             raise BenchError(f"--{name} {value}: too many; use at most {limit}")
@@ -306,7 +300,7 @@ def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
     # Without a core of its own, one thread could not keep up with the fastest servers.
     threads = len(pinned[pin.LOAD]) if pinned else facts.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
-    return Load(tool, str(program), int(plan.duration_s), plan.warmup_s, threads, plan.mode, plan.replay, bounds)
+    return Load(tool, str(program), int(plan.duration_s), threads, plan.mode, plan.replay, bounds)
 
 
 def _environment(

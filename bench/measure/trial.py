@@ -29,6 +29,7 @@ from bench.measure.replay import arrivals
 from bench.measure.resource_usage import Observer
 from bench.measure.worker_share import requests_per_worker
 from bench.project.workload import workload
+from bench.results import records
 from bench.results.folder import Folder
 from bench.results.trials import Errors, Evidence, Trial, TrialFigures, TrialIdentity
 from bench.serve.deployment import Running
@@ -59,7 +60,6 @@ class Load:
     tool: Tool
     program: str
     duration_s: int
-    warmup_s: float
     threads: int
     mode: str = "closed"
     replay: float = 0
@@ -67,6 +67,11 @@ class Load:
     ceilings: Mapping[bool, float] = field(default_factory=dict)
     unsteadiness: float = 0.0
     live: Live | None = None
+
+    @property
+    def warmup_s(self) -> float:
+        """Seconds of unmeasured load before a trial."""
+        return records.warmup_s(self.duration_s)
 
     def job(self, url: str, paths: tuple[str, ...], level: int, keep_alive: bool, seconds: int | None = None) -> Job:
         """The job of a trial at a level; `seconds` is its duration when that is not the run's."""
@@ -103,8 +108,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
     try:
         before = _visit("before the load", running, paths)
         observer.note(requests_per_worker=requests_per_worker(running.url, load.visitors(job), job.keep_alive))
-        if load.warmup_s:
-            _warm_up(job, load, directory)
+        _warm_up(job, load, directory)
         identity = replace(identity, started_at=now())
         seen, checked = _timed(job, load, running, observer, before, directory)
         if problem := seen.figures.failure():
@@ -222,7 +226,7 @@ def _visit(when: str, running: Running, paths: tuple[str, ...]) -> dict[str, byt
 
 def _warm_up(job: Job, load: Load, directory: Path) -> None:
     """Unmeasured load, its output stored. Load tools count in whole seconds, so a shorter one is interrupted."""
-    seconds = max(1, math.ceil(load.warmup_s))
+    seconds = math.ceil(load.warmup_s)
     command = load.tool.command(load.program, replace(job, seconds=seconds, times=()))
     limit_s = seconds + GRACE_S
     load_process.run(command, job.connections, directory, "warmup", limit_s, interrupt_after_s=load.warmup_s)

@@ -175,7 +175,6 @@ def _conditions(run: Run) -> dict[str, object]:
         "rows in the database": plan.rows_total,
         "seeds of the rows": environment.rows_seed,
         "seconds of load": plan.duration_s,
-        "seconds of warm-up": plan.warmup_s,
         "changed values": _listed(plan.changes),
         "project environments": _listed(plan.env),
     }

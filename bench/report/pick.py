@@ -21,12 +21,12 @@ IN_95 = "in 95 of 100 repetitions of this run"
 # Guard -> what helps when it voids trial after trial.
 REMEDIES = {
     "bodies": "See that nothing else writes to the database",
-    "ceiling": "Give the load tool more cores (--pin), or take a faster one (--tool)",
-    "drift": "Take longer trials (--duration) and a longer warm-up (--warmup) in a new run",
+    "ceiling": "Take a faster load tool (--tool wrk), or measure on a machine with more cores",
+    "drift": "Take longer trials (--duration) in a new run",
     "dropped": "Ask for fewer requests a second (--rate) in a new run",
     "late": "Stop other programs, or ask for fewer requests a second (--rate) in a new run",
     "others": "Stop other programs",
-    "tool-cpu": "Give the load tool more cores (--pin), or take a faster one (--tool)",
+    "tool-cpu": "Take a faster load tool (--tool wrk), or measure on a machine with more cores",
 }
 
 

@@ -20,6 +20,8 @@ FORMAT = 3
 # Format 1 lacks fields that later ones added; they are read as not measured. Formats 1 and 2 have a field `state`,
 # the same in every trial, which is left out.
 READABLE = (1, 2, 3)
+# Of the duration of a trial, and of seconds.
+WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 
 
 class ResultsError(BenchError, ValueError):
@@ -35,6 +37,11 @@ def describe(record: type) -> dict[str, str]:
     """Field name -> the sentence that says what the field means, for any record of this module."""
     hints = typing.get_type_hints(record, include_extras=True)
     return {item.name: hints[item.name].__metadata__[0].description for item in fields(record)}
+
+
+def warmup_s(duration_s: float) -> float:
+    """Seconds of unmeasured load before a trial of that duration."""
+    return min(MAX_WARMUP_S, WARMUP_SHARE * duration_s)
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,6 @@ class Plan:
     ]
     rounds: Annotated[int, means("How often each case is measured at each level.")]
     duration_s: Annotated[float, means("Seconds of load in a trial.")]
-    warmup_s: Annotated[float, means("Seconds of unmeasured load before each trial.")]
     sizes: Annotated[tuple[str, ...], means("Resource limits asked for.")]
     database: Annotated[str, means("Database behind the site.")]
     rows_total: Annotated[int | None, means("Rows in the site's three tables together.")]
@@ -135,6 +141,11 @@ class Plan:
     budget_s: Annotated[
         float | None, means("Seconds within which a run until decided begins another round; null: no limit.")
     ] = None
+
+    @property
+    def warmup_s(self) -> float:
+        """Seconds of unmeasured load before each trial."""
+        return warmup_s(self.duration_s)
 
 
 @dataclass(frozen=True)

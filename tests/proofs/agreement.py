@@ -73,7 +73,7 @@ def _rates(
             if who == "plain":
                 rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
             else:
-                how = Load(tool, str(program), args.duration, 1.0, threads=1)
+                how = Load(tool, str(program), args.duration, threads=1)
                 trial = measure(Measurement(case, args.level, number), addresses, running, how, folder)
                 rate = trial.requests_per_second
                 if rate is None:

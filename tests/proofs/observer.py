@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = parse(arguments)
     tool, program = load.choose([(args.path,)], programs.find)
     with deployment.deployed(compose.must_compose(args.stack, args.layer), database=args.database) as running:
-        how = Load(tool, str(program), args.duration, warmup_s=0, threads=1)
+        how = Load(tool, str(program), args.duration, threads=1)
         measured = measure(running, how, how.job(running.url, (args.path,), args.level, keep_alive=True), args.rounds)
     print(f"load average: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores", file=sys.stderr)
     print(as_text(measured))

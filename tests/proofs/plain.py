@@ -190,7 +190,7 @@ def measure(name: str, args: argparse.Namespace) -> list[Pair]:
     # wrk takes a connection that is closed without a word for an error.
     wanted = None if server.keep_alive else "closedloop"
     tool, program = load.choose([(page,) for page in PAGES], programs.find, wanted)
-    how = Load(tool, str(program), args.duration, warmup_s=0, threads=1)
+    how = Load(tool, str(program), args.duration, threads=1)
     pairs = [Pair(name, page) for page in PAGES]
     with deployment.deployed(composed, database=args.database) as running, plain(server, running) as (url, pid):
         sides = {PLAIN: (url, [pid]), STACK: (running.url, list(running.pids.values()))}

@@ -74,8 +74,8 @@ def test_other_configurations_limits_and_modes_are_unlike_too(tmp_path):
     ]
     opened = replace(second, info=replace(second.info, plan=replace(second.info.plan, mode="open")))
     assert "modes differ: closed in A, open in B" in list(comparison.warnings(first, opened))
-    colder = replace(second, info=replace(second.info, plan=replace(second.info.plan, warmup_s=0.0)))
-    assert any(line.startswith("seconds of warm-up differ: ") for line in comparison.warnings(first, colder))
+    longer = replace(second, info=replace(second.info, plan=replace(second.info.plan, duration_s=99.0)))
+    assert any(line.startswith("seconds of load differ: ") for line in comparison.warnings(first, longer))
     # What an older run did not keep is not unlike.
     old = read_run(report_folder.make(tmp_path / "c", machine=environment(governor=None, limits=None)))
     assert list(comparison.warnings(first, old)) == []

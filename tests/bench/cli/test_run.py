@@ -21,7 +21,6 @@ from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
         (["--margin", "5"], "argument --margin: '5' is not a share such as 0.05"),
         (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
-        (["--warmup", "-1"], "argument --warmup: '-1' is not a number of seconds"),
         *(
             (["--tool", tool], f"argument --tool: invalid choice: '{tool}' (choose from 'wrk', 'ab', 'siege'")
             for tool in ("hey", "k6", "locust", "jmeter")
@@ -29,7 +28,7 @@ from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
         (["--until", "later"], "argument --until: invalid choice: 'later'"),
         (["--budget", "3"], "argument --budget: '3' is not a time such as 90s, 3m or 1h"),
         (["--budget", "0m"], "argument --budget: '0m' is not a time such as 90s, 3m or 1h"),
-        (["--warmup", "nan"], "argument --warmup: 'nan' is not a number of seconds"),
+        (["--margin", "nan"], "argument --margin: 'nan' is not a share such as 0.05"),
     ],
 )
 def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
@@ -60,7 +59,7 @@ def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):
     words = [*QUICK, "--rounds", "7", "--stack", "one", "--until", "decided", "--budget", "3m", "--dry-run"]
     assert run.main(arguments(words), FakeInstrument()) == 0
     lines = capsys.readouterr().out.splitlines()
-    # One deployment of 4 s, one verification of 15 s, one trial of 1 s and what surrounds it.
+    # One deployment of 4 s, one verification of 15 s, one trial of 1.2 s and what surrounds it.
     assert re.fullmatch(r"1 case, 1 trial in the next round to make by \w+, in about 22 s", lines[1])
     assert lines[2] == "each case: 16 connections, 1 s a round, until it cannot be the best any more"
     assert lines[3] == "rounds: until one case leads or the rest tie, at most 7 or 3 min"
@@ -97,8 +96,8 @@ def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_pa
     assert run.main(arguments(words), instrument) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "case: one, layer none, home"
-    # Three deployments of 4 s, one verification of 15 s, three trials of 1 s and what surrounds them.
-    assert re.fullmatch(r"1 case, 3 trials to make by \w+, in about 34 s", lines[1])
+    # Three deployments of 4 s, one verification of 15 s, three trials of 1.2 s and what surrounds them.
+    assert re.fullmatch(r"1 case, 3 trials to make by \w+, in about 35 s", lines[1])
     assert "skipped: two with layer none: it has no snippet" in lines
     assert (instrument.log, list(tmp_path.iterdir())) == ([], [])
 

@@ -9,28 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import BenchError
 from bench.machine import pin
 
 
 @pytest.mark.parametrize(
-    ("available", "wanted", "expected"),
+    ("available", "expected"),
     [
-        (2, None, None),
-        (2, True, {"load": (1,), "stack": (0,), "services": (0,)}),
-        (3, True, {"load": (2,), "stack": (0, 1), "services": (0, 1)}),
-        (4, None, {"load": (3,), "services": (2,), "stack": (0, 1)}),
-        (8, None, {"load": (6, 7), "services": (4, 5), "stack": (0, 1, 2, 3)}),
-        (8, False, None),
+        (1, None),
+        (3, None),
+        (4, {"load": (3,), "services": (2,), "stack": (0, 1)}),
+        (8, {"load": (6, 7), "services": (4, 5), "stack": (0, 1, 2, 3)}),
     ],
 )
-def test_cores_are_shared_out_where_there_are_enough(available, wanted, expected):
-    assert pin.cores(range(available), wanted) == expected
-
-
-def test_one_core_cannot_be_shared_out():
-    with pytest.raises(BenchError, match="--pin needs two processor cores or more, and here is one"):
-        pin.cores([0], True)
+def test_cores_are_shared_out_where_there_are_enough(available, expected):
+    assert pin.cores(range(available)) == expected
 
 
 def test_a_running_tree_is_moved_with_all_its_threads():

@@ -35,7 +35,7 @@ PAUSE_S = 0.05
 
 # The machine's other work is not the question in most tests.
 UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
-QUICK = ["--duration", "1", "--warmup", "0", "--rounds", "1", "--workload", "home", "--layer", "none", *UNGUARDED]
+QUICK = ["--duration", "1", "--rounds", "1", "--workload", "home", "--layer", "none", *UNGUARDED]
 
 
 def rendered(run_dir: Path, text: str) -> Path:

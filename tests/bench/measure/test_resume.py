@@ -165,7 +165,7 @@ def test_resume_of_what_is_no_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["--stack", "one"], ["--rounds", "2"], ["--to", "x"], ["--warmup", "0"], ["--set", "a=b"]]
+    "words", [["--stack", "one"], ["--rounds", "2"], ["--to", "x"], ["--margin", "0"], ["--set", "a=b"]]
 )
 def test_resume_takes_its_plan_from_the_folder(tmp_path, words):
     with pytest.raises(BenchError, match=f"--resume takes its plan from {tmp_path}; leave out {words[0]}"):

@@ -59,13 +59,13 @@ def running(folder, monkeypatch):
         )
 
 
-def made(running, folder, *paths, duration_s=1, warmup_s=0.0, level=2, tool=TOOL, program=str(PROGRAM)):
-    how = Load(tool, program, duration_s, warmup_s, threads=1)
+def made(running, folder, *paths, duration_s=1, level=2, tool=TOOL, program=str(PROGRAM)):
+    how = Load(tool, program, duration_s, threads=1)
     return measure(Measurement(CASE, level, 1), paths or ("/",), running, how, folder)
 
 
 def test_a_good_trial_has_every_figure(running, folder):
-    record = made(running, folder, "/", "/a", warmup_s=0.2)
+    record = made(running, folder, "/", "/a")
     assert (record.status, record.reason, record.log) == ("ok", None, None)
     assert (record.trial_id, record.tool) == ("one~none~home~unlimited~sqlite~2~r1", TOOL.name)
     assert record.requests_total > 0 and record.requests_per_second > 0 and record.bytes_per_second > 0
@@ -86,7 +86,7 @@ def test_a_good_trial_has_every_figure(running, folder):
 
 
 def test_the_raw_output_of_warm_up_and_load_is_saved(running, folder):
-    record = made(running, folder, warmup_s=0.2)
+    record = made(running, folder)
     raw = folder.raw / record.trial_id
     assert {"load.out", "load.err", "load.command", "warmup.out", "warmup.err"} <= {path.name for path in raw.iterdir()}
     assert (raw / "load.out").stat().st_size > 0
@@ -178,7 +178,7 @@ def test_as_many_ask_for_the_worker_as_the_load_has_connections(running, folder,
     asked = []
     monkeypatch.setattr(trial, "requests_per_worker", lambda url, connections, keep_alive: asked.append(connections))
     tool, program = load.choose([("/",)], programs.find, mode=mode)
-    how = Load(tool, str(program), 1, 0.0, threads=1, mode=mode)
+    how = Load(tool, str(program), 1, threads=1, mode=mode)
     assert measure(Measurement(CASE, 3 if mode == "closed" else 5, 1), ("/",), running, how, folder).status == "ok"
     assert asked == [connections]
 
@@ -195,7 +195,7 @@ def test_a_signal_while_workers_are_looked_for_stops_the_trial(running, folder, 
 
 def test_a_tool_that_keeps_one_core_busy_has_the_ceiling_of_one():
     wrk = load.TOOLS[0]
-    how = Load(wrk, "wrk", 1, 0.0, threads=2, ceilings={True: 100.0})
+    how = Load(wrk, "wrk", 1, threads=2, ceilings={True: 100.0})
     # wrk shares connections evenly among its threads: an odd number leaves it with one.
     assert [how.ceiling(how.job("http://127.0.0.1:1", ("/",), level, True)) for level in (16, 25)] == [200.0, 100.0]
     assert how.ceiling(how.job("http://127.0.0.1:1", ("/",), 16, False)) is None

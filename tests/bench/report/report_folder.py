@@ -83,7 +83,7 @@ def make(
     folder = Folder(directory)
     folder.create()
     cases = _cases(workloads, database)
-    plan = records.Plan(STACKS, LAYERS, workloads, levels, rounds, 10.0, 2.0, ("unlimited",), database, 1_020_000, 7)
+    plan = records.Plan(STACKS, LAYERS, workloads, levels, rounds, 10.0, ("unlimited",), database, 1_020_000, 7)
     folder.write_info(_info(plan, cases, hostile, finished))
     machine = machine or environment()
     folder.write_environment(replace(machine, cpu_model=HOSTILE) if hostile else machine)

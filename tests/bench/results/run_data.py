@@ -34,7 +34,6 @@ INFO = records.RunInfo(
         levels=(16,),
         rounds=1,
         duration_s=2.0,
-        warmup_s=2.0,
         sizes=("unlimited",),
         database="sqlite",
         rows_total=None,

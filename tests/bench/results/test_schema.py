@@ -52,7 +52,7 @@ def test_a_real_run_keeps_to_it(tmp_path, monkeypatch):
     instrument.refuses.add("two")
     words = ["--stack", "one", "--stack", "two", "--layer", "none", "--workload", "home", "--rounds", "1"]
     run.main(
-        arguments([*words, "--guard", "others=off", "--duration", "1", "--warmup", "0", "--to", str(tmp_path / "run")]),
+        arguments([*words, "--guard", "others=off", "--duration", "1", "--to", str(tmp_path / "run")]),
         instrument,
     )
     assert len(lines_of(tmp_path / "run", "trials.jsonl")) == 2
