@@ -14,7 +14,6 @@ from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
-from bench.results import stability
 from bench.results.folder import Run
 from bench.results.records import Case
 from tests.bench.measure.test_plan import case
@@ -150,20 +149,3 @@ def test_the_start_says_how_long_it_takes():
     run_progress(Printer(stream), remaining=ledger.trials_left).announce("wrk", ledger)
     # Six deployments of 4 s, two verifications of 15 s, twelve trials of 4 s and what surrounds them.
     assert stream.getvalue().startswith("2 cases, 12 trials to make by wrk, in about 2 min\n")
-
-
-def test_only_cases_that_are_not_stable_are_listed(tmp_path):
-    stream = io.StringIO()
-    good = replace(run_data.TRIAL, oom_kills=0, came_back=True)
-    run = Run(tmp_path, run_data.INFO, run_data.ENVIRONMENT, (good,), ())
-    assert stability.rate([good]).rating == stability.HIGH
-    run_progress(Printer(stream)).summarize(run, failures=0, voided=0)
-    assert "stability" not in stream.getvalue()
-
-
-def test_a_case_of_voided_trials_is_not_rated(tmp_path):
-    stream = io.StringIO()
-    voided = replace(run_data.TRIAL, status="voided", reason="others: busy", oom_kills=0, came_back=True)
-    run = Run(tmp_path, run_data.INFO, run_data.ENVIRONMENT, (voided,), ())
-    run_progress(Printer(stream)).summarize(run, failures=0, voided=1)
-    assert stream.getvalue().splitlines()[0] == "stability of one, layer none, home: not rated"
