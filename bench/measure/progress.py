@@ -169,6 +169,6 @@ def outcome(trial: Trial) -> str:
     if trial.status == "failed":
         return f"FAILED: {trial.reason}" + (f" (see {trial.log})" if trial.log else "")
     words = f"{trial.requests_per_second:,.0f} requests/s"
-    if trial.latency_p99_ms is not None:
+    if trial.mode == "open" and trial.latency_p99_ms is not None:
         words += f", p99 {trial.latency_p99_ms:,.1f} ms"
     return words if trial.status == "ok" else f"{words}, VOIDED: {trial.reason}"

@@ -13,7 +13,7 @@ from bench.figures.ratios import Ratio, Standings
 from bench.figures.stats import Estimate
 from bench.figures.words import joined, plural
 from bench.report.extra_costs import evenness
-from bench.report.model import BASELINE, CaseRow, Panel, Report, rate_of
+from bench.report.model import BASELINE, OPEN, CaseRow, Panel, Report, rate_of
 from bench.report.numbers import DASH, TIMES, mebibytes, number, one_line, range_of, times
 
 MAX_NAMES = 4  # of deployments in one sentence
@@ -78,7 +78,7 @@ def _answer(panel: Panel) -> PanelAnswer:
         _tie(standings),
         _next(panel, standings),
         _cost(panel, best),
-        _latency(best),
+        _latency(best) if panel.setting.mode == OPEN else "",
         _stacks(panel),
         _uneven(panel),
         _errors(best),

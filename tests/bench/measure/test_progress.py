@@ -143,6 +143,13 @@ def test_a_busy_machine_is_named_before_the_first_trial(share, said):
     )
 
 
+def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
+    closed = replace(run_data.TRIAL, requests_per_second=100.0, latency_p99_ms=7.0)
+    assert progress.outcome(closed) == "100 requests/s"
+    asked = replace(closed, level_connections=None, rate_requested=100.0)
+    assert progress.outcome(asked) == "100 requests/s, p99 7.0 ms"
+
+
 def test_the_start_says_how_long_it_takes():
     stream = io.StringIO()
     ledger = Ledger(plan.schedule([case("one"), case("two")], [16, 50], rounds=3, seed=1))
