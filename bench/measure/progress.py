@@ -14,7 +14,6 @@ from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch
 from bench.measure.printer import Printer
 from bench.measure.staircase import capacity_words, step_words
-from bench.results import stability
 from bench.results.capacity import visits
 from bench.results.folder import Run
 from bench.results.records import Case, RunInfo
@@ -131,13 +130,13 @@ class RunProgress:
         return f"; time left{' in this round' if self._info.plan.until else ''} ~{about(seconds)}"
 
     def summarize(self, run: Run, failures: int, voided: int) -> None:
-        """Print what is to say of each case, the number of failed and voided trials, and the next command.
-
-        That is the capacity of a case where it was sought, else its stability where that is below HIGH.
-        """
-        for case in run.info.cases:
-            if trials := [trial for trial in run.trials if trial.case_id == case.case_id]:
-                self._summarize(run, case, trials)
+        """Print the capacity of each case where it was sought, how many trials failed or are void, and what is next."""
+        if self._limit:
+            for case in run.info.cases:
+                if trials := [trial for trial in run.trials if trial.case_id == case.case_id]:
+                    visit = visits(run.addresses).get(case.workload)
+                    words = capacity_words(trials, self._limit, visit)
+                    self.printer.say(f"capacity of {case_words(case)}: {words}")
         planned = len(run.latest) + max(run.missing, 0)
         if failures:
             self.printer.say(f"{failures} of {planned} trials failed")
@@ -147,16 +146,6 @@ class RunProgress:
         if not run.is_measured:
             self.printer.say("nothing was measured")
         self.printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
-
-    def _summarize(self, run: Run, case: Case, trials: Sequence[Trial]) -> None:
-        if self._limit:
-            visit = visits(run.addresses).get(case.workload)
-            self.printer.say(f"capacity of {case_words(case)}: {capacity_words(trials, self._limit, visit)}")
-            return
-        rated = stability.rate(trials)
-        why = f": {', '.join(rated.reasons)}" if rated.reasons else ""
-        if rated.rating != stability.HIGH:
-            self.printer.say(f"stability of {case_words(case)}: {rated.word}{why}")
 
     def _number(self, trial: Trial) -> int:
         """Which case of its round it is, in the order in which they are measured."""
@@ -180,6 +169,6 @@ def outcome(trial: Trial) -> str:
     if trial.status == "failed":
         return f"FAILED: {trial.reason}" + (f" (see {trial.log})" if trial.log else "")
     words = f"{trial.requests_per_second:,.0f} requests/s"
-    if trial.latency_p99_ms is not None:
+    if trial.mode == "open" and trial.latency_p99_ms is not None:
         words += f", p99 {trial.latency_p99_ms:,.1f} ms"
     return words if trial.status == "ok" else f"{words}, VOIDED: {trial.reason}"

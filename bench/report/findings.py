@@ -7,17 +7,18 @@ only where the standings of the panel prove one. Everything else is a tie.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
 from bench.figures.ratios import Ratio, Standings
 from bench.figures.stats import Estimate
 from bench.figures.words import joined, plural
 from bench.report.extra_costs import evenness
-from bench.report.model import BASELINE, CaseRow, Panel, Report, rate_of
+from bench.report.model import BASELINE, OPEN, CaseRow, Panel, Report, rate_of
 from bench.report.numbers import DASH, TIMES, mebibytes, number, one_line, range_of, times
-from bench.results import stability
 
 MAX_NAMES = 4  # of deployments in one sentence
 UNBOUNDED = 100_000  # times as fast: no two deployments are further apart
+SPREAD = 0.25  # (highest - lowest) / median of the rounds' requests/s: from here on rounds differ
 UNEVEN = 1.5  # requests of the busiest worker, divided by the mean of all: from here on they stick to few workers
 
 
@@ -77,7 +78,7 @@ def _answer(panel: Panel) -> PanelAnswer:
         _tie(standings),
         _next(panel, standings),
         _cost(panel, best),
-        _latency(best),
+        _latency(best) if panel.setting.mode == OPEN else "",
         _stacks(panel),
         _uneven(panel),
         _errors(best),
@@ -245,15 +246,20 @@ def _stacks(panel: Panel) -> str:
 def _uneven(panel: Panel) -> str:
     """Which cases have rounds that differ while their requests stick to few workers, which explains it."""
     found = {row: worst for row in panel.ranked if (worst := _unevenness(row)) >= UNEVEN}
-    limit = stability.BOUNDS["spread"][0]
-    uneven = [row for row in found if (stability.rate_spread(tuple(row.ok.values())) or 0) > limit]
+    uneven = [row for row in found if _spread(row) > SPREAD]
     if not uneven:
         return ""
     names, times_mean = some([deployment(row) for row in uneven]), number(max(found[row] for row in uneven))
     return (
-        f"The rounds of {names} differ by more than {100 * limit:g} %, and requests stick to few workers there: "
+        f"The rounds of {names} differ by more than {100 * SPREAD:g} %, and requests stick to few workers there: "
         f"the busiest answered up to {times_mean} times the mean, and which round has luck is chance."
     )
+
+
+def _spread(row: CaseRow) -> float:
+    """(Highest - lowest) / median of its rounds' requests/s."""
+    rates = row.by_round("requests_per_second").values()
+    return (max(rates) - min(rates)) / median(rates)
 
 
 def _unevenness(row: CaseRow) -> float:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from bench.figures.words import joined, plural
-from bench.report import conditions, prices, ratings, safety
+from bench.report import conditions, prices, safety
 from bench.report.choice import Choice, choices, how_sure, why_simplest
 from bench.report.findings import deployment_name, interval, is_bounded, quoted, setting_title, some
 from bench.report.model import BASELINE, FAILED, VOIDED, Report, rate_of
@@ -41,7 +41,7 @@ class Advice:
 def pick(report: Report, *, short: bool = False) -> list[Advice]:
     """The answer, most important first: one sentence, what to know of it, and one for each other size and database.
 
-    `short` leaves out what it gains, safety, stability, the command for production and the answer without caching.
+    `short` leaves out what it gains, safety, the command for production and the answer without caching.
     """
     found = choices(report)
     if not found and any(panel.ranked for panel in report.main_panels):
@@ -99,7 +99,6 @@ def _about(choice: Choice, short: bool) -> list[tuple[str, str]]:
         cost,
         ("In production", _command(choice)),
         ("Safety", f"It {verified}" if verified else ""),
-        ("Stability", _stability(choice)),
         ("Without caching", _without_caching(choice)),
     ]
 
@@ -182,14 +181,6 @@ def _command(choice: Choice) -> str:
     option += f" --project {redacted(project)}" if project else ""
     proxy = " It needs a proxy in front that ends TLS." if choice.question.needs_proxy(choice.chosen) else ""
     return f"Render it with {quoted(f'python -m bench render {stack}{option} --values production --to DIR')}.{proxy}"
-
-
-def _stability(choice: Choice) -> str:
-    found = ratings.worst(choice.report, *choice.chosen)
-    if found is None:
-        return ""
-    reasons = f": {'; '.join(found.reasons)}" if found.reasons else ""
-    return f"Its stability is {found.rating}{reasons}."
 
 
 def _without_caching(choice: Choice) -> str:

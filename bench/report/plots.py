@@ -11,7 +11,7 @@ from functools import cached_property
 
 from bench.report import capacity, small_charts
 from bench.report.line_charts import Point, thinned
-from bench.report.model import BASELINE, MEASURED, CaseRow, Panel, Report
+from bench.report.model import BASELINE, MEASURED, OPEN, CaseRow, Panel, Report
 from bench.report.numbers import MIB, one_line
 
 MEMORY, CURVES, LATENCY, QUEUE, LEVELS = "memory", "curves", "latency", "queue", "levels"
@@ -77,6 +77,12 @@ class Plots:
 def _plots(report: Report, panel: Panel) -> Iterator[tuple[str, Plot]]:
     memory = {row: _memory(row) for row in panel.rows if row.outcome == MEASURED}
     yield from _worth(MEMORY, panel, memory, lambda lines: Plot("Memory of all servers over time", "s", "MiB", lines))
+    if panel.setting.mode == OPEN:
+        yield from _latencies(report, panel)
+
+
+def _latencies(report: Report, panel: Panel) -> Iterator[tuple[str, Plot]]:
+    """The plots of an open loop; latency of a saturated closed loop says little of what visitors see."""
     curves = {row: small_charts.curve(row) for row in panel.rows if row.outcome == MEASURED}
     yield from _worth(
         CURVES,
@@ -98,8 +104,9 @@ def _plots(report: Report, panel: Panel) -> Iterator[tuple[str, Plot]]:
         QUEUE, panel, queue, lambda lines: Plot("Requests in flight over load", "requests/s due", "", lines, log_y=True)
     )
     levels = _levels(report, panel)
-    unit = "requests/s due" if panel.setting.mode == "open" else "connections"
-    yield from _worth(LEVELS, panel, levels, lambda lines: Plot("p99 by level", unit, "ms", lines, log_y=True))
+    yield from _worth(
+        LEVELS, panel, levels, lambda lines: Plot("p99 by level", "requests/s due", "ms", lines, log_y=True)
+    )
 
 
 def _worth(

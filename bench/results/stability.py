@@ -14,7 +14,6 @@ from bench.results.trials import Trial
 
 HIGH, MEDIUM, LOW = "HIGH", "MEDIUM", "LOW"
 ORDER = (HIGH, MEDIUM, LOW)
-NOT_RATED = "not rated"
 
 # Criterion -> the largest value that still rates HIGH, and the largest that still rates MEDIUM.
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -47,11 +46,6 @@ class Rating:
 
     rating: str | None
     criteria: tuple[Criterion, ...]
-
-    @property
-    def word(self) -> str:
-        """HIGH, MEDIUM, LOW or `not rated`."""
-        return self.rating or NOT_RATED
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
-from bench.results import stability
 from bench.results.folder import Run
 from bench.results.records import Case
 from tests.bench.measure.test_plan import case
@@ -144,26 +143,16 @@ def test_a_busy_machine_is_named_before_the_first_trial(share, said):
     )
 
 
+def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
+    closed = replace(run_data.TRIAL, requests_per_second=100.0, latency_p99_ms=7.0)
+    assert progress.outcome(closed) == "100 requests/s"
+    asked = replace(closed, level_connections=None, rate_requested=100.0)
+    assert progress.outcome(asked) == "100 requests/s, p99 7.0 ms"
+
+
 def test_the_start_says_how_long_it_takes():
     stream = io.StringIO()
     ledger = Ledger(plan.schedule([case("one"), case("two")], [16, 50], rounds=3, seed=1))
     run_progress(Printer(stream), remaining=ledger.trials_left).announce("wrk", ledger)
     # Six deployments of 4 s, two verifications of 15 s, twelve trials of 4 s and what surrounds them.
     assert stream.getvalue().startswith("2 cases, 12 trials to make by wrk, in about 2 min\n")
-
-
-def test_only_cases_that_are_not_stable_are_listed(tmp_path):
-    stream = io.StringIO()
-    good = replace(run_data.TRIAL, oom_kills=0, came_back=True)
-    run = Run(tmp_path, run_data.INFO, run_data.ENVIRONMENT, (good,), ())
-    assert stability.rate([good]).rating == stability.HIGH
-    run_progress(Printer(stream)).summarize(run, failures=0, voided=0)
-    assert "stability" not in stream.getvalue()
-
-
-def test_a_case_of_voided_trials_is_not_rated(tmp_path):
-    stream = io.StringIO()
-    voided = replace(run_data.TRIAL, status="voided", reason="others: busy", oom_kills=0, came_back=True)
-    run = Run(tmp_path, run_data.INFO, run_data.ENVIRONMENT, (voided,), ())
-    run_progress(Printer(stream)).summarize(run, failures=0, voided=1)
-    assert stream.getvalue().splitlines()[0] == "stability of one, layer none, home: not rated"

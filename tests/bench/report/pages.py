@@ -103,6 +103,17 @@ def made(tmp_path: Path, change=None, **more) -> Path:
     return report_folder.make(tmp_path / "run", change=change, **more)
 
 
+def opened(folder: Path) -> Path:
+    """The run in a folder, as if its levels had been requests a second of an open loop."""
+    run = read_run(folder)
+    Folder(folder).write_info(replace(run.info, plan=replace(run.info.plan, mode="open")))
+    (folder / "trials.jsonl").unlink()
+    for trial in run.trials:
+        level = float(trial.level_connections)
+        Folder(folder).append_trial(replace(trial, level_connections=None, rate_requested=level))
+    return folder
+
+
 def rates(found: dict[tuple[str, str], list[float]]):
     """Only these stacks with layers, with these requests/s round by round."""
 

@@ -9,9 +9,9 @@ from bench.report import (
 )
 from bench.report.arrange import arrange
 from bench.report.write import write_report
-from bench.results.folder import Folder, read_info, read_run
+from bench.results.folder import Folder, read_run
 from tests.bench.report import report_folder
-from tests.bench.report.pages import Page, made, shown
+from tests.bench.report.pages import Page, made, opened, shown
 
 
 def test_a_fallback_load_tool_is_marked(hostile):
@@ -60,13 +60,7 @@ def test_changed_values_stand_on_the_first_screen_without_secrets(tmp_path):
 
 
 def test_an_open_loop_has_levels_in_requests_a_second(tmp_path):
-    def change(trial):
-        return replace(trial, level_connections=None, rate_requested=50.0)
-
-    folder = made(tmp_path, change)
-    info = read_info(folder)
-    Folder(folder).write_info(replace(info, plan=replace(info.plan, mode="open")))
-    text = write_report(folder).read_text("utf-8")
+    text = write_report(opened(made(tmp_path))).read_text("utf-8")
     assert "50 requests/s, open loop" in text
     assert "latency counts from the moment a request was due" in text
     assert "50 connections" not in text

@@ -14,7 +14,7 @@ from bench.report import html, plots
 from bench.report.plots import CURVES, LEVELS, Plots
 from bench.report.write import write_report
 from tests.bench.report import report_folder
-from tests.bench.report.pages import CHROMIUM, Page, browsed, made, read
+from tests.bench.report.pages import CHROMIUM, Page, browsed, made, opened, read
 from tests.bench.report.report_folder import MIB
 
 
@@ -56,7 +56,7 @@ def test_a_curve_ends_where_fewer_than_ten_requests_lie_beyond(tmp_path):
     def change(trial):
         return replace(trial, histogram=counts) if trial.status == "ok" else trial
 
-    report = read(made(tmp_path, change, rounds=2))
+    report = read(opened(made(tmp_path, change, rounds=2)))
     name = Plots((report,)).name(CURVES, report.main_panels[0])
     plot = Plots((report,)).data[name]
     line = plot.lines[0]
@@ -72,7 +72,7 @@ def test_a_curve_ends_where_fewer_than_ten_requests_lie_beyond(tmp_path):
 
 def test_levels_have_a_plot_from_three_on(tmp_path):
     def named(levels):
-        report = read(report_folder.make(tmp_path / str(len(levels)), levels=levels, workloads=("home",)))
+        report = read(opened(report_folder.make(tmp_path / str(len(levels)), levels=levels, workloads=("home",))))
         return Plots((report,)).name(LEVELS, report.main_panels[0])
 
     assert named((10, 50)) == ""
