@@ -27,12 +27,19 @@ def test_it_is_expected_to_fail():
     assert False
 """
 MISSING = "program not installed: nginx"
+NO_GROUPS = "no control groups for memory and cpu in this kernel or container; run it on the host itself"
 CHEROKEE = "program not installed: cherokee-worker or cherokee; no package registry has Cherokee"
 
 
 @pytest.mark.parametrize(
     ("ci", "reason", "fails"),
-    [("", MISSING, False), ("false", MISSING, False), ("true", MISSING, True), ("true", CHEROKEE, False)],
+    [
+        ("", MISSING, False),
+        ("false", MISSING, False),
+        ("true", MISSING, True),
+        ("true", NO_GROUPS, True),
+        ("true", CHEROKEE, False),
+    ],
 )
 def test_a_missing_program_fails_in_ci_alone(tmp_path, monkeypatch, ci, reason, fails):
     monkeypatch.setenv("CI", ci)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,11 +14,11 @@ from bench.errors import BenchError
 from bench.faults import judge
 from bench.faults.fault import Fault
 from bench.faults.follow import Follower
-from bench.faults.interference import OthersShare
 from bench.faults.observe import Moments, Noticed, noticed
 from bench.faults.scene import CannotFault, Scene
 from bench.faults.visitors import Page, Visitors
 from bench.machine import http
+from bench.machine.processes import Interference, Sampler
 from bench.measure.load_process import TrialError
 from bench.measure.trial import now
 from bench.results.faults import FaultOutcome
@@ -29,6 +30,9 @@ QUIET_S = 1.5
 AFTER_S = 1.5
 # How long the site may take to come back.
 BACK_S = 20.0
+# What a process uses after its last sample is taken for that of others, should its parent have been killed.
+SAMPLES_S = 0.2
+OURS = "this process and all below it"
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ def _made(
     old = scene.versions.word
     visitors = Visitors(asked.url, asked.pages, asked.rate, asked.directory)
     problem = ""
-    with OthersShare() as others:
+    interference = Interference()
+    with Sampler({OURS: os.getpid()}, SAMPLES_S, memory=False) as sampler:
         began = time.monotonic()
         visitors.start()
         try:
@@ -76,7 +81,8 @@ def _made(
                 scene.wait(AFTER_S)
         finally:
             seen = visitors.finish()
-    outcome = replace(outcome, other_cpu_share=others.share, missing_static=follower.missing)
+    share = interference.share([sampler.stop()[OURS].cpu_seconds])
+    outcome = replace(outcome, other_cpu_share=share, missing_static=follower.missing)
     next(steps, None)
     found = noticed(seen, visitors.pages, _moments(scene, began, old))
     return judged(fault, scene, found, outcome, guarded, problem)

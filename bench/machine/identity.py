@@ -77,7 +77,9 @@ class Identity:
 
     def must_write(self, path: Path) -> None:
         """Raise BenchError when this user cannot write to `path`."""
-        if not _writes(self, path):
+        # access(2) answers for the caller, not for another user.
+        mine = self.uid in (0, os.geteuid())
+        if not (os.access(path, os.W_OK) if mine else _allows(path, self.uid, self.gid, stat.S_IWOTH)):
             raise BenchError(
                 f"{path}: not writable by user {self.user}, which the servers run as; "
                 f"chown it to {self.user} or set BENCH_USER"
@@ -126,7 +128,7 @@ def _enclosing(account: pwd.struct_passwd, folder: Path) -> tuple[str, ...]:
     needed: dict[Path, list[Path]] = {}
     for path in (Path(sys.base_prefix), paths.VENV, paths.PROJECT, *_read_also, folder.absolute()):
         for parent in reversed(path.parents):
-            if not _enters(account, parent):
+            if not _allows(parent, account.pw_uid, account.pw_gid, stat.S_IXOTH):
                 needed.setdefault(parent, []).append(path)
                 break
     words: tuple[str, ...] = NAMESPACE
@@ -135,12 +137,11 @@ def _enclosing(account: pwd.struct_passwd, folder: Path) -> tuple[str, ...]:
     return words
 
 
-def _enters(account: pwd.struct_passwd, directory: Path) -> bool:
-    """Whether the mode of an existing directory lets the account enter it."""
-    found = directory.stat()
-    if found.st_uid == account.pw_uid:
-        return bool(found.st_mode & stat.S_IXUSR)
-    return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == account.pw_gid else stat.S_IXOTH))
+def _allows(path: Path, uid: int, gid: int, bit: int) -> bool:
+    """Whether the mode of an existing path gives a user this right, one of S_IROTH, S_IWOTH and S_IXOTH."""
+    found = path.stat()
+    shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
+    return bool(found.st_mode >> shift & bit)
 
 
 def _ordinary_user() -> pwd.struct_passwd:
@@ -171,21 +172,8 @@ def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
 
 def _reaches(prefix: tuple[str, ...], folder: Path) -> bool:
     """Whether a worker started with `prefix` finds the folder."""
-    return _succeeds((*prefix, "/bin/ls", "-d", str(folder)))
-
-
-def _succeeds(argv: tuple[str, ...]) -> bool:
+    argv = (*prefix, "/bin/ls", "-d", str(folder))
     try:
         return not subprocess.run(argv, capture_output=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL).returncode
     except OSError:
         return False
-
-
-def _writes(identity: Identity, path: Path) -> bool:
-    """Whether the mode of `path` lets the user write. access(2) answers for the caller, not for that user."""
-    if identity.uid == 0 or identity.uid == os.geteuid():
-        return os.access(path, os.W_OK)
-    found = path.stat()
-    if found.st_uid == identity.uid:
-        return bool(found.st_mode & stat.S_IWUSR)
-    return bool(found.st_mode & (stat.S_IWGRP if found.st_gid == identity.gid else stat.S_IWOTH))

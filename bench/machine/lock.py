@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +22,7 @@ WAIT_S = 600.0
 MAX_COMMAND = 80
 
 
-@contextmanager
+@contextlib.contextmanager
 def exclusive(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[IO[str]]:
     """Hold the lock of the file `path` alone; yields the open file, which is made if need be.
 
@@ -37,7 +37,7 @@ def exclusive(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[IO[s
         yield handle
 
 
-@contextmanager
+@contextlib.contextmanager
 def shared(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[None]:
     """Hold the lock of the file `path` together with others that share it; else as `exclusive`."""
     with _opened(path) as handle:
@@ -57,7 +57,10 @@ def _opened(path: Path) -> IO[str]:
 def _acquire(handle: IO[str], operation: int, what: str, timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     waiting = False
-    while not _acquired(handle, operation):
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(handle, operation | fcntl.LOCK_NB)
+            return
         if time.monotonic() > deadline:
             raise GlobalFault(f"{what} is still in use by {_holders(handle)} after {timeout_s:g} s; stop that first")
         if not waiting:
@@ -65,14 +68,6 @@ def _acquire(handle: IO[str], operation: int, what: str, timeout_s: float) -> No
             users = _holders(handle)
             print(f"{what} is in use by {users}; waiting for it up to {timeout_s:g} s", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
-
-
-def _acquired(handle: IO[str], operation: int) -> bool:
-    try:
-        fcntl.flock(handle, operation | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _holders(handle: IO[str]) -> str:

@@ -71,7 +71,10 @@ def clean() -> int:
         if _runs(*record["owner"]):
             continue
         for pid, since in record["processes"]:
-            _kill_session(pid, since)
+            # The kernel does not reuse a process number that is a session's, so members without their leader are ours;
+            # a leader with another start time is not.
+            if _runs(pid, since) or not psutil.pid_exists(pid):
+                supervise.kill_session(pid)
         if found := record.get("group"):
             group = cgroups.existing(found["folders"], found["version"])
             if group:
@@ -115,14 +118,3 @@ def _runs(pid: int, since: float) -> bool:
         return abs(psutil.Process(pid).create_time() - since) < 1
     except psutil.NoSuchProcess:
         return False
-
-
-def _kill_session(leader: int, since: float) -> None:
-    """Kill every process of the session that `leader` began.
-
-    The kernel does not reuse a process number that is a session's, so members without their leader are ours; a leader
-    with another start time is not.
-    """
-    if psutil.pid_exists(leader) and not _runs(leader, since):
-        return
-    supervise.kill_session(leader)

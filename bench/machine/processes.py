@@ -1,4 +1,4 @@
-"""The cost of servers and services under load: memory, CPU time and processes of their trees.
+"""The cost of servers and services under load (memory, CPU time, processes), and the interference of all others.
 
 Memory is the proportional set size (PSS): pages that processes share are counted once, split among them, so
 that the sum over forked workers is true. The kernel computes it page by page, which is costly: about once a
@@ -9,12 +9,11 @@ second is enough, and less often where a sample takes longer than a hundredth of
 from __future__ import annotations
 
 import contextlib
-import os
 import statistics
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -22,20 +21,12 @@ import psutil
 INTERVAL_S = 1.0
 # The largest share of one core that sampling may take: a dearer sample delays the next one.
 MAX_SHARE = 0.01
-PROC = Path("/proc")
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+# There where the kernel lists the children of a process (CONFIG_PROC_CHILDREN).
+CHILDREN = Path("/proc/thread-self/children")
 # With fewer samples there is no slope.
 MIN_SAMPLES_FOR_SLOPE = 4
 # Samples that are recorded of a tree: a trial of hours needs no more for its curve.
 MAX_SAMPLES = 600
-
-
-def thinned(samples: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
-    """At most MAX_SAMPLES of them: evenly spread, with the first and the last."""
-    if len(samples) <= MAX_SAMPLES:
-        return tuple(samples)
-    step = (len(samples) - 1) / (MAX_SAMPLES - 1)
-    return tuple(samples[round(number * step)] for number in range(MAX_SAMPLES))
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,6 @@ class Usage:
     memory_peak_bytes         the largest of these, or None
     cpu_seconds               user and system time of all processes that were in its tree, or None
     processes                 the most processes seen at once, or None when there were none to see
-    threads                   the most threads seen at once in all of these, or None
     replaced                  processes that ended and were replaced in their tree, as far as samples show
     memory_slope_bytes_per_s  how fast the PSS grew: the median slope between samples, or None with too few of them
     """
@@ -55,7 +45,6 @@ class Usage:
     memory_peak_bytes: int | None
     cpu_seconds: float | None
     processes: int | None
-    threads: int | None = None
     replaced: int | None = None
     memory_slope_bytes_per_s: float | None = None
 
@@ -63,16 +52,24 @@ class Usage:
 class Sampler:
     """Samples process trees in a thread of its own, and at the start and the end.
 
-    `roots` are the process ids of the trees' roots by name, `interval_s` the time from one sample to the
-    next.
+    `roots` are the process ids of the trees' roots by name, `interval_s` the time from one sample to the next. Memory
+    is the dear part of a sample, and can be left out.
     """
 
-    def __init__(self, roots: Mapping[str, int], interval_s: float = INTERVAL_S):
+    def __init__(self, roots: Mapping[str, int], interval_s: float = INTERVAL_S, memory: bool = True):
         self._interval_s = interval_s
+        self._memory = memory
         self._trees = {name: _Tree(pid) for name, pid in roots.items()}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._began = 0.0
+
+    def __enter__(self) -> Sampler:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Take the first sample and continue in the background."""
@@ -98,93 +95,141 @@ class Sampler:
     def _sample(self) -> float:
         """Sample every tree; returns the CPU seconds that this took."""
         began = time.thread_time()
-        machine = _Machine()
         for tree in self._trees.values():
-            tree.sample(time.monotonic() - self._began, machine)
+            tree.sample(time.monotonic() - self._began, self._memory)
         return time.thread_time() - began
 
 
-# The kernel reuses process numbers. The number and the start, in ticks since boot, identify one process.
-Key = tuple[int, int]
-
-
 @dataclass(frozen=True)
-class Stat:
-    """What /proc/PID/stat says of a process; `own_s` and `of_children_s` are seconds of user and system time."""
+class _Times:
+    """Seconds of user and system time of a process: its own, and that of children it has waited for."""
 
-    key: Key
     own_s: float
     of_children_s: float
-    threads: int
+
+    @classmethod
+    def of(cls, found: Iterable[psutil.Process]) -> dict[psutil.Process, _Times]:
+        """Those of the processes that still live."""
+        times = {}
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                used = process.cpu_times()
+                times[process] = cls(used.user + used.system, used.children_user + used.children_system)
+        return times
 
 
-@dataclass
-class Times:
-    """The times of processes, sample after sample."""
+class _Tree:
+    """One process tree, as seen so far. A process whose parent was killed stays in it, as a worker without its master.
 
-    first: dict[Key, Stat] | None = None
-    last: dict[Key, Stat] = field(default_factory=dict)
-    seen: dict[Key, Stat] = field(default_factory=dict)
+    A psutil.Process is identified by its number and its start: the kernel reuses process numbers.
+    """
 
-    def add(self, found: dict[Key, Stat]) -> None:
-        """Add a sample: all of the processes that live now."""
-        if self.first is None:
-            self.first = found
-        self.last = found
-        self.seen |= found
+    def __init__(self, root: int):
+        self._root = root
+        self._memory: list[tuple[float, int]] = []
+        self._processes = 0
+        self._first: dict[psutil.Process, _Times] = {}
+        self._last: dict[psutil.Process, _Times] = {}
+        self._seen: dict[psutil.Process, _Times] = {}
 
-    def used_s(self) -> float:
+    def sample(self, at_s: float, memory: bool) -> None:
+        """Add what the tree uses now."""
+        found = members(self._root)
+        found += [process for process in self._last.keys() - set(found) if process.is_running()]
+        if memory and (size := _pss_bytes(found)) is not None:
+            self._memory.append((round(at_s, 3), size))
+        self._last = _Times.of(found)
+        self._first = self._first if self._seen else self._last
+        self._seen |= self._last
+        self._processes = max(self._processes, len(self._last))
+
+    def usage(self) -> Usage:
+        """What was used from the first sample to the last."""
+        ended, began = self._seen.keys() - self._last.keys(), self._seen.keys() - self._first.keys()
+        return Usage(
+            memory=thinned(self._memory),
+            memory_peak_bytes=max((size for _, size in self._memory), default=None),
+            cpu_seconds=round(self._used_s(), 3) if self._seen else None,
+            processes=self._processes or None,
+            # One that ends for good, or an additional one, replaces none.
+            replaced=min(len(ended), len(began)) if self._seen else None,
+            memory_slope_bytes_per_s=slope(self._memory),
+        )
+
+    def _used_s(self) -> float:
         """CPU seconds from the first sample to the last: the larger of two counts, each of which can miss something.
 
         The times of living processes, with the children they waited for, miss a process whose parent never waits. The
         times of every process ever seen miss the time that a process used after its last sample.
         """
-        first = self.first or {}
-        inherited = _total(self.last) - _total(first) if self.last else 0.0
-        followed = sum(it.own_s - (first[key].own_s if key in first else 0.0) for key, it in self.seen.items())
+        inherited = _total_s(self._last.values()) - _total_s(self._first.values()) if self._last else 0.0
+        followed = sum(it.own_s for it in self._seen.values()) - sum(it.own_s for it in self._first.values())
         return max(inherited, followed)
 
-    def replaced(self) -> int:
-        """Processes that ended and were replaced. One that ends for good, or an additional one, replaces none."""
-        ended = self.seen.keys() - self.last.keys()
-        began = self.seen.keys() - (self.first or {}).keys()
-        return min(len(ended), len(began))
+
+class Interference:
+    """The share of all cores that processes outside a measurement take, from its creation on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._busy_s = machine_busy_s()
+
+    def share(self, ours_s: Iterable[float | None]) -> float | None:
+        """That share until now; `ours_s` are CPU seconds of the measurement's own processes, this one among them.
+
+        None when the machine does not report it, or one of these is not known.
+        """
+        ours_s = list(ours_s)
+        known = [seconds for seconds in ours_s if seconds is not None]
+        elapsed = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
+        busy_s = machine_busy_s()
+        if busy_s is None or self._busy_s is None or len(known) < len(ours_s) or not elapsed:
+            return None
+        return round(min(1.0, max(0.0, (busy_s - self._busy_s - sum(known)) / elapsed)), 4)
 
 
-@dataclass
-class _Tree:
-    """One process tree, as seen so far."""
+def machine_busy_s() -> float | None:
+    """Seconds for which the machine's cores ran processes, or its host other machines; None when it does not report it.
 
-    root: int
-    memory: list[tuple[float, int]] = field(default_factory=list)
-    processes: int = 0
-    threads: int = 0
-    times: Times = field(default_factory=Times)
+    Interrupts have no owner and do not count.
+    """
+    try:
+        times = psutil.cpu_times()
+    except (OSError, RuntimeError):
+        return None
+    return times.user + getattr(times, "nice", 0.0) + times.system + getattr(times, "steal", 0.0)
 
-    def sample(self, at_s: float, machine: _Machine) -> None:
-        """Add what the tree uses now."""
-        members = machine.tree(self.root)
-        sizes = [_pss_bytes(pid) for pid in members]
-        known = [size for size in sizes if size is not None]
-        # All processes must be readable: a part of the tree is not its size. A process that has just ended has size 0.
-        if members and len(known) == len(sizes):
-            self.memory.append((round(at_s, 3), sum(known)))
-        found = {it.key: it for pid in members if (it := stat(pid)) is not None}
-        self.processes = max(self.processes, len(found))
-        self.threads = max(self.threads, sum(it.threads for it in found.values()))
-        self.times.add(found)
 
-    def usage(self) -> Usage:
-        """What was used from the first sample to the last."""
-        return Usage(
-            memory=thinned(self.memory),
-            memory_peak_bytes=max((size for _, size in self.memory), default=None),
-            cpu_seconds=round(self.times.used_s(), 3) if self.times.first else None,
-            processes=self.processes or None,
-            threads=self.threads or None,
-            replaced=self.times.replaced() if self.times.first else None,
-            memory_slope_bytes_per_s=slope(self.memory),
-        )
+def members(root: int) -> list[psutil.Process]:
+    """The processes of a tree now: its root, if it lives, and all below it."""
+    found: list[psutil.Process] = []
+    pids = [root]
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(pid))
+            if not CHILDREN.exists():
+                return [*found, *found[0].children(recursive=True)]
+            # psutil reads all processes of the machine to find children, which costs ten times as much and more.
+            for path in _listed(Path(f"/proc/{pid}/task")):
+                with contextlib.suppress(OSError):
+                    pids += map(int, (path / "children").read_bytes().split())
+    return found
+
+
+def _listed(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def cpu_seconds(root: int) -> float:
+    """User and system time of a process tree until now, with that of the children it has waited for."""
+    return _total_s(_Times.of(members(root)).values())
+
+
+def memory_bytes(root: int) -> int | None:
+    """PSS of a process tree now, or None when a part of it cannot be read."""
+    return _pss_bytes(members(root))
 
 
 def slope(samples: Iterable[tuple[float, int]]) -> float | None:
@@ -204,117 +249,27 @@ def slope(samples: Iterable[tuple[float, int]]) -> float | None:
     return round(statistics.median(slopes), 1) if slopes else None
 
 
-def _total(found: Mapping[Key, Stat]) -> float:
-    return sum(it.own_s + it.of_children_s for it in found.values())
+def thinned(samples: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
+    """At most MAX_SAMPLES of them: evenly spread, with the first and the last."""
+    if len(samples) <= MAX_SAMPLES:
+        return tuple(samples)
+    step = (len(samples) - 1) / (MAX_SAMPLES - 1)
+    return tuple(samples[round(number * step)] for number in range(MAX_SAMPLES))
 
 
-def members(root: int) -> list[int]:
-    """The processes of a tree now: its root, if it lives, and all below it."""
-    return _Machine().tree(root)
+def _total_s(times: Iterable[_Times]) -> float:
+    return sum(it.own_s + it.of_children_s for it in times)
 
 
-def cpu_seconds(root: int) -> float:
-    """User and system time of a process tree until now, with that of the children it has waited for."""
-    return _total({it.key: it for pid in members(root) if (it := stat(pid)) is not None})
-
-
-def machine_busy_s() -> float | None:
-    """Seconds for which the machine's cores ran processes, or its host other machines; None when it does not report it.
-
-    Interrupts have no owner and do not count.
-    """
-    try:
-        times = psutil.cpu_times()
-    except (OSError, RuntimeError):
-        return None
-    return times.user + getattr(times, "nice", 0.0) + times.system + getattr(times, "steal", 0.0)
-
-
-def memory_bytes(root: int) -> int | None:
-    """PSS of a process tree now, or None when a part of it cannot be read."""
-    sizes = [_pss_bytes(pid) for pid in members(root)]
-    return None if not sizes or None in sizes else sum(size for size in sizes if size)
-
-
-class _Machine:
-    """The machine's processes at one moment.
-
-    Where the kernel lists the children of a process (CONFIG_PROC_CHILDREN), only the trees are read; elsewhere every
-    process is read once.
-    """
-
-    def __init__(self) -> None:
-        self._by_parent: dict[int, list[int]] | None = None
-
-    def tree(self, root: int) -> list[int]:
-        """The root of a tree, if it lives, and all below it."""
-        if not (PROC / str(root)).is_dir():
-            return []
-        members = [root]
-        for pid in members:
-            members.extend(self._children(pid))
-        return members
-
-    def _children(self, pid: int) -> list[int]:
-        if self._by_parent is not None:
-            return self._by_parent.get(pid, [])
-        found: list[int] = []
-        # A child belongs to the thread that started it.
-        for thread in _listed(PROC / str(pid) / "task"):
-            try:
-                found += map(int, (thread / "children").read_bytes().split())
-            except FileNotFoundError:
-                if thread.is_dir():
-                    self._by_parent = _by_parent()
-                    return self._by_parent.get(pid, [])
-            except OSError:
-                continue
-        return found
-
-
-def _listed(folder: Path) -> list[Path]:
-    with contextlib.suppress(OSError):
-        return list(folder.iterdir())
-    return []
-
-
-def _by_parent() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for process in psutil.process_iter(["ppid"]):
-        found.setdefault(process.info["ppid"], []).append(process.pid)
-    return found
-
-
-def stat(pid: int) -> Stat | None:
-    """Times and threads of a process (proc(5), /proc/PID/stat), None when it has ended."""
-    try:
-        text = (PROC / str(pid) / "stat").read_bytes()
-    except OSError:
-        return None
-    # The name stands in parentheses and may hold anything; what follows it begins with the third field.
-    fields = text[text.rindex(b")") + 2 :].split()
-    user, system, of_children_user, of_children_system = (int(fields[number]) / TICKS_PER_S for number in range(11, 15))
-    return Stat(
-        key=(pid, int(fields[19])),
-        own_s=user + system,
-        of_children_s=of_children_user + of_children_system,
-        threads=int(fields[17]),
-    )
-
-
-def _pss_bytes(pid: int) -> int | None:
-    """PSS of one process; 0 when it has ended, None when it may not or cannot be read."""
-    folder = PROC / str(pid)
-    try:
-        text = (folder / "smaps_rollup").read_text()
-    except ProcessLookupError:
-        return 0
-    except FileNotFoundError:
-        # A kernel without this file has the directory all the same.
-        return None if folder.exists() or not folder.parent.is_dir() else 0
-    except OSError:
-        return None
-    for line in text.splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return None
+def _pss_bytes(found: Iterable[psutil.Process]) -> int | None:
+    """PSS of these processes, None when there are none or one cannot be read: a part of a tree is not its size."""
+    sizes = []
+    for process in found:
+        try:
+            sizes.append(process.memory_full_info().pss)
+        except psutil.NoSuchProcess:
+            # It has just ended.
+            sizes.append(0)
+        except (psutil.AccessDenied, OSError, AttributeError):
+            return None
+    return sum(sizes) if sizes else None

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,27 +127,43 @@ def start(
 
 def wait_accepting(process: Process, address: Address, timeout_s: float) -> None:
     """Return once `address` accepts connections; raises DeploymentError when the process ends or the time is up."""
-    deadline = time.monotonic() + timeout_s
-    while not address.accepts():
-        _still_waiting(process, deadline, f"did not listen on {address.text}", timeout_s)
+    _wait([process], address.accepts, lambda: f"did not listen on {address.text}", timeout_s)
 
 
 def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout_s: float) -> None:
     """Return once `argv` exits with 0; raises DeploymentError when the process ends or the time is up."""
-    deadline = time.monotonic() + timeout_s
-    while subprocess.run(argv, env=env, capture_output=True, stdin=subprocess.DEVNULL).returncode != 0:
-        _still_waiting(process, deadline, f"did not answer {Path(argv[0]).name}", timeout_s)
+
+    def succeeds() -> bool:
+        return subprocess.run(argv, env=env, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
+
+    _wait([process], succeeds, lambda: f"did not answer {Path(argv[0]).name}", timeout_s)
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
     """Return once GET `path` answers 200 at `url`; raises DeploymentError with the death or the answer."""
-    processes = list(processes)
+    status: int | None = None
+
+    def answers() -> bool:
+        nonlocal status
+        status = http.status(url, path, HEALTH_TIMEOUT_S)
+        return status == 200
+
+    _wait(processes, answers, lambda: f"answered {status or 'nothing'} to GET {path}", timeout_s)
+
+
+def _wait(
+    processes: Iterable[Process], ready: Callable[[], bool], failing: Callable[[], str], timeout_s: float
+) -> None:
+    """Return once it is `ready`; raises DeploymentError when a process ends, or with what the last is `failing` at."""
+    *_, last = processes = list(processes)
     deadline = time.monotonic() + timeout_s
-    while (status := http.status(url, path, HEALTH_TIMEOUT_S)) != 200:
-        for process in processes[:-1]:
+    while not ready():
+        for process in processes:
             if error := process.died():
                 raise error
-        _still_waiting(processes[-1], deadline, f"answered {status or 'nothing'} to GET {path}", timeout_s)
+        if time.monotonic() > deadline:
+            raise DeploymentError(f"{last.name} {failing()} within {timeout_s:g} s: {last_line(last.log)}", last.log)
+        time.sleep(POLL_S)
 
 
 def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quiet_s: float, timeout_s: float) -> None:
@@ -173,14 +189,6 @@ def children(processes: Iterable[Process]) -> set[psutil.Process]:
     return found
 
 
-def _still_waiting(process: Process, deadline: float, what: str, timeout_s: float) -> None:
-    if error := process.died():
-        raise error
-    if time.monotonic() > deadline:
-        raise DeploymentError(f"{process.name} {what} within {timeout_s:g} s: {last_line(process.log)}", process.log)
-    time.sleep(POLL_S)
-
-
 def stop(processes: list[Process], timeout_s: float = 5) -> None:
     """Stop every process, the last started first, and the rest of their process groups.
 
@@ -191,7 +199,12 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
             process.popen.send_signal(process.stop_signal)
     deadline = time.monotonic() + timeout_s
     for process in reversed(processes):
-        _wait_stopped(process, deadline)
+        while process.popen.poll() is None and (left := deadline - time.monotonic()) > 0:
+            try:
+                process.popen.wait(min(RESEND_S, left))
+            except subprocess.TimeoutExpired:
+                # A server that is still starting may have ignored it.
+                process.popen.send_signal(process.stop_signal)
     for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -200,15 +213,6 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
     deadline = time.monotonic() + 1
     while any(_group_lives(process.pid) for process in processes) and time.monotonic() < deadline:
         time.sleep(POLL_S)
-
-
-def _wait_stopped(process: Process, deadline: float) -> None:
-    """Wait until it has ended; resend the signal from time to time: a server that is still starting may ignore it."""
-    while process.popen.poll() is None and (left := deadline - time.monotonic()) > 0:
-        try:
-            process.popen.wait(min(RESEND_S, left))
-        except subprocess.TimeoutExpired:
-            process.popen.send_signal(process.stop_signal)
 
 
 @contextlib.contextmanager

@@ -7,13 +7,14 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from bench.machine import http, processes
+from bench.machine import http
+from bench.machine.processes import Interference
 
 # A page with a token differs in at most so many bytes from request to request, and never in length.
 MAX_UNLIKE_BYTES = 256
@@ -75,29 +76,6 @@ def unlike(path: str, expected: bytes, found: bytes) -> str:
     return f"GET {path}: another page of the same size"
 
 
-class Bystanders:
-    """CPU time of the whole machine, to see how much of it went to processes outside the trial."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._busy = processes.machine_busy_s()
-        self._own = time.process_time()
-
-    def share(self, ours_s: Iterable[float | None]) -> float | None:
-        """Share of all cores that others took since the start; `ours_s` are seconds of the trial's own processes.
-
-        None when the machine does not report it, or one of the trial's processes is not known.
-        """
-        ours_s = list(ours_s)
-        known = [seconds for seconds in ours_s if seconds is not None]
-        elapsed = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
-        busy = processes.machine_busy_s()
-        if busy is None or self._busy is None or len(known) < len(ours_s) or not elapsed:
-            return None
-        ours = sum(known) + time.process_time() - self._own
-        return round(min(1.0, max(0.0, (busy - self._busy - ours) / elapsed)), 4)
-
-
 @dataclass(frozen=True)
 class MachineLoad:
     """What other processes take of the machine now.
@@ -120,13 +98,13 @@ class MachineLoad:
 
 def machine_load(seconds: float = LOOK_S) -> MachineLoad:
     """Observe the processes of others, without this process and its children, for some seconds."""
-    bystanders, before, began = Bystanders(), _processes(), time.monotonic()
+    interference, before, began = Interference(), _processes(), time.monotonic()
     time.sleep(seconds)
     after, elapsed = _processes(), time.monotonic() - began
-    children = {child.pid for child in psutil.Process().children(recursive=True)}
+    ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
     taken = {key: after[key] - before[key] for key in after.keys() & before.keys()}
-    share = bystanders.share([sum(used for (pid, _), used in taken.items() if pid in children)])
-    others = {key: used for key, used in taken.items() if key[0] not in {os.getpid(), *children}}
+    share = interference.share([sum(used for (pid, _), used in taken.items() if pid in ours)])
+    others = {key: used for key, used in taken.items() if key[0] not in ours}
     return MachineLoad.of(share, {key: used / elapsed / (psutil.cpu_count() or 1) for key, used in others.items()})
 
 

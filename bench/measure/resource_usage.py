@@ -37,6 +37,7 @@ class Observer:
 
     def __init__(self, running: Running):
         self.costs: Costs | None = None
+        self._own_s: float | None = None
         self.condition = Condition(time_to_ready_s=round(running.ready_s, 3))
         self._running = running
         self._killed = running.oom_kills()
@@ -62,20 +63,18 @@ class Observer:
         usage = self._sampler.stop()
         if self._connections:
             self.note(database_connections_peak=self._connections.peak())
-        lasted, own = time.monotonic() - self._began, time.process_time() - self._used
+        lasted, self._own_s = time.monotonic() - self._began, time.process_time() - self._used
         self.costs = Costs(**{item.name: _each(usage, item.name) for item in fields(Costs)})
         self.note(
             memory_idle_bytes=dict(self._running.memory_idle_bytes),
-            threads=_each(usage, "threads"),
             # A database starts and ends processes as requests come; a server's workers are there to stay.
             restarts=_sum(used.replaced for name, used in usage.items() if name in self._running.servers),
-            observer_cpu_seconds=round(own, 3),
-            observer_share=round(own / (lasted * (psutil.cpu_count() or 1)), 5),
+            observer_share=round(self._own_s / (lasted * (psutil.cpu_count() or 1)), 5),
         )
 
     def cpu_seconds(self) -> list[float | None]:
-        """CPU seconds of each server and service, as far as known."""
-        return list(((self.costs and self.costs.cpu_seconds) or {}).values())
+        """CPU seconds of the instrument itself and of each server and service, as far as known."""
+        return [self._own_s, *((self.costs and self.costs.cpu_seconds) or {}).values()]
 
     def look_back(self) -> None:
         """Record the state that the load left behind; waits a moment until the deployment has settled."""
@@ -133,9 +132,9 @@ def close_wait(pids: Mapping[str, int]) -> dict[str, int | None]:
 def _held(root: int, inodes: set[str]) -> int | None:
     """How many of the sockets the tree has open; workers that share one hold it once."""
     held = set()
-    for pid in members(root):
+    for process in members(root):
         try:
-            for entry in (Path("/proc") / str(pid) / "fd").iterdir():
+            for entry in Path(f"/proc/{process.pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     held.add(str(entry.readlink()))
         except PermissionError:

@@ -19,9 +19,10 @@ from pathlib import Path
 from bench import load as load_tools
 from bench.load import Job, LoadError, Tool
 from bench.machine import facts, http
+from bench.machine.processes import Interference
 from bench.measure import guards, load_process
 from bench.measure.guards import Observed
-from bench.measure.interference import AccessLog, Bodies, Bystanders, unlike
+from bench.measure.interference import AccessLog, Bodies, unlike
 from bench.measure.load_process import Live, TrialError
 from bench.measure.plan import Measurement
 from bench.measure.queries import STATIC
@@ -273,7 +274,7 @@ def _watched(
     command = load.tool.command(load.program, job)
     limit_s = job.seconds + job.timeout_s + GRACE_S
     observer.start()
-    bystanders, tool_before = Bystanders(), load_process.processor_seconds()
+    interference, tool_before = Interference(), load_process.processor_seconds()
     bodies.start()
     try:
         texts = load_process.run(command, job.connections, directory, "load", limit_s, live=load.live)
@@ -285,7 +286,7 @@ def _watched(
         tool_s = load_process.processor_seconds() - tool_before
         bodies.stop()
         observer.stop()
-    return texts, tool_s, bystanders.share([tool_s, *observer.cpu_seconds()])
+    return texts, tool_s, interference.share([tool_s, *observer.cpu_seconds()])
 
 
 def _parsed(tool: Tool, texts: tuple[str, str], directory: Path) -> load_tools.Figures:

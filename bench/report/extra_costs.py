@@ -25,7 +25,6 @@ COLUMNS: dict[str, Callable[[Trial], float | None]] = {
     "queries per request": lambda trial: trial.queries_per_request,
     "busiest worker / mean": evenness,
     "processes": _of_servers("processes"),
-    "threads": _of_servers("threads"),
     "database connections": lambda trial: trial.database_connections_peak,
     "database connections left": lambda trial: trial.database_connections_left,
     "connections in CLOSE_WAIT": _of_servers("close_wait"),

@@ -149,9 +149,6 @@ class Condition:
     queries_per_request: Annotated[
         float | None, means("Database queries of a request of the workload, on average; 0 where a cache answers.")
     ] = None
-    threads: Annotated[
-        dict[str, int | None] | None, means("Server or service -> the largest number of threads seen in its tree.")
-    ] = None
     restarts: Annotated[
         int | None, means("Worker processes of servers that ended and were replaced during the timed load.")
     ] = None
@@ -177,8 +174,9 @@ class Condition:
         dict[str, HostCosts] | None, means("Host of the inventory -> what it used in the timed load; null on one host.")
     ] = None
     came_back: Annotated[bool | None, means("True when the site answered again by itself after the trial.")] = None
-    observer_cpu_seconds: Annotated[float | None, means("CPU seconds the instrument itself used in the load.")] = None
-    observer_share: Annotated[float | None, means("Those seconds as a share of the machine's in the same time.")] = None
+    observer_share: Annotated[
+        float | None, means("CPU time the instrument itself used in the load, as a share of the machine's.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,7 +74,7 @@ def measure(running: Running, load: Load, job: Job, rounds: int) -> Measured:
             figures = _load(load, job)
             if observer:
                 observer.stop()
-                measured.shares.append(observer.condition.observer_cpu_seconds / job.seconds)
+                measured.shares.append(observer.condition.observer_share * (os.cpu_count() or 1))
             used = _cpu_seconds(running) - before
             measured.rates[observed][number] = figures.requests_per_second
             measured.prices[observed][number] = 1000 * used / figures.requests_total

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -69,7 +68,7 @@ def stage(monkeypatch):
     monkeypatch.setattr(trial, "Visitors", FakeVisitors)
     monkeypatch.setattr(trial, "Follower", FakeFollower)
     monkeypatch.setattr(trial.http, "status", lambda url, path: 200)
-    monkeypatch.setattr(trial, "OthersShare", lambda: contextlib.nullcontext(SimpleNamespace(share=0.0)))
+    monkeypatch.setattr(trial.Interference, "share", lambda self, ours_s: 0.0)
     monkeypatch.setattr(trial.time, "time", trial.time.monotonic)
     monkeypatch.setattr(FakeVisitors, "log", log, raising=False)
     monkeypatch.setattr(FakeVisitors, "scene", scene, raising=False)
@@ -177,7 +176,7 @@ def test_what_cannot_reload_is_restarted_and_may_lose_requests(stage, monkeypatc
 
 
 def test_a_busy_machine_voids_unless_it_is_asked_not_to(stage, monkeypatch):
-    monkeypatch.setattr(trial, "OthersShare", lambda: contextlib.nullcontext(SimpleNamespace(share=0.6)))
+    monkeypatch.setattr(trial.Interference, "share", lambda self, ours_s: 0.6)
     outcome = made(stage, struck)
     assert (outcome.status, outcome.reason) == ("voided", "others: other processes took 60% of the machine")
     outcome = made(stage, struck, guarded=False)

@@ -26,9 +26,11 @@ from tests.bench.measure.fake_instrument import composition
 MIB = 1024 * 1024
 LIMITS = Limits(64 * MIB, 96 * MIB, 0.2)
 
-UNIFIED = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate"
-MEMORY_1 = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory"
-CPU_1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct"
+UNIFIED = "cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0"
+MEMORY_1 = "cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0"
+CPU_1 = "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0"
+# As a version 1 host has it: a hierarchy of version 2 without controllers.
+UNIFIED_BESIDE_1 = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0"
 
 
 # ------------------------------------------------------------------------------------------ a tree of plain files
@@ -36,7 +38,7 @@ CPU_1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,
 
 def tree(root: Path, mounts: list[str], own: str, files: dict[str, str]) -> Path:
     """A machine's /proc and /sys as far as control groups need them."""
-    for name, text in {"proc/self/mountinfo": "\n".join(mounts), "proc/self/cgroup": own, **files}.items():
+    for name, text in {"proc/self/mounts": "\n".join(mounts), "proc/self/cgroup": own, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
@@ -69,18 +71,6 @@ def test_version_2_is_written_as_its_documentation_says(tmp_path):
     }
     (folder / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 3\noom_kill 2\noom_group_kill 0\n")
     assert group.oom_kills() == 2
-
-
-def test_empty_groups_of_others_are_removed_and_no_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(cgroups, "EMPTY_TIMEOUT_S", 0.05)
-    root = version_2(tmp_path)
-    own = root / "sys/fs/cgroup/user.slice"
-    (own / "empty/system.slice/a.service").mkdir(parents=True)
-    (own / "busy/a.service").mkdir(parents=True)
-    # As a process keeps a group: its directory cannot be removed.
-    (own / "busy/a.service/process").touch()
-    cgroups.remove_empty("empty", "busy", "none", root=root)
-    assert [path.name for path in own.iterdir()] == ["busy"]
 
 
 def test_controllers_that_the_root_keeps_to_itself_are_passed_on(tmp_path):
@@ -119,7 +109,12 @@ def test_a_controller_that_is_not_passed_on_is_named(tmp_path):
 
 
 def test_version_1_has_a_directory_for_each_controller(tmp_path):
-    root = tree(tmp_path, [MEMORY_1, CPU_1], "4:memory:/box\n2:cpu,cpuacct:/", {"sys/fs/cgroup/memory/box/tasks": ""})
+    root = tree(
+        tmp_path,
+        [MEMORY_1, CPU_1, UNIFIED_BESIDE_1],
+        "4:memory:/box\n2:cpu,cpuacct:/\n0::/",
+        {"sys/fs/cgroup/memory/box/tasks": "", "sys/fs/cgroup/unified/cgroup.controllers": ""},
+    )
     (root / "sys/fs/cgroup/cpu,cpuacct").mkdir()
     group = cgroups.group(root)
     memory, cpu = group.folders
@@ -199,7 +194,7 @@ HOG = "x = []\nwhile True: x.append(b'x' * 1024 * 1024)"
 def test_who_goes_beyond_the_limit_is_killed_and_nobody_else(group, python):
     small = python(group, "print('up', flush=True); input()")
     assert small.stdout.readline() == "up\n"
-    assert group.pids() == {small.pid}
+    assert all((folder / "cgroup.procs").read_text() == f"{small.pid}\n" for folder in group.folders)
     assert python(group, HOG).wait(30) == -signal.SIGKILL
     assert group.oom_kills() == 1
     assert small.poll() is None

@@ -10,9 +10,11 @@ import sys
 import threading
 import time
 
+import psutil
 import pytest
 
 from bench.machine import processes
+from tests.waiting import until
 
 HOG = 40 * 1024 * 1024
 
@@ -123,10 +125,10 @@ def test_what_was_used_before_the_start_does_not_count(spawn):
 def test_memory_that_may_not_be_read_is_not_measured(spawn, monkeypatch):
     process = spawn("print('ready', flush=True); input()")
 
-    def denied(path, *args, **kwargs):
-        raise PermissionError(13, "Permission denied")
+    def denied(process):
+        raise psutil.AccessDenied(process.pid)
 
-    monkeypatch.setattr(processes.Path, "read_text", denied)
+    monkeypatch.setattr(psutil.Process, "memory_full_info", denied)
     usage = sampled({"one": process.pid}, lambda: None)["one"]
     assert usage.memory == ()
     assert usage.memory_peak_bytes is None
@@ -151,12 +153,6 @@ def test_a_server_that_dies_on_the_way_keeps_what_was_seen(spawn):
     usage = sampled({"one": process.pid}, during)["one"]
     assert len(usage.memory) == 1
     assert usage.cpu_seconds >= 0
-
-
-def test_threads_are_counted(spawn):
-    code = "import threading\nfor _ in range(3): threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
-    process = spawn(code + "print('ready', flush=True); input()")
-    assert sampled({"one": process.pid}, lambda: None)["one"].threads == 4
 
 
 MASTER = """
@@ -207,14 +203,7 @@ def test_a_dear_look_makes_the_next_one_later(spawn, monkeypatch):
 def test_a_kernel_that_does_not_list_children_is_asked_for_all_processes(spawn, monkeypatch):
     parent = spawn(MASTER.format(again=False))
     listed = processes.members(parent.pid)
-    read = processes.Path.read_bytes
-
-    def without_children(path):
-        if path.name == "children":
-            raise FileNotFoundError(2, "No such file")
-        return read(path)
-
-    monkeypatch.setattr(processes.Path, "read_bytes", without_children)
+    monkeypatch.setattr(processes, "CHILDREN", processes.Path("/nonexistent"))
     assert processes.members(parent.pid) == listed
     assert len(listed) == 2
 
@@ -233,3 +222,44 @@ def test_a_long_trial_records_a_bounded_number_of_samples():
     assert len(kept) == len(set(kept)) == processes.MAX_SAMPLES
     assert (kept[0], kept[-1]) == (samples[0], samples[-1])
     assert processes.thinned(samples[:600]) == tuple(samples[:600])
+
+
+# ------------------------------------------------------------------------------------------ all other processes
+
+
+def test_what_is_ours_is_not_interference():
+    seen = processes.Interference()
+    while seen.share([0.0]) is None:
+        pass
+    assert 0 <= seen.share([0.0]) <= 1
+    assert seen.share([1e6]) == 0
+    assert seen.share([None]) is None
+
+
+def test_what_another_process_uses_is_interference(monkeypatch):
+    monkeypatch.setattr(processes, "machine_busy_s", iter([10.0, 10.0 + 1000]).__next__)
+    assert processes.Interference().share([1.0]) == 1.0
+
+
+# A master with two workers that count until they have no master any more, as an application server's.
+WORKER = "import os\nmaster = os.getppid()\nwhile os.getppid() == master: pass"
+COUNTING = f"import subprocess, sys; [subprocess.Popen([sys.executable, '-c', {WORKER!r}]) for _ in 'ab']; input()"
+
+
+def test_workers_whose_master_was_killed_are_still_ours(monkeypatch):
+    busy = [0.0]
+    monkeypatch.setattr(processes, "machine_busy_s", lambda: busy[-1])
+    with subprocess.Popen([sys.executable, "-c", COUNTING], stdin=subprocess.PIPE) as master:
+        until(lambda: processes.cpu_seconds(master.pid) > 0.5, "workers that count")
+        workers = psutil.Process(master.pid).children()
+        interference = processes.Interference()
+        with processes.Sampler({"ours": os.getpid()}, 0.2, memory=False) as sampler:
+            began = processes.cpu_seconds(master.pid)
+            until(lambda: processes.cpu_seconds(master.pid) > began + 1, "workers that count on")
+            # The machine was busy with nothing else.
+            busy.append(processes.cpu_seconds(master.pid) - began)
+            master.send_signal(signal.SIGKILL)
+            psutil.wait_procs(workers, timeout=20)
+    usage = sampler.stop()["ours"]
+    assert interference.share([usage.cpu_seconds]) < 0.05
+    assert usage.memory == ()

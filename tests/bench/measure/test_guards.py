@@ -12,7 +12,7 @@ from bench.errors import BenchError
 from bench.load import Figures
 from bench.measure import guards
 from bench.measure.guards import BOUNDS, OK, Observed, look, voids
-from bench.measure.interference import AccessLog, Bystanders, unlike
+from bench.measure.interference import AccessLog, unlike
 from bench.measure.trial import rush
 
 FIGURES = Figures(
@@ -185,15 +185,6 @@ def test_lines_of_the_access_log_are_those_since_the_start(tmp_path):
         file.write("one\ntwo\n")
     assert log.lines(at_least=2) == 2
     assert "no access log" in AccessLog(tmp_path / "none").lines(at_least=2)
-
-
-def test_what_is_ours_is_not_the_bystanders():
-    seen = Bystanders()
-    while seen.share([0.0]) is None:
-        pass
-    assert 0 <= seen.share([0.0]) <= 1
-    assert seen.share([1e6]) == 0
-    assert seen.share([None]) is None
 
 
 def test_drift_allows_for_the_noise_of_the_run():

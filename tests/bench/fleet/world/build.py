@@ -28,6 +28,7 @@ SSH_PORT = 22
 GROUP = "group.json"
 BOOT_S = 60.0
 POLL_S = 0.1
+EMPTY_TIMEOUT_S = 1
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,23 @@ def remove() -> None:
         folders, version = json.loads(path.read_text("utf-8"))
         if group := cgroups.existing(folders, version):
             group.remove()
-    # systemd-nspawn makes them for all of its containers that have no unit of their own.
-    cgroups.remove_empty("payload", "supervisor")
+    _remove_groups_of_containers()
     machines.remove()
     links.remove()
+
+
+def _remove_groups_of_containers() -> None:
+    """Those that systemd-nspawn makes for all of its containers that have no unit of their own, once they are empty."""
+    mount = cgroups._mounts(Path("/")).get("cgroup2")
+    if mount is None:
+        return
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    own = cgroups._beneath(mount, next((line[3:] for line in lines if line.startswith("0::")), "/"))
+    # What has just been killed has a moment to go.
+    deadline = time.monotonic() + EMPTY_TIMEOUT_S
+    for name in ("payload", "supervisor"):
+        while not cgroups._removed(own / name) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
 
 
 @contextmanager
