@@ -7,6 +7,15 @@ from collections.abc import Mapping, Sequence
 # Of each command: the option, and what to do instead.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "up": {"--keep-going": "it is called --restart now"},
+    "run": {
+        "--again": "--resume DIR makes voided trials again by itself",
+        "--trust": "name the file as benchapp_trust in the inventory (docs/hosts-load.md)",
+        "--verify": "a run makes the quick checks; for all of them: python -m bench verify STACK --layer L",
+    },
+    "verify": {"--load": "the clients ask for as long as the checks need"},
+    "tune": {"--keep-going": "stop the other programs, or accept what they take with --guard interference=off"},
+    "faults": {"--no-guards": "use --guard interference=off"},
+    "reproduce": {"--database": "each part has the database of its publication, or SQLite where that is not installed"},
 }
 
 

@@ -26,7 +26,7 @@ from bench.results.records import LoadTool
 
 TOOL = "locust"
 # The locustfile says what is asked and how often; it runs once.
-REFUSED = ("workload", "mode", "rate", "rounds", "warmup", "capacity", "think", "margin", "guard", "again", "dry_run")
+REFUSED = ("workload", "mode", "rate", "rounds", "warmup", "capacity", "think", "margin", "guard", "dry_run")
 NOTES = ("a locustfile was run by Locust alone: there are no trials, and nothing was verified",)
 
 
