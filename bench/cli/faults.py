@@ -15,7 +15,7 @@ from bench.cli import options
 from bench.cli.run import without_password
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
-from bench.faults import begin, table
+from bench.faults import begin, judge, table
 from bench.faults.begin import Request
 from bench.faults.kinds import FAULTS
 from bench.faults.plan import Ledger
@@ -26,7 +26,7 @@ from bench.measure.printer import Printer, say
 from bench.results.faults import GROUPS, read_faults
 
 # Arguments that the folder stores and --resume may not change.
-PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "to", "no_guards")
+PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "to", "guard")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_env(parser)
     options.add_set(parser)
     options.add_folder(parser, "faults")
-    parser.add_argument("--no-guards", action="store_true", help="keep outcomes that a busy machine disturbed")
+    options.add_guard(parser, judge.BOUNDS)
     options.add_json(parser)
 
 
@@ -123,7 +123,7 @@ def _check_resumable(args: argparse.Namespace) -> None:
     for name in PLAN_ARGUMENTS:
         value = getattr(args, name)
         if value not in (None, [], False) and not (name == "size" and value == "unlimited"):
-            raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name.replace('_', '-')}")
+            raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name}")
 
 
 def _request(args: argparse.Namespace) -> Request:
@@ -136,7 +136,7 @@ def _request(args: argparse.Namespace) -> Request:
         database=args.database,
         env=tuple(args.env),
         changes=tuple(args.set),
-        guarded=not args.no_guards,
+        guards=tuple(args.guard or ()),
         write=args.write,
         to=args.to,
         command=tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:])),

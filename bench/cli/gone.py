@@ -21,8 +21,15 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--pin": "from four cores on, load tool, stack and services get cores of their own",
         "--no-pin": "from four cores on, load tool, stack and services always get cores of their own",
         "--locustfile": "this project's own load tool makes the load; choose a workload with --workload",
+        "--again": "--resume DIR makes voided trials again by itself",
+        "--trust": "name the file as benchapp_trust in the inventory (docs/hosts-load.md)",
+        "--verify": "a run makes the quick checks; for all of them: python -m bench verify STACK --layer L",
     },
     "up": {"--keep-going": "it is called --restart now"},
+    "verify": {"--load": "the clients ask for as long as the checks need"},
+    "tune": {"--keep-going": "stop the other programs, or accept what they take with --guard interference=off"},
+    "faults": {"--no-guards": "use --guard interference=off"},
+    "reproduce": {"--database": "each part has the database of its publication, or SQLite where that is not installed"},
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from bench.results.folder import RUN_FILE
 
 REPEATABLE = " (repeatable; default: {})"
 USUAL = "all but the historic"
-# How long `verify` has many clients ask at once.
-LOAD_S = 2.5
 
 
 def completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
@@ -119,21 +117,14 @@ def add_python(parser: argparse.ArgumentParser, several: bool = False) -> None:
     )
 
 
-def add_guard(parser: argparse.ArgumentParser) -> None:
-    """`--guard`; the value is a list of NAME=BOUND, or None."""
-    bounds = ", ".join(f"{name}={bound:g}" for name, bound in guards.BOUNDS.items())
+def add_guard(parser: argparse.ArgumentParser, usual: Mapping[str, float] = guards.BOUNDS) -> None:
+    """`--guard`; the value is a list of NAME=BOUND, or None. `usual` are the guards that there are."""
+    bounds = ", ".join(f"{name}={bound:g}" for name, bound in usual.items())
     parser.add_argument(
         "--guard",
         action="append",
         metavar="NAME=BOUND",
-        help=f"the bound beyond which a guard voids a trial, or `off` (repeatable; defaults: {bounds})",
-    )
-
-
-def add_keep_going(parser: argparse.ArgumentParser) -> None:
-    """`--keep-going`."""
-    parser.add_argument(
-        "--keep-going", action="store_true", help="go on when other programs void one trial after another"
+        help=f"the bound beyond which a guard voids what was measured, or `off` (repeatable; defaults: {bounds})",
     )
 
 

@@ -16,6 +16,7 @@ from bench import paths
 from bench.catalog import catalog, compose
 from bench.cli import faults, options, run
 from bench.errors import BenchError
+from bench.faults import judge
 from bench.figures.words import plural
 from bench.measure import begin, guards
 from bench.measure.instrument import Instrument
@@ -28,7 +29,6 @@ from bench.results import reproduction
 from bench.results.faults import INFO_FILE, is_faults, read_faults
 from bench.results.folder import RUN_FILE, read_info, read_run
 from bench.results.reproduction import Part, Reproduction
-from bench.serve import database
 
 # An option of `run` for each value of a part.
 OPTIONS = {
@@ -39,7 +39,6 @@ OPTIONS = {
     "sizes": "--size",
     "rounds": "--rounds",
     "duration_s": "--duration",
-    "verify": "--verify",
     "set": "--set",
 }
 FALLBACK = "sqlite"
@@ -53,7 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = list(reproduction.benchmarks())
     parser.add_argument("benchmark", nargs="?", choices=names, metavar="BENCHMARK", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="fewer, shorter rounds: a ranking, no absolute figures")
-    options.add_database(parser, default="the published one")
     options.add_guard(parser)
     options.add_folder(parser, "reproduction")
 
@@ -61,21 +59,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Make the runs and the report; returns 0, 1 when a case failed, 130 or 143 when stopped."""
     directory, record = _resumed(args) if args.resume else _begun(args)
-    database = _same_database(args, record) if args.resume else args.database
     statuses = []
     for number, part in enumerate(record.parts, 1):
         say(f"{record.benchmark}, part {number} of {len(record.parts)}: {part.name}")
-        done, status = _make(directory, record, part, database, instrument)
+        done, status = _make(directory, record, part, instrument)
         record = _with(record, done)
         reproduction.write(directory, record)
         if status > STOPPED:
-            return _stopped(directory, record, status)
+            return _stopped(directory, status)
         statuses.append(status)
     _check_something_ran(directory, record)
     while cells := _still_open(directory):
         for name, wanted in cells.items():
-            if (status := _add_rounds(directory / name, record, wanted, database, instrument)) > STOPPED:
-                return _stopped(directory, record, status)
+            if (status := _add_rounds(directory / name, record, wanted, instrument)) > STOPPED:
+                return _stopped(directory, status)
             statuses.append(status)
     record = replace(record, finished_at=now())
     reproduction.write(directory, record)
@@ -83,10 +80,9 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     return max(statuses)
 
 
-def _stopped(directory: Path, record: Reproduction, status: int) -> int:
+def _stopped(directory: Path, status: int) -> int:
     """Print how to go on after a signal; returns its exit status."""
-    url = " --database URL" if _is_url(record.database) else ""
-    print(f"resume with: python -m bench reproduce --resume {directory}{url}", file=sys.stderr)
+    print(f"resume with: python -m bench reproduce --resume {directory}", file=sys.stderr)
     return status
 
 
@@ -103,7 +99,6 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
         raise BenchError(f"{directory}: not an empty directory; give --to a new one")
     paths.must_be_plain(directory)
     guards.bounds(args.guard or [])
-    database.parse(args.database)
     parts = reproduction.parts_of(args.benchmark)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -114,7 +109,6 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
         format=reproduction.FORMAT,
         benchmark=args.benchmark,
         quick=args.quick,
-        database=run.without_password(args.database) if args.database else None,
         command=tuple(run.without_password(word) for word in words),
         started_at=now(),
         finished_at=None,
@@ -139,23 +133,6 @@ def _resumed(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     return args.resume, record
 
 
-def _same_database(args: argparse.Namespace, record: Reproduction) -> str | None:
-    """The database of a resumed reproduction. Raises BenchError when it began with another."""
-    given: str | None = args.database
-    if _is_url(record.database):
-        if given is None:
-            hint = "its database was named by URL, which is not stored; give --database"
-            raise BenchError(f"--resume {args.resume}: {hint}")
-        return given
-    if given not in (None, record.database):
-        raise BenchError(f"--resume {args.resume}: it measures another database; leave out --database")
-    return record.database
-
-
-def _is_url(database: str | None) -> bool:
-    return "://" in (database or "")
-
-
 def _check_something_ran(directory: Path, record: Reproduction) -> None:
     """Raise BenchError when no part could run, and leave no folder without a figure behind."""
     if any((directory / part.name / name).exists() for part in record.parts for name in (RUN_FILE, INFO_FILE)):
@@ -177,7 +154,6 @@ def _make(
     directory: Path,
     record: Reproduction,
     part: Part,
-    database: str | None,
     instrument: Instrument | None,
 ) -> tuple[Part, int]:
     """Make or resume the part's run; returns the part with its outcome and the exit status of the run.
@@ -186,18 +162,18 @@ def _make(
     """
     folder = directory / part.name
     if part.name in [item["name"] for item in reproduction.benchmarks()[record.benchmark].get("faults", [])]:
-        return _make_faults(folder, record, part, database)
+        return _make_faults(folder, record, part)
     info, notes = read_info(folder) if (folder / RUN_FILE).exists() else None, part.notes
     if info and info.finished_at:
         return part, int(any(trial.status == "failed" for trial in read_run(folder).trials))
     try:
         if info:
-            words = _resume_words(folder, record, database, again=not info.added)
+            words = ["--resume", str(folder)]
         else:
-            asked, notes = _database(record, part.name, database)
+            asked, notes = _database(record, part.name)
             words = [*words_of(record.benchmark, part.name, record.quick), "--database", asked, "--to", str(folder)]
             words += [word for guard in record.guards for word in ("--guard", guard)]
-        status = run.main(_parsed(words), instrument)
+        status = run.main(_parsed(words), instrument or _instrument(record, part.name))
     except BenchError as error:
         if (folder / RUN_FILE).exists():
             raise _or_all_of_it(error, directory) from None
@@ -206,11 +182,9 @@ def _make(
     return replace(part, reason=None, notes=notes), status
 
 
-def _resume_words(folder: Path, record: Reproduction, database: str | None, again: bool = False) -> list[str]:
-    """The arguments of `run` that resume a part; `again`: its voided trials are made again."""
-    words = ["--resume", str(folder), *(["--again", "voided"] if again else [])]
-    given = None if _run_of(record, folder.name).get("own_database") else database
-    return [*words, *(["--database", given] if given else [])]
+def _instrument(record: Reproduction, name: str) -> Instrument:
+    """The instrument of a part; a conclusion may be about a check that `run` leaves out."""
+    return Instrument(thorough=_run_of(record, name).get("thorough", False))
 
 
 def _run_of(record: Reproduction, name: str) -> Mapping[str, Any]:
@@ -241,7 +215,6 @@ def _add_rounds(
     folder: Path,
     record: Reproduction,
     wanted: list[Cell],
-    database: str | None,
     instrument: Instrument | None,
 ) -> int:
     """Make as many further rounds of these cases as the part's plan has; returns the exit status of the run."""
@@ -251,22 +224,23 @@ def _add_rounds(
     say(f"part {name}: a conclusion is open; {plural(rounds, 'more round')} of {plural(cases, 'case')}")
     begin.add(folder, wanted, rounds)
     try:
-        return run.main(_parsed(_resume_words(folder, record, database)), instrument)
+        return run.main(_parsed(["--resume", str(folder)]), instrument or _instrument(record, name))
     except BenchError as error:
         raise _or_all_of_it(error, directory) from None
 
 
-def _make_faults(folder: Path, record: Reproduction, part: Part, database: str | None) -> tuple[Part, int]:
+def _make_faults(folder: Path, record: Reproduction, part: Part) -> tuple[Part, int]:
     """Make or resume the part's faults, like `_make`; one that is not as expected is no failure of the reproduction."""
     begun = is_faults(folder)
     if begun and read_faults(folder).info.finished_at:
         return part, 0
     if begun:
-        words = ["--resume", str(folder), *(["--database", database] if database else [])]
+        words = ["--resume", str(folder)]
     else:
         words = [*fault_words_of(record.benchmark, part.name, record.quick), "--to", str(folder)]
-        words += ["--database", database or FALLBACK]
-        words += ["--no-guards"] if any(guard.endswith("=off") for guard in record.guards) else []
+        words += ["--database", FALLBACK]
+        own = [guard for guard in record.guards if guard.partition("=")[0] in judge.BOUNDS]
+        words += [word for guard in own for word in ("--guard", guard)]
     parser = argparse.ArgumentParser(prog="python -m bench faults")
     faults.add_arguments(parser)
     try:
@@ -300,19 +274,16 @@ def words_of(benchmark: str, name: str, quick: bool) -> list[str]:
     return words
 
 
-def _database(record: Reproduction, name: str, given: str | None) -> tuple[str, tuple[str, ...]]:
-    """The database of a part: the one given, else the published one where its service is installed.
+def _database(record: Reproduction, name: str) -> tuple[str, tuple[str, ...]]:
+    """The database of a part: the published one where its service is installed, else SQLite.
 
     A part that is about its database keeps it. Raises BenchError where that is not installed.
     """
     part = _run_of(record, name)
-    keeps = part.get("own_database", False)
-    if given and not keeps:
-        return given, ()
     wanted: str = part.get("database", FALLBACK)
     service = catalog.read().services.get(wanted)
     if service and (missing := compose.missing_programs(service)):
-        if keeps:
+        if part.get("own_database", False):
             raise BenchError(f"{wanted} is not installed: {', '.join(missing)}")
         return FALLBACK, (f"{wanted} is not installed ({', '.join(missing)}): {FALLBACK} replaces it",)
     return wanted, ()

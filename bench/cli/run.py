@@ -42,14 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="print what would be measured and how long that takes; start nothing"
     )
     parser.add_argument(
-        "--again", choices=["voided"], help="with --resume: make the voided trials again, also of a complete run"
-    )
-    options.add_keep_going(parser)
-    parser.add_argument(
-        "--verify",
-        choices=("quick", "full"),
-        default="quick",
-        help="full: before a deployment is measured, also the checks of its layer that take seconds (default: quick)",
+        "--keep-going", action="store_true", help="go on when other programs void one trial after another"
     )
     parser.add_argument(
         "--margin",
@@ -136,25 +129,20 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
-    instrument = instrument or Instrument(thorough=args.verify == "full")
+    instrument = instrument or Instrument()
     if args.resume:
         _check_resumable(args)
-    elif args.again and not args.resume:
-        raise BenchError(f"--again {args.again}: name the run with --resume DIR")
     if args.dry_run and args.resume:
-        raise BenchError("--dry-run shows the plan of a new run; leave out --resume and --again")
+        raise BenchError("--dry-run shows the plan of a new run; leave out --resume")
     if args.inventory:
         return run_inventory.main(args, _request(args))
-    if args.trust:
-        raise BenchError("--trust is for the front of an inventory; leave it out, or add --inventory FILE")
     if args.dry_run:
         return _print_plan(args, instrument)
     if args.resume:
-        session = begin.resume(args.resume, args.database, instrument, again=args.again == "voided")
+        session = begin.resume(args.resume, args.database, instrument)
     else:
         session = begin.begin(_request(args), instrument)
     folder, info = session.journal.folder, session.journal.info
-    again = resume_command(folder.directory, info, again=True)
 
     def go(interrupts: Interrupts) -> int:
         status = session.go(interrupts, args.keep_going)
@@ -163,7 +151,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
 
     with folder.locked():
         then = f"resume with: {resume_command(folder.directory, info)}"
-        return until_stopped("run", folder.directory, go, then, busy=f"resume with: {again}")
+        return until_stopped("run", folder.directory, go, then, busy=f"{then}, or now with --keep-going")
 
 
 def _answer(directory: Path) -> None:

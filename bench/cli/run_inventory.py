@@ -10,7 +10,7 @@ from bench.cli.stops import until_stopped
 from bench.errors import BenchError
 from bench.fleet import host_record, inventory, session
 from bench.fleet.front import Front
-from bench.fleet.inventory import front_of
+from bench.fleet.inventory import TRUST, Host, front_of
 from bench.fleet.trials import DeployedHosts
 from bench.interrupt import Interrupts
 from bench.measure.begin import Request
@@ -23,21 +23,17 @@ REFUSED: dict[str, object] = {
     **dict.fromkeys(("size", "database", "project", "until", "budget")),
     **{name: [] for name in ("env", "set", "python")},
     "keep_going": False,
-    "verify": "quick",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--inventory` and `--trust`."""
+    """`--inventory`."""
     parser.add_argument(
         "--inventory",
         type=Path,
         metavar="FILE",
         help="measure what the playbook has deployed on the hosts of an Ansible inventory, with load from its group "
         "load; nothing is deployed there",
-    )
-    parser.add_argument(
-        "--trust", type=Path, metavar="FILE", help="with --inventory: trust this certificate (PEM) of the front, too"
     )
 
 
@@ -51,14 +47,12 @@ def main(args: argparse.Namespace, request: Request) -> int:
         raise BenchError("--inventory has its own load tool; leave out --tool")
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
-    site = DeployedHosts(hosts, Front(found, front_of(hosts).address, _trusted(args.trust)))
+    front = front_of(hosts)
+    site = DeployedHosts(hosts, Front(found, front.address, _trusted(front)))
     host_record.must_be(found, request.stacks, request.layers)
     if args.dry_run:
         return _print_plan(request, site)
-    if args.resume:
-        run = session.resume(args.resume, site, again=args.again == "voided")
-    else:
-        run = session.begin(request, site)
+    run = session.resume(args.resume, site) if args.resume else session.begin(request, site)
     folder, info = run.journal.folder, run.journal.info
     then = f"resume with: {resume_command(folder.directory, info)}"
 
@@ -69,8 +63,9 @@ def main(args: argparse.Namespace, request: Request) -> int:
         return until_stopped("run", folder.directory, go, then)
 
 
-def _trusted(path: Path | None) -> str:
-    """The certificates in a file; raises BenchError when there are none."""
+def _trusted(front: Host) -> str:
+    """The certificates in the file that the inventory names for the front; raises BenchError when there are none."""
+    path = front.trust
     if path is None:
         return ""
     try:
@@ -78,7 +73,7 @@ def _trusted(path: Path | None) -> str:
         ssl.create_default_context().load_verify_locations(cadata=text)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.filename else "no certificates in PEM"
-        raise BenchError(f"--trust {path}: {why}; give a file such as fullchain.pem") from None
+        raise BenchError(f"{TRUST} of {front.name} is {path}: {why}; name a file such as fullchain.pem") from None
     return text
 
 

@@ -26,7 +26,7 @@ def until_stopped(
             print(f"bench {command}: {signal.name}; {stopped or then}", file=sys.stderr)
             return signal.exit_status
         except MachineBusy as fault:
-            raise BenchError(f"stopped: {fault}; {busy or then}") from None
+            raise BenchError(f"stopped: {fault} and {busy or then}") from None
         except GlobalFault as fault:
             raise BenchError(f"stopped: {fault}; fix it and {then}") from None
         except OSError as error:

@@ -53,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_json(parser)
     options.add_to(parser)
-    options.add_keep_going(parser)
     options.add_guard(parser)
 
 
@@ -64,7 +63,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     folder = tuner.session.journal.folder
 
     def go(interrupts: Interrupts) -> int:
-        return _show(tuner, tuner.go(interrupts, args.keep_going), args.json)
+        return _show(tuner, tuner.go(interrupts), args.json)
 
     with folder.locked():
         measured = f"what was measured is in {folder.directory}"

@@ -33,7 +33,8 @@ TARGET = "target"
 # Outcomes, skips, and notes for those who read them.
 Found = tuple[list[Outcome], list[Skip], list[str]]
 NEEDS_LAYER = "these checks are made only where there is a layer"
-LOAD_SECONDS = options.between(0.1, 60, "a number of seconds from 0.1 to 60")
+# How long many clients ask at once.
+LOAD_S = 2.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,8 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="verify a site of this project that runs already; --layer names its layer, --database its database. "
         "Without --database, checks that need expected pages or an account are not tried",
     )
-    load = f"seconds of load by 100 clients at once (default: {options.LOAD_S})"
-    parser.add_argument("--load", type=LOAD_SECONDS, default=options.LOAD_S, metavar="SEC", help=load)
     add_inventory(parser, "verify what is deployed on these hosts: one STACK with one --layer")
     options.add_json(parser)
     options.add_set(parser)
@@ -79,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
     if args.list_checks:
         return _print_checks(args.json)
     options.check_write(args)
-    selection = Selection(tuple(args.check), tuple(args.group), args.load, thorough=not args.quick)
+    selection = Selection(tuple(args.check), tuple(args.group), LOAD_S, thorough=not args.quick)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     skips: list[Skip] = []
     notes: list[str] = []

@@ -7,7 +7,6 @@ import sys
 import time
 
 from bench.catalog import catalog, compose, sizes, values
-from bench.cli import options
 from bench.errors import BenchError
 from bench.fleet import inventory, proofs
 from bench.fleet.deployed import reached
@@ -27,7 +26,6 @@ OTHERS: dict[str, object] = {
     "python": [],
     "write": False,
     "size": sizes.UNLIMITED,
-    "load": options.LOAD_S,
 }
 
 

@@ -15,12 +15,13 @@ from bench.catalog import catalog, compose, sizes, values
 from bench.catalog.compose import CannotRun, Composition
 from bench.catalog.manifest import NO_LAYER
 from bench.errors import BenchError
-from bench.faults import kinds, stage
+from bench.faults import judge, kinds, stage
 from bench.faults.plan import Batch, Compose, Ledger, batches
 from bench.faults.session import Made, Session, Up
 from bench.interrupt import Interrupts
 from bench.load.openloop import VERSION
 from bench.machine import facts
+from bench.measure import guards
 from bench.measure.instrument import Instrument
 from bench.measure.printer import Printer
 from bench.measure.trial import now
@@ -39,7 +40,7 @@ class Request:
     faults   names of faults or groups
     changes  of values, as NAME=VALUE
     env      of the site, as NAME=VALUE
-    guarded  whether a busy machine voids outcomes
+    guards   as NAME=BOUND or NAME=off
     write    whether accounts may be made in a database that a project uses itself
     command  the command line, without passwords
     """
@@ -52,7 +53,7 @@ class Request:
     database: str | None = None
     env: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
-    guarded: bool = True
+    guards: tuple[str, ...] = ()
     write: bool = False
     to: Path | None = None
     command: tuple[str, ...] = ()
@@ -120,7 +121,7 @@ def make_plan(request: Request) -> FaultsPlan:
         changes=request.changes,
         env=request.env,
         project=under_test.current().recorded,
-        guards=request.guarded,
+        guards=guards.bounds(list(request.guards), judge.BOUNDS),
     )
 
 
@@ -159,7 +160,7 @@ def _up(plan: FaultsPlan, asked: str | None, write: bool) -> Up:
             size=plan.size,
             directory=directory,
             progress=progress,
-            guarded=plan.guards,
+            bounds=plan.guards,
             rounds=plan.rounds,
             write=write,
             interrupts=interrupts,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from bench.faults.fault import Expected
 from bench.faults.observe import Noticed
 from bench.measure import guards
 
-# Beyond these a busy machine, and not the fault, may be what visitors noticed.
-MAX_OTHER_CPU = guards.BOUNDS["others"]
+# The guard of an outcome, with its default bound: beyond it a busy machine, and not the fault, may be what visitors
+# noticed. So may it be when visitors left late, or lost requests before the fault.
+GUARD = "interference"
+BOUNDS = {GUARD: guards.BOUNDS[GUARD]}
 MAX_LATE_MS = 100.0
 
 
@@ -36,12 +38,14 @@ def _unexpected(noticed: Noticed, expected: Expected, missing: int) -> Iterator[
         yield f"{missing} static files that pages name are not there"
 
 
-def void(noticed: Noticed, other_cpu_share: float) -> str:
-    """Why the outcome cannot be trusted, or empty."""
+def void(noticed: Noticed, other_cpu_share: float, bounds: Mapping[str, float]) -> str:
+    """Why the outcome cannot be trusted, by the guard where `bounds` has it; or empty."""
+    if GUARD not in bounds:
+        return ""
     if noticed.failed_before:
-        return f"baseline: {noticed.failed_before} requests failed before the fault"
-    if other_cpu_share > MAX_OTHER_CPU:
-        return f"others: other processes took {other_cpu_share:.0%} of the machine"
+        return f"{GUARD}: {noticed.failed_before} requests failed before the fault"
+    if other_cpu_share > bounds[GUARD]:
+        return f"{GUARD}: other processes took {other_cpu_share:.0%} of the machine"
     if noticed.late_p99_ms > MAX_LATE_MS:
-        return f"late: 1 in 100 requests left {noticed.late_p99_ms:.0f} ms late or more"
+        return f"{GUARD}: 1 in 100 requests left {noticed.late_p99_ms:.0f} ms late or more"
     return ""

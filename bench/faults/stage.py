@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,7 +41,7 @@ class Stage:
     cookies   the Cookie header of each account, by its name
     own       pages of the project that visitors ask for, too
     notes     what a reader of its outcomes must know
-    guarded   whether a busy machine voids an outcome
+    bounds    of the guards of an outcome
     rounds    how often each fault is made in all
     capacity  requests a second that it answers
     """
@@ -54,7 +54,7 @@ class Stage:
     own: list[visitors.Page]
     notes: list[str]
     directory: Path
-    guarded: bool = True
+    bounds: Mapping[str, float]
     rounds: int = 1
     capacity: float = 0.0
 
@@ -68,7 +68,7 @@ class Stage:
         scene = Scene(self.running, self.supervisor, self.versions, self.site, rate, (outcome.round, self.rounds))
         asked = Asked(self.running.url, self._pages(), rate, self.directory / "visits" / name)
         outcome = replace(outcome, capacity_per_second=round(self.capacity, 1))
-        return trial.make(fault, scene, asked, outcome, self.guarded)
+        return trial.make(fault, scene, asked, outcome, self.bounds)
 
     def is_whole(self) -> bool:
         """Whether everything runs and the site answers, so that another fault can be made."""
@@ -116,7 +116,7 @@ def staged(
     size: str,
     directory: Path,
     progress: Callable[[str], None],
-    guarded: bool,
+    bounds: Mapping[str, float],
     rounds: int,
     write: bool,
     interrupts: Interrupts,
@@ -138,7 +138,7 @@ def staged(
                 supervisor = Supervisor(running, progress)
                 versions = Versions(running.releases, _first_said(running, secrets.token_hex(4))[0])
                 own = _own_pages(running)
-                stage = Stage(running, supervisor, versions, site, cookies, own, notes, directory, guarded, rounds)
+                stage = Stage(running, supervisor, versions, site, cookies, own, notes, directory, bounds, rounds)
                 progress(f"{composition.stack.name}: measuring its capacity")
                 stage.measure()
                 yield stage

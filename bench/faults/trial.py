@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -45,15 +45,15 @@ class Asked:
     directory: Path
 
 
-def make(fault: Fault, scene: Scene, asked: Asked, outcome: FaultOutcome, guarded: bool = True) -> FaultOutcome:
+def make(fault: Fault, scene: Scene, asked: Asked, outcome: FaultOutcome, bounds: Mapping[str, float]) -> FaultOutcome:
     """Make the fault, and complete its outcome: what visitors noticed, and whether it was expected.
 
-    guarded  whether a busy machine voids it
+    bounds  of its guards (bench.faults.judge)
     """
     outcome = replace(outcome, started_at=now(), rate_per_second=float(asked.rate))
     steps = fault.run(scene)
     try:
-        return _made(fault, steps, scene, asked, outcome, guarded)
+        return _made(fault, steps, scene, asked, outcome, bounds)
     except CannotFault as error:
         return replace(outcome, status="skipped", reason=str(error))
     except (BenchError, TrialError) as error:
@@ -63,7 +63,7 @@ def make(fault: Fault, scene: Scene, asked: Asked, outcome: FaultOutcome, guarde
 
 
 def _made(
-    fault: Fault, steps: Generator[None], scene: Scene, asked: Asked, outcome: FaultOutcome, guarded: bool
+    fault: Fault, steps: Generator[None], scene: Scene, asked: Asked, outcome: FaultOutcome, bounds: Mapping[str, float]
 ) -> FaultOutcome:
     next(steps, None)
     old = scene.versions.word
@@ -85,7 +85,7 @@ def _made(
     outcome = replace(outcome, other_cpu_share=share, missing_static=follower.missing)
     next(steps, None)
     found = noticed(seen, visitors.pages, _moments(scene, began, old))
-    return judged(fault, scene, found, outcome, guarded, problem)
+    return judged(fault, scene, found, outcome, bounds, problem)
 
 
 def _moments(scene: Scene, began: float, old: str) -> Moments:
@@ -118,7 +118,12 @@ def _struck(steps: Generator[None], scene: Scene) -> str:
 
 
 def judged(
-    fault: Fault, scene: Scene, found: Noticed, outcome: FaultOutcome, guarded: bool, problem: str = ""
+    fault: Fault,
+    scene: Scene,
+    found: Noticed,
+    outcome: FaultOutcome,
+    bounds: Mapping[str, float],
+    problem: str = "",
 ) -> FaultOutcome:
     """The outcome with its figures and its status.
 
@@ -139,8 +144,7 @@ def judged(
         figures=scene.figures or None,
         request=_request(scene.running.url, found.asked) if found.asked else None,
     )
-    why = judge.void(found, outcome.other_cpu_share or 0.0) if guarded else ""
-    if why:
+    if why := judge.void(found, outcome.other_cpu_share or 0.0, bounds):
         return replace(outcome, status="voided", reason=why)
     wrong = [*filter(None, [problem]), *scene.wrong, *judge.unexpected(found, expected, missing)]
     if wrong and not outcome.declared:

@@ -11,6 +11,7 @@ from functools import cached_property
 from urllib.parse import urlsplit
 
 from bench.fleet.host_record import Deployed
+from bench.fleet.inventory import TRUST
 from bench.fleet.loaders import LoadTarget
 from bench.machine.http import CLOSE, TIMEOUT_S, VisitError, ask
 
@@ -65,7 +66,7 @@ class Front:
                 connection.sock = self._tls.wrap_socket(connection.sock, server_hostname=name)
             except ssl.SSLCertVerificationError as error:
                 why = f"the certificate of {self.address} is not trusted ({error.verify_message})"
-                raise OSError(f"{why}; give the one that signed it with --trust FILE") from None
+                raise OSError(f"{why}; name the one that signed it as {TRUST} in the inventory") from None
         return connection
 
     @cached_property

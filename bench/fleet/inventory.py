@@ -36,6 +36,8 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 # Variables with an address of a host, and the names of files in YAML, as Ansible knows them.
 ADDRESSES = ("ansible_host", "address")
+# Variable with a file of certificates (PEM) by which the front's is verified, beside those of each machine.
+TRUST = "benchapp_trust"
 YAML = (".yml", ".yaml", ".json")
 # A host that does not say three times in a row that it is alive is gone.
 ALIVE_S = 5
@@ -54,6 +56,7 @@ class Host:
     local       it is this machine: no ssh
     link_mbit   rate of its link in each direction, in Mbit/s, where the inventory says it
     cores       processor cores that it may use, where the inventory says it
+    trust       file of certificates to verify that of this host by, where the inventory says it
     """
 
     name: str
@@ -68,6 +71,7 @@ class Host:
     local: bool = False
     link_mbit: float | None = None
     cores: float | None = None
+    trust: Path | None = None
 
     def argv(self, script: str) -> list[str]:
         """The command that runs a script of the shell there. It asks for nothing and does not wait long to connect."""
@@ -195,6 +199,8 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         local=variables.get("ansible_connection") == "local",
         link_mbit=_positive(path, name, variables, "link_mbit", "the Mbit/s of its link, such as 1000"),
         cores=_positive(path, name, variables, "cores", "the processor cores that it may use, such as 0.5"),
+        # As Ansible takes paths of its configuration: a relative one begins at the file's folder.
+        trust=path.parent / str(variables[TRUST]) if variables.get(TRUST) else None,
     )
 
 

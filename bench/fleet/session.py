@@ -10,7 +10,7 @@ from bench import paths
 from bench.catalog import catalog
 from bench.catalog.compose import compose_for_files
 from bench.errors import BenchError
-from bench.fleet import loaders, loaders_guards
+from bench.fleet import loaders
 from bench.fleet.host_record import PRODUCTION, file_of
 from bench.fleet.inventory import DB, LOAD, Inventory, front_of
 from bench.fleet.trials import DeployedHosts, measure
@@ -96,16 +96,12 @@ class Session:
 def planned(request: Request, site: DeployedHosts) -> tuple[RunInfo, Ledger]:
     """The run that `begin` would make; raises BenchError for what the hosts cannot be asked."""
     deployed, inventory = site.front.deployed, site.inventory
-    own = [word for word in request.guards if word.partition("=")[0] in loaders_guards.BOUNDS]
-    others = tuple(word for word in request.guards if word not in own)
-    plan = make_plan(replace(request, guards=others, stacks=(deployed.stack,), layers=(deployed.layer,)))
+    plan = make_plan(replace(request, stacks=(deployed.stack,), layers=(deployed.layer,)))
     plan = replace(
         plan,
         sizes=(deployed.size,),
         database="postgresql" if inventory.of(DB) else AS_DEPLOYED,
-        guards={**(plan.guards or {}), **guards.bounds(own, loaders_guards.BOUNDS)},
         inventory=True,
-        trust_given=bool(site.front.trust),
     )
     hosts = inventory.of(LOAD)
     if not hosts:
@@ -130,7 +126,7 @@ def begin(request: Request, site: DeployedHosts) -> Session:
     return Session(Journal(folder, info, environment), ledger, site)
 
 
-def resume(directory: Path, site: DeployedHosts, again: bool = False) -> Session:
+def resume(directory: Path, site: DeployedHosts) -> Session:
     """The run in a folder, with what is left of it; raises BenchError when the hosts are not as they were.
 
     The front is asked first: if it does not answer, no trial could be made.
@@ -138,10 +134,9 @@ def resume(directory: Path, site: DeployedHosts, again: bool = False) -> Session
     run = read_run(directory)
     require_same(directory, run, site)
     plan = run.info.plan
-    ledger = ledger_of(cases_of(plan), run.info, run.trials, (), again)
+    ledger = ledger_of(cases_of(plan), run.info, run.trials)
     if run.info.finished_at and not ledger.left:
-        what = "no trial is voided" if again else "the run is complete"
-        raise BenchError(f"--resume {directory}: {what}; next: python -m bench report {directory}")
+        raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
     site.front.get(under_test.current().ready)
     folder = Folder(directory)
     with folder.locked():

@@ -31,7 +31,6 @@ from bench.results.trials import Evidence, Trial
 
 # For a trial's hosts to be greeted before its load and asked after it, in seconds.
 BESIDE_S = 300
-NOT_COUNTED = "the access log is on the front's host"
 
 
 @dataclass(frozen=True)
@@ -146,19 +145,15 @@ def _judged(loaded: Loaded, job: Job, load: Load, figures: Figures, before: Mapp
         connections=job.connections if job.rate is None else None,
         rush=rush(job.paths),
         rate=job.rate,
-        mean_step_ms=tool.latency_step_ms,
         body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
         wrong_bodies=loaded.wrong,
-        served=NOT_COUNTED,
         unsteadiness=load.unsteadiness,
     )
     each = [loaders_guards.observed(tool, share, seen) for share in loaded.shares]
-    ceilings = [item.ceiling for item in each if item.ceiling]
     return Evidence(
         guards=loaders_guards.look(tool, seen, loaded.shares, links(loaded.costs, job.seconds), load.bounds),
         body_bytes=seen.body_bytes,
         bodies_checked=loaded.checked,
-        tool_ceiling_per_second=round(sum(ceilings), 1) if len(ceilings) == len(each) else None,
         tool_cpu_share=max(item.tool_cpu or 0.0 for item in each),
     )
 

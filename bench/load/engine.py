@@ -6,7 +6,7 @@ due, so that it includes the wait behind a stalled server. The open loop also me
 many it could not send. Requests under way at the end of a closed loop are not counted. Redirects are not
 followed, failed requests are not repeated. docs/methodology.md says why it exists and how it compares with others.
 
-A request costs it two to three times the CPU time that it costs wrk; its ceiling is calibrated like every tool's.
+A request costs it two to three times the CPU time that it costs wrk.
 """
 
 from __future__ import annotations

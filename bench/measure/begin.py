@@ -134,10 +134,10 @@ def opened(new: Planned, request: Request, instrument: Instrument, progress: Run
     return Session(journal, new.ledger, new.load, instrument, request.database, progress=progress)
 
 
-def resume(directory: Path, asked: str | None, instrument: Instrument, again: bool = False) -> Session:
+def resume(directory: Path, asked: str | None, instrument: Instrument) -> Session:
     """The run in a folder, with what is left of it; `asked` is its database, needed when it was named by URL.
 
-    `again`: the voided trials are left, too. Raises BenchError when the run cannot be resumed as it began.
+    Voided trials are left, too. Raises BenchError when the run cannot be resumed as it began.
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
@@ -149,10 +149,9 @@ def resume(directory: Path, asked: str | None, instrument: Instrument, again: bo
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, run.environment.load_tool.name, pinned)
     cases = planning.recomposed(run.info.cases, composer(plan, instrument))
-    ledger = ledger_of(cases, run.info, run.trials, run.checks, again)
+    ledger = ledger_of(cases, run.info, run.trials, run.checks)
     if run.info.finished_at and not ledger.left:
-        what = "no trial is voided" if again else "the run is complete"
-        raise BenchError(f"--resume {directory}: {what}; next: python -m bench report {directory}")
+        raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
     paths.must_be_plain(directory)
     folder = Folder(directory)
     with folder.locked():
@@ -217,7 +216,6 @@ def ledger_of(
     info: RunInfo,
     trials: Iterable[Trial] = (),
     checks: Iterable[Outcome] = (),
-    again: bool = False,
 ) -> Ledger:
     """The trials that are left of a run with these cases, after those that were made."""
     plan = info.plan
@@ -227,7 +225,7 @@ def ledger_of(
     limit = parse_limit(plan.capacity, "--capacity") if plan.capacity else None
     measurements = (item for batch in schedule for item in batch.measurements)
     racing = Racing(measurements, plan.rounds, plan.margin) if plan.until else None
-    return Ledger(schedule, trials, checks, again, limit, racing)
+    return Ledger(schedule, trials, checks, limit, racing)
 
 
 def _margin(request: Request) -> float:

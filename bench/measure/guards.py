@@ -6,7 +6,6 @@ Pure: observations in, sentences out. A guard without its observation says "not 
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
@@ -16,8 +15,9 @@ from bench.errors import BenchError
 from bench.load import Figures
 
 OK = "ok"
-# With fewer requests on each connection, the unfinished ones at the end are too large a part for Little's law.
-MIN_REQUESTS_EACH = 5
+NOT_MEASURED = "not measured"
+# Milliseconds by which 1 in 100 requests of an open loop may leave late.
+MAX_LATE_MS = 20.0
 
 # As many trials show how unsteady the loads of a run are.
 MIN_TRIALS = 8
@@ -26,16 +26,18 @@ MAX_UNSTEADINESS = 0.15
 
 # Guard -> its default bound, in the order of the report.
 BOUNDS: dict[str, float] = {
-    "little": 0.10,  # share by which connections may differ from rate x mean
-    "percentiles": 0.002,  # share by which one may exceed the next, which histograms of three digits can
-    "bodies": 0.05,  # share by which the bytes of an answer may fall short of the bodies visited
-    "counts": 0.005,  # share by which the server may have counted otherwise than the load tool
-    "ceiling": 0.70,  # share of what the load tool could do with all its CPU time
-    "tool-cpu": 0.90,  # share of its CPU time that the load tool used
+    "tool": 0.90,  # share of its CPU time that the load tool used
+    "interference": 0.25,  # share of the machine's CPU time taken by processes outside the trial
     "drift": 0.25,  # share by which the last third may differ from the first, beyond chance
-    "others": 0.25,  # share of the machine's CPU time taken by processes outside the trial
-    "late": 20.0,  # milliseconds by which 1 in 100 requests of an open loop may leave late
-    "dropped": 0.0,  # share of the requests due that may not be sent
+    "bodies": 0.05,  # share by which the bytes of an answer may fall short of the bodies visited
+    "lost": 0.0,  # share of the requests due that may not be sent
+}
+# Guard of an earlier version -> the one to name now.
+FORMER: dict[str, str] = {
+    **dict.fromkeys(("tool-cpu", "late", "ceiling", "little", "percentiles", "counts"), "tool"),
+    **dict.fromkeys(("clock", "start", "loaders", "network"), "tool"),
+    "others": "interference",
+    "dropped": "lost",
 }
 
 
@@ -47,14 +49,9 @@ class Observed:
     connections   of a closed loop, None in an open one
     rush          requests that each connection may finish at once, mostly files, before a page first occupies it
     rate          requests due a second of an open loop, None in a closed one
-    mean_is_own   whether the tool measured its mean, rather than computing it from the rate
-    mean_step_ms  the steps in which it states the mean
-    connecting    whether time went into connecting that the tool leaves out of the latency
     body_bytes    mean size of the bodies visited before the load
     bytes_whole   whether the tool counts all bytes received
     wrong_bodies  the fault of a body seen during or after the load, or empty
-    served        requests of the load that the front server counted; a sentence when it cannot say
-    ceiling       requests a second the tool could make with all its CPU time
     tool_cpu      CPU time of the tool as a share of what its threads could use
     others        share of the machine's CPU time that went to others
     unsteadiness  noise of a third of a load in this run, by `unsteadiness`; 0 where it is not known yet
@@ -64,14 +61,9 @@ class Observed:
     connections: int | None = None
     rush: int = 1
     rate: int | None = None
-    mean_is_own: bool = True
-    mean_step_ms: float = 0.001
-    connecting: bool = False
     body_bytes: float | None = None
     bytes_whole: bool = True
     wrong_bodies: str = ""
-    served: int | str = "not counted"
-    ceiling: float | None = None
     tool_cpu: float | None = None
     others: float | None = None
     unsteadiness: float = 0.0
@@ -96,6 +88,8 @@ def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, f
     chosen = dict(usual)
     for word in given:
         name, equals, text = word.partition("=")
+        if FORMER.get(name) in usual:
+            raise BenchError(f"--guard {word}: the guard {name} is gone; name {FORMER[name]}")
         if not equals or name not in usual:
             raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(usual)}")
         if text == "off":
@@ -124,54 +118,32 @@ def voids(findings: Mapping[str, str]) -> str | None:
 
 def disturbed(findings: Mapping[str, str]) -> bool:
     """Whether interference of other processes voided the trial: it may be over when the trial is repeated."""
-    return _voids(findings.get("others", OK))
+    return _voids(findings.get("interference", OK))
 
 
 def _voids(text: str) -> bool:
     return text != OK and not text.startswith(NOT_MEASURED)
 
 
-NOT_MEASURED = "not measured"
-
-
 def _not(why: str) -> str:
     return f"{NOT_MEASURED}: {why}"
 
 
-def _little(seen: Observed, bound: float) -> str | None:
-    """Little's law: in a closed loop the connections are the rate times the mean latency."""
-    figures = seen.figures
-    if seen.connections is None:
-        return _not("an open loop has no fixed number of connections")
-    if figures.latency_mean_ms is None or not seen.mean_is_own:
-        return _not("the load tool measures no mean of its own")
-    if seen.connecting:
-        return _not("the load tool's latency leaves out connecting")
-    if figures.requests_total < MIN_REQUESTS_EACH * seen.connections:
-        return _not(f"fewer than {MIN_REQUESTS_EACH} requests a connection")
-    rounding = seen.mean_step_ms / 2 / figures.latency_mean_ms
-    if rounding > BOUNDS["little"]:
-        return _not(
-            f"the load tool states a mean of {figures.latency_mean_ms:g} ms in steps of {seen.mean_step_ms:g} ms"
-        )
-    busy = figures.requests_per_second * figures.latency_mean_ms / 1000
-    # The request under way at the end is not counted; on average half its latency is missing, on every connection.
-    bound += figures.latency_mean_ms / 1000 / figures.duration_s + rounding
-    if abs(busy / seen.connections - 1) <= bound:
-        return None
-    return f"rate x mean makes {busy:.1f} busy connections, not {seen.connections}"
+def _tool(seen: Observed, bound: float) -> str | None:
+    """The load tool was not at its own limit, or else it is the tool that was measured: by CPU time, or by delay."""
+    if seen.tool_cpu is not None and seen.tool_cpu > bound:
+        return f"the load tool used {seen.tool_cpu:.0%} of the CPU time it can use"
+    if late := _late(seen.figures):
+        return late
+    return _not("the load tool's CPU time is not known") if seen.tool_cpu is None else None
 
 
-def _percentiles(seen: Observed, bound: float) -> str | None:
-    """Each percentile is at most the next, and none exceeds the longest request."""
-    names = ("latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_p999_ms", "latency_max_ms")
-    known = [(name, value) for name in names if (value := getattr(seen.figures, name)) is not None]
-    if len(known) < 2:
-        return _not("the load tool states none")
-    for (lower, low), (upper, high) in itertools.pairwise(known):
-        if low > high * (1 + bound):
-            return f"{lower} is {low:g} and {upper} is {high:g}"
-    return None
+def _late(figures: Figures) -> str:
+    """Requests of an open loop that left with a delay that changes their latency; empty where they did not."""
+    delay, latency = figures.send_delay_p99_ms, figures.latency_p99_ms or figures.latency_max_ms
+    if delay is None or delay <= max(MAX_LATE_MS, (latency or 0) / 10):
+        return ""
+    return f"1 in 100 requests left {delay:.1f} ms late or more"
 
 
 def _bodies(seen: Observed, bound: float) -> str | None:
@@ -185,35 +157,6 @@ def _bodies(seen: Observed, bound: float) -> str | None:
     if each < seen.body_bytes * (1 - bound):
         return f"{each:,.0f} bytes an answer, but the bodies have {seen.body_bytes:,.0f}"
     return None
-
-
-def _counts(seen: Observed, bound: float) -> str | None:
-    """The front server counted as many requests as the load tool, but for those under way at the end."""
-    if isinstance(seen.served, str):
-        return _not(seen.served)
-    counted = seen.figures.requests_total
-    slack = bound * counted + 2 * (seen.connections or 0)
-    if abs(seen.served - counted) <= slack:
-        return None
-    return f"the server counted {seen.served:,} requests, the load tool {counted:,}"
-
-
-def _ceiling(seen: Observed, bound: float) -> str | None:
-    """The load tool was well below what it can do, or else it is the tool that was measured."""
-    if seen.ceiling is None:
-        return _not("the load tool was not calibrated")
-    share = seen.figures.requests_per_second / seen.ceiling
-    if share <= bound:
-        return None
-    return f"the load tool is at {share:.0%} of its own ceiling of {seen.ceiling:,.0f} requests/s"
-
-
-def _tool_cpu(seen: Observed, bound: float) -> str | None:
-    if seen.tool_cpu is None:
-        return _not("the load tool's CPU time is not known")
-    if seen.tool_cpu <= bound:
-        return None
-    return f"the load tool used {seen.tool_cpu:.0%} of the CPU time it can use"
 
 
 def _drift(seen: Observed, bound: float) -> str | None:
@@ -233,7 +176,7 @@ def _drift(seen: Observed, bound: float) -> str | None:
     return f"{first:,} requests in the first third, {last:,} in the last"
 
 
-def _others(seen: Observed, bound: float) -> str | None:
+def _interference(seen: Observed, bound: float) -> str | None:
     if seen.others is None:
         return _not("the CPU time of the machine or of the stack is not known")
     if seen.others <= bound:
@@ -241,18 +184,7 @@ def _others(seen: Observed, bound: float) -> str | None:
     return f"other processes took {seen.others:.0%} of the machine"
 
 
-def _late(seen: Observed, bound: float) -> str | None:
-    """Requests of an open loop left on time, or with a delay that hardly changes their latency."""
-    figures = seen.figures
-    delay, latency = figures.send_delay_p99_ms, figures.latency_p99_ms or figures.latency_max_ms
-    if delay is None:
-        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not say")
-    if delay <= max(bound, (latency or 0) / 10):
-        return None
-    return f"1 in 100 requests left {delay:.1f} ms late or more"
-
-
-def _dropped(seen: Observed, bound: float) -> str | None:
+def _lost(seen: Observed, bound: float) -> str | None:
     dropped = seen.figures.requests_dropped
     if dropped is None:
         return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not say")
@@ -263,14 +195,9 @@ def _dropped(seen: Observed, bound: float) -> str | None:
 
 
 GUARDS: dict[str, Callable[[Observed, float], str | None]] = {
-    "little": _little,
-    "percentiles": _percentiles,
-    "bodies": _bodies,
-    "counts": _counts,
-    "ceiling": _ceiling,
-    "tool-cpu": _tool_cpu,
+    "tool": _tool,
+    "interference": _interference,
     "drift": _drift,
-    "others": _others,
-    "late": _late,
-    "dropped": _dropped,
+    "bodies": _bodies,
+    "lost": _lost,
 }

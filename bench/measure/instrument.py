@@ -13,7 +13,6 @@ from bench.catalog.compose import Composition
 from bench.errors import BenchError, GlobalFault
 from bench.machine import pin
 from bench.machine.identity import worker
-from bench.measure import calibrate
 from bench.measure.interference import MachineLoad, machine_load
 from bench.measure.queries import QueryCounter
 from bench.project import commands
@@ -72,10 +71,6 @@ class Instrument:
         """Collected names of the static files by their plain ones."""
         return commands.static_names()
 
-    def smallest_static_file(self) -> str:
-        """The collected name of the smallest static file; raises BenchError when there is none."""
-        return commands.smallest_static_file()
-
     def rows(self, running: Running) -> tuple[int | None, int | None]:
         """How many rows the project has, and from which seed they were made, None when that is not known."""
         return commands.rows(running.env["DATABASE_URL"], worker())
@@ -85,12 +80,6 @@ class Instrument:
         services = catalog.read().services
         for name, pid in running.pids.items():
             pin.move(pinned, pin.SERVICES if name in services else pin.STACK, [pid])
-
-    def calibration(self) -> Composition | None:
-        """The composition on which a load tool shows what it can do, None when none of them can run here."""
-        known = catalog.read().stacks
-        composed = (compose.compose(name) for name in calibrate.stacks() if name in known)
-        return next((item for item in composed if isinstance(item, Composition)), None)
 
     def check_database(self, asked: str | None) -> None:
         """Raise GlobalFault when a database that the user named cannot be used; others are checked later."""

@@ -12,7 +12,7 @@ from bench.measure import guards
 from bench.measure.plan import Batch, Measurement
 from bench.measure.racing import Racing
 from bench.measure.staircase import Staircases
-from bench.results.capacity import MAX_REPEATS, Climb
+from bench.results.capacity import MAX_REPEATS, Climb, overloaded
 from bench.results.records import Outcome, Plan
 from bench.results.trials import Trial
 from bench.serve import connections
@@ -31,7 +31,7 @@ MAX_NAMED = 3
 class Ledger:
     """Keeps count of the trials and checks of a run.
 
-    again     whether trials that were voided before are made again
+    trials    made before; those of them that are voided are made again
     limit     of the latency in a capacity run: each measurement of the schedule is a staircase
     racing    drops cases that cannot be the best any more; None: every trial of the schedule is made
     failures  failed trials that are not repeated
@@ -44,7 +44,6 @@ class Ledger:
         schedule: Sequence[Batch],
         trials: Iterable[Trial] = (),
         outcomes: Iterable[Outcome] = (),
-        again: bool = False,
         limit: Limit | None = None,
         racing: Racing | None = None,
     ):
@@ -53,11 +52,12 @@ class Ledger:
         self._disturbed = 0
         self._wrong: dict[tuple[str, str], list[Outcome]] = {}
         latest = {trial.trial_id: trial for trial in trials}
-        voided = {name for name, trial in latest.items() if again and trial.status == "voided"}
-        # Attempts before these do not count for how often a trial is repeated.
-        self._before = {name: self._attempts[name] for name in voided}
-        done = [trial for name, trial in latest.items() if name not in voided and not self._is_due_again(trial)]
-        self._staircases = Staircases(limit, (t for t in trials if t.trial_id not in voided)) if limit else None
+        # Attempts at voided trials before do not count for how often one is repeated.
+        self._before = {name: self._attempts[name] for name, trial in latest.items() if trial.status == "voided"}
+        done = [trial for name, trial in latest.items() if name not in self._before]
+        # An overloaded site voids the trial of a rate, too: that says what the rate is.
+        made = (trial for trial in trials if trial.status != "voided" or overloaded(trial))
+        self._staircases = Staircases(limit, made) if limit else None
         self.racing = racing
         self.failures = self.voided = 0
         for trial in done:

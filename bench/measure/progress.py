@@ -79,7 +79,7 @@ class RunProgress:
         if (load.share or 0) > bound:
             self.printer.say(
                 f"warning: {load.words}; trials beyond {bound:.0%} are voided: stop those programs, or begin again "
-                "with --guard others=off"
+                "with --guard interference=off"
             )
 
     def start_round(self, batches: Sequence[Batch], trials: int) -> None:
@@ -141,7 +141,7 @@ class RunProgress:
         if failures:
             self.printer.say(f"{failures} of {planned} trials failed")
         if voided:
-            again = run.resume_command(again=True)
+            again = run.resume_command()
             self.printer.say(f"{voided} of {planned} trials voided: guards do not trust them; again with: {again}")
         if not run.is_measured:
             self.printer.say("nothing was measured")

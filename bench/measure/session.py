@@ -7,16 +7,11 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from bench.catalog.compose import Composition
-from bench.catalog.sizes import UNLIMITED
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.interrupt import Interrupts
-from bench.machine import pin
-from bench.measure import calibrate
-from bench.measure.calibrate import Calibration
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
@@ -72,7 +67,7 @@ class Session:
 
     @contextmanager
     def open(self, interrupts: Interrupts, keep_going: bool = False) -> Iterator[None]:
-        """The database for this run alone, and the load tool calibrated, until the block ends: batches can be measured.
+        """The database for this run alone until the block ends: batches can be measured.
 
         `keep_going`: also when other programs keep the machine busy.
         """
@@ -82,10 +77,8 @@ class Session:
             self._instrument.check_database(self._database)
             with self._instrument.database_alone(self._database):
                 left, bounds = self._ledger.left, self._runner.load.bounds
-                if left and "others" in bounds:
-                    self._progress.warn_of_load(self._instrument.machine_load(), bounds["others"])
-                if left and "ceiling" in bounds:
-                    self._calibrate(interrupts)
+                if left and "interference" in bounds:
+                    self._progress.warn_of_load(self._instrument.machine_load(), bounds["interference"])
                 yield
 
     @contextmanager
@@ -106,29 +99,6 @@ class Session:
                     self._printer.show(f"stopping {composition.stack.name}")
         finally:
             _tidy(directory, configs)
-
-    def _calibrate(self, interrupts: Interrupts) -> None:
-        """Measure the load tool's maximum rate, once in a run."""
-        calibration = Calibration(self.journal.folder.raw)
-        ceilings = calibration.stored()
-        composition = self._instrument.calibration() if ceilings is None else None
-        if composition is not None:
-            shutil.rmtree(calibration.directory, ignore_errors=True)
-            directory, configs = calibration.directory, calibration.directory / "logs" / "conf"
-            try:
-                with self._up(composition, UNLIMITED, directory, configs, interrupts) as running:
-                    name = self._instrument.smallest_static_file()
-                    self._printer.show("calibrating the load tool")
-                    with pin.on(self._pinned, pin.LOAD):
-                        ceilings = calibration.measure(running, name, self._runner.load, self.journal.info.plan)
-            except GlobalFault:
-                raise
-            except BenchError as error:
-                self.journal.note([f"the load tool was not calibrated: {error}"])
-        if ceilings:
-            load = self._runner.load = replace(self._runner.load, ceilings=ceilings)
-            words = calibrate.summary(ceilings)
-            self._printer.say(f"load tool {load.tool.name}: at most {words} for each core that it keeps busy")
 
     def measure(self, batch: Batch, interrupts: Interrupts) -> None:
         """Make the trials of a batch; a deployment that dies is brought up again for the rest."""
@@ -191,7 +161,7 @@ def _new_directory(raw: Path, batch: Batch) -> Path:
 
 
 def _tidy(directory: Path, configs: Path) -> None:
-    """Store the rendered files once and leave the logs, and what the load tool printed; remove the rest."""
+    """Store the rendered files once and leave the logs; remove the rest."""
     if not directory.is_dir():
         return
     if (directory / "conf").is_dir() and not configs.exists():
@@ -202,5 +172,5 @@ def _tidy(directory: Path, configs: Path) -> None:
             shutil.rmtree(configs, ignore_errors=True)
             raise
     for path in directory.iterdir():
-        if path.name not in ("logs", *Calibration.OUTPUT.values()):
+        if path.name != "logs":
             shutil.rmtree(path, ignore_errors=True)

@@ -22,7 +22,7 @@ from bench.machine import facts, http
 from bench.machine.processes import Interference
 from bench.measure import guards, load_process
 from bench.measure.guards import Observed
-from bench.measure.interference import AccessLog, Bodies, unlike
+from bench.measure.interference import Bodies, unlike
 from bench.measure.load_process import Live, TrialError
 from bench.measure.plan import Measurement
 from bench.measure.queries import STATIC
@@ -53,7 +53,6 @@ class Load:
     mode      closed: the level is connections; open: it is requests a second
     bounds    of the guards that are in force (bench.measure.guards)
     replay    how many times as fast as recorded the requests of a workload leave; 0 at the level's rate
-    ceilings  requests a second the tool can make with all of one core, by keep-alive or not; empty if not calibrated
     unsteadiness  noise of a third of a load in the run so far, for the guard `drift`
     live      shows the progress of the load, where the load tool reports it
     """
@@ -65,7 +64,6 @@ class Load:
     mode: str = "closed"
     replay: float = 0
     bounds: Mapping[str, float] = field(default_factory=dict)
-    ceilings: Mapping[bool, float] = field(default_factory=dict)
     unsteadiness: float = 0.0
     live: Live | None = None
 
@@ -85,11 +83,6 @@ class Load:
     def tool_cores(self, job: Job) -> int:
         """How many cores the load tool can keep busy with a job: as many as its options say, or all."""
         return self.tool.threads(job) or facts.cores()
-
-    def ceiling(self, job: Job) -> float | None:
-        """Requests a second that would fill the cores the tool can keep busy with a job; None if not calibrated."""
-        of_one = self.ceilings.get(job.keep_alive)
-        return None if of_one is None else round(of_one * self.tool_cores(job), 1)
 
     def visitors(self, job: Job) -> int:
         """How many connections a job has at once; an open loop usually needs few of those it may open."""
@@ -208,8 +201,6 @@ def _judged(
         guards=guards.look(seen, load.bounds),
         body_bytes=seen.body_bytes,
         bodies_checked=checked,
-        requests_served=seen.served if isinstance(seen.served, int) else None,
-        tool_ceiling_per_second=seen.ceiling,
         tool_cpu_share=seen.tool_cpu,
         other_cpu_share=seen.others,
     )
@@ -237,30 +228,20 @@ def _timed(
     job: Job, load: Load, running: Running, observer: Observer, expected: Mapping[str, bytes], directory: Path
 ) -> tuple[Observed, int]:
     """Make the load; what was observed, and how many pages were checked meanwhile."""
-    stays_open = _stays_open(running, job.paths[0])
     bodies = Bodies(partial(http.get, running.url), expected, max(1.0, job.seconds / PAGES_CHECKED))
-    # Servers take a relative name of a log as relative to the logs or to their working directory.
-    access_log = AccessLog(*(folder / "access.log" for folder in (running.logs, running.logs.parent / "run")))
     texts, tool_s, others = _watched(job, load, observer, bodies, directory)
     try:
         figures = _parsed(load.tool, texts, directory).supported()
-        served = access_log.lines(figures.requests_total)
     finally:
-        # It asks the site, too: not before the front server's count is read.
         observer.look_back()
     seen = Observed(
         figures=figures,
         connections=job.connections if job.rate is None else None,
         rush=rush(job.paths),
         rate=job.rate,
-        mean_is_own=load.tool.own_mean,
-        mean_step_ms=load.tool.latency_step_ms,
-        connecting=load.tool.connects_aside and not (job.keep_alive and stays_open),
         body_bytes=round(sum(len(expected[path]) for path in job.paths) / len(job.paths), 1),
         bytes_whole=load.tool.counts_bytes,
         wrong_bodies=bodies.wrong,
-        served=served - bodies.checked if isinstance(served, int) else served,
-        ceiling=load.ceiling(job),
         tool_cpu=round(tool_s / (figures.duration_s * load.tool_cores(job)), 4),
         others=others,
     )
@@ -303,10 +284,3 @@ def load_once(job: Job, load: Load, directory: Path) -> tuple[load_tools.Figures
     texts = load_process.run(command, job.connections, directory, "load", job.seconds + GRACE_S)
     seconds = load_process.processor_seconds() - before
     return _parsed(load.tool, texts, directory), seconds
-
-
-def _stays_open(running: Running, path: str) -> bool:
-    try:
-        return http.stays_open(running.url, path)
-    except http.VisitError as error:
-        raise TrialError(f"before the load: {error}", newest_log(running.logs)) from None

@@ -24,7 +24,7 @@ from bench.serve.deployment import Running
 class TrialRunner:
     """Every trial that it makes is in the folder and in the ledger before the next one begins.
 
-    load        how load is made; its ceilings may be set later
+    load        how load is made
     keep_going  whether to go on when other programs keep the machine busy
     done        trials of a run that is resumed: they show its noise
     """
@@ -73,8 +73,7 @@ class TrialRunner:
             if self._ledger.is_disturbed and not self.keep_going:
                 words = self._instrument.machine_load().words
                 raise MachineBusy(
-                    f"{MAX_DISTURBED} trials in a row were voided ({trial.reason}); now {words}; stop those programs, "
-                    "or add --keep-going"
+                    f"{MAX_DISTURBED} trials in a row were voided ({trial.reason}); now {words}; stop those programs"
                 )
             if died:
                 return

@@ -130,9 +130,9 @@ class Tuner:
         """The stack that has the worker class of these settings."""
         return self._of_classes[settings.classes]
 
-    def go(self, interrupts: Interrupts, keep_going: bool = False) -> list[Tried]:
+    def go(self, interrupts: Interrupts) -> list[Tried]:
         """Everything that was tried."""
-        with self.session.open(interrupts, keep_going):
+        with self.session.open(interrupts):
             rounds = self._new.info.plan.rounds
 
             def measure(settings: Settings, number: int, near: int | None) -> Tried:

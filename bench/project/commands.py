@@ -162,15 +162,6 @@ def static_names() -> dict[str, str]:
     return names
 
 
-def smallest_static_file() -> str:
-    """The name of the smallest collected file that is not empty. Raises BenchError when there is none."""
-    names = static_names().values()
-    sizes = {name: (static_root() / name).stat().st_size for name in names if (static_root() / name).is_file()}
-    if not any(sizes.values()):
-        raise BenchError(f"{static_root()}: no collected static file; add one to the project")
-    return min((name for name, size in sizes.items() if size), key=lambda name: (sizes[name], name))
-
-
 def rows(database_url: str, identity: Identity) -> tuple[int | None, int | None]:
     """How many rows the project has, and from which seed they were made; None where it does not say."""
     command = under_test.current().description.rows

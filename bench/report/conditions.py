@@ -177,16 +177,10 @@ def rounds_note(reports: Sequence[Report]) -> str:
 def facts(report: Report) -> list[str]:
     """How the instrument itself influenced the run, as far as it was measured."""
     trials = [trial for trial in report.run.trials if trial.status != "failed"]
-    ceilings = [trial.tool_ceiling_per_second for trial in trials if trial.tool_ceiling_per_second]
     observers = [trial.observer_share for trial in trials if trial.observer_share is not None]
     others = [trial.other_cpu_share for trial in trials if trial.other_cpu_share is not None]
     bodies = sum(trial.bodies_checked or 0 for trial in trials)
     found = []
-    if ceilings:
-        found.append(
-            f"The load tool could make at most {number(max(ceilings))} requests/s, "
-            "estimated from its CPU time per request for a plain file."
-        )
     if observers:
         found.append(f"The instrument itself used at most {number(max(observers) * 100)} % of the machine's CPU time.")
     if others:

@@ -21,12 +21,10 @@ IN_95 = "in 95 of 100 repetitions of this run"
 # Guard -> what helps when it voids trial after trial.
 REMEDIES = {
     "bodies": "See that nothing else writes to the database",
-    "ceiling": "Take a faster load tool (--tool wrk), or measure on a machine with more cores",
     "drift": "Take longer trials (--duration) in a new run",
-    "dropped": "Ask for fewer requests a second (--rate) in a new run",
-    "late": "Stop other programs, or ask for fewer requests a second (--rate) in a new run",
-    "others": "Stop other programs",
-    "tool-cpu": "Take a faster load tool (--tool wrk), or measure on a machine with more cores",
+    "interference": "Stop other programs",
+    "lost": "Ask for fewer requests a second (--rate) in a new run",
+    "tool": "Take a machine with more cores, or ask for fewer requests a second (--rate) in a new run",
 }
 
 
@@ -118,7 +116,7 @@ def _why_nothing(report: Report) -> str:
     example = next(text for guard, text in findings if guard == name)
     voided = plural(sum(len(row.voided) for row in report.rows), "trial")
     remedy = REMEDIES.get(name, "Read what it found under Left out")
-    again = quoted(report.run.resume_command(again=True))
+    again = quoted(report.run.resume_command())
     return f"Guards voided {voided}, most often {quoted(name)}: {example}. {remedy}, then make them again: {again}."
 
 

@@ -12,7 +12,7 @@ from bench.figures.stats import Estimate, estimate
 from bench.results.trials import Trial, voided_by
 
 # Guards that an overloaded site itself sets off: their trials show that it does not hold the rate.
-OVERLOAD = {"drift", "dropped"}
+OVERLOAD = {"drift", "lost"}
 # How often a trial that other processes disturbed is repeated. A staircase repeats every trial that says nothing about
 # the site as often; then it counts as half a try.
 MAX_REPEATS = 2

@@ -15,7 +15,7 @@ from msgspec import Meta
 from bench.results import folder
 from bench.results.records import Environment, ResultsError, means
 
-FORMAT = 1
+FORMAT = 2
 INFO_FILE = "faults.json"
 OUTCOMES_FILE = "faults.jsonl"
 RAW_DIRECTORY = "raw"
@@ -40,13 +40,13 @@ class FaultsPlan:
     rounds: Annotated[int, means("How often each fault is made on each deployment.")]
     size: Annotated[str, means("Name of the resource limit.")]
     database: Annotated[str, means("Database behind the site.")]
+    guards: Annotated[dict[str, float], means("Guard -> the bound beyond which it voids an outcome.")]
     database_given: Annotated[bool, means("True when the database was named by its URL, which is not recorded.")] = (
         False
     )
     changes: Annotated[tuple[str, ...], means("Values changed for every stack, as NAME=VALUE.")] = ()
     env: Annotated[tuple[str, ...], means("Variables added to the site's environment, as NAME=VALUE.")] = ()
     project: Annotated[str, means("Folder of the project under test; empty for the site that the kit ships.")] = ""
-    guards: Annotated[bool, means("False when a busy machine voided nothing.")] = True
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,7 @@ def read_faults(directory: Path) -> FaultsRun:
         raise ResultsError(f"{directory}: it has no {INFO_FILE}; give a folder that `python -m bench faults` made")
     path = directory / INFO_FILE
     content = folder.read_json(path)
-    if content.get("format") != FORMAT:
-        raise ResultsError(
-            f"{path}: format is {content.get('format')!r} and this program reads {FORMAT}; "
-            "use the version of the instrument that made it"
-        )
+    folder.require_format(path, content, FORMAT)
     outcomes = folder.read_lines(FaultOutcome, directory / OUTCOMES_FILE)
     return FaultsRun(directory, folder.convert(FaultsInfo, content, path), tuple(outcomes))
 

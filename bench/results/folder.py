@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from bench.errors import DISK_FULL
-from bench.results.records import FORMAT, READABLE, Environment, Outcome, ResultsError, RunInfo, describe
+from bench.results.records import FORMAT, Environment, Outcome, ResultsError, RunInfo, describe
 from bench.results.trials import Trial
 
 RUN_FILE = "run.json"
@@ -68,17 +68,15 @@ class Run:
             return 0
         return self.info.trials_planned - len(self.latest)
 
-    def resume_command(self, *, again: bool = False) -> str:
-        """The command that makes the trials that are left; with `again` also the voided ones."""
-        return resume_command(self.directory, self.info, again=again)
+    def resume_command(self) -> str:
+        """The command that makes the trials that are left, and the voided ones again."""
+        return resume_command(self.directory, self.info)
 
 
-def resume_command(directory: Path, info: RunInfo, *, again: bool = False) -> str:
-    """The command that resumes a run; with `again` it makes the voided trials again, too."""
+def resume_command(directory: Path, info: RunInfo) -> str:
+    """The command that resumes a run."""
     words = ["python -m bench run --resume", str(directory)]
-    words += ["--again voided"] if again else []
     words += ["--inventory FILE"] if info.plan.inventory else []
-    words += ["--trust FILE"] if info.plan.trust_given else []
     words += ["--database URL"] if info.plan.database_given else []
     return " ".join(words)
 
@@ -133,12 +131,18 @@ def read_info(directory: Path) -> RunInfo:
     """The run.json of `directory`."""
     path = directory / RUN_FILE
     content = read_json(path)
-    if content.get("format") not in READABLE:
-        raise ResultsError(
-            f"{path}: format is {content.get('format')!r} and this program reads up to {FORMAT}; "
-            "use the version of the instrument that made the run"
-        )
+    require_format(path, content, FORMAT)
     return convert(RunInfo, content, path)
+
+
+def require_format(path: Path, content: Mapping[str, Any], known: int) -> None:
+    """Raise ResultsError unless a file has the one format that this version of the instrument reads."""
+    found = content.get("format")
+    if found == known:
+        return
+    is_earlier = isinstance(found, int) and found < known
+    made, do = ("an earlier", "make the run again") if is_earlier else ("another", "read it with that version")
+    raise ResultsError(f"{path}: format {found!r} of {made} version, and this one reads {known}; {do}")
 
 
 def read_json(path: Path) -> dict[str, Any]:

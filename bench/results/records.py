@@ -16,10 +16,8 @@ from msgspec import Meta
 
 from bench.errors import BenchError
 
-FORMAT = 3
-# Format 1 lacks fields that later ones added; they are read as not measured. Formats 1 and 2 have a field `state`,
-# the same in every trial, which is left out.
-READABLE = (1, 2, 3)
+# No earlier one is read: its guards and figures have other names and meanings.
+FORMAT = 4
 # Of the duration of a trial, and of seconds.
 WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 
@@ -137,7 +135,6 @@ class Plan:
         ),
     ] = None
     inventory: Annotated[bool, means("True when hosts of an inventory were measured as they were deployed.")] = False
-    trust_given: Annotated[bool, means("True when --trust named a certificate of their front.")] = False
     budget_s: Annotated[
         float | None, means("Seconds within which a run until decided begins another round; null: no limit.")
     ] = None
@@ -206,7 +203,7 @@ class Added:
 class RunInfo:
     """The request, its times, and the cases and skips of its plan."""
 
-    format: Annotated[int, means("Version of the folder's format."), Meta(ge=1, le=FORMAT)]
+    format: Annotated[int, means("Version of the folder's format."), Meta(ge=FORMAT, le=FORMAT)]
     command: Annotated[tuple[str, ...], means("Command line of the run.")]
     started_at: Annotated[str, means("When the run began, ISO 8601 with offset.")]
     finished_at: Annotated[str | None, means("When the run ended; null when it was stopped and can be resumed.")]

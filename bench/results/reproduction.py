@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from bench.results.folder import convert, read_json, write_json
+from bench.results.folder import convert, read_json, require_format, write_json
 from bench.results.records import ResultsError, means
 
-FORMAT = 1
+FORMAT = 2
 FILE = "reproduction.json"
 # How often the claims of a reproduction are judged: each time but the last, rounds are added where one is open.
 LOOKS = 3
@@ -37,7 +37,6 @@ class Reproduction:
     format: Annotated[int, means("Version of this file's format.")]
     benchmark: Annotated[str, means("Name of the benchmark in published.toml.")]
     quick: Annotated[bool, means("True when rounds and seconds were shortened.")]
-    database: Annotated[str | None, means("Database asked for, without its password; null: the published one.")]
     command: Annotated[tuple[str, ...], means("Command line of the reproduction.")]
     started_at: Annotated[str, means("When it began, ISO 8601 with offset.")]
     finished_at: Annotated[str | None, means("When it ended; null when it was stopped and can be resumed.")]
@@ -75,8 +74,7 @@ def read(directory: Path) -> Reproduction:
             f"{directory}: not a reproduction, it has no {FILE}; give a folder that `python -m bench reproduce` made"
         )
     content = read_json(path)
-    if content.get("format") != FORMAT:
-        raise ResultsError(f"{path}: this program reads format {FORMAT}; use the version that made it")
+    require_format(path, content, FORMAT)
     found = convert(Reproduction, content, path)
     if found.benchmark not in benchmarks():
         raise ResultsError(f"{path}: no published benchmark called {found.benchmark!r}")

@@ -192,11 +192,6 @@ class Evidence:
     bodies_checked: Annotated[int | None, means("Pages fetched and compared with what is right during the load.")] = (
         None
     )
-    requests_served: Annotated[int | None, means("Requests of the load as the front server counted them.")] = None
-    tool_ceiling_per_second: Annotated[
-        float | None,
-        means("Requests a second that would fill the load tool's CPU time, by what a plain file cost it in this run."),
-    ] = None
     tool_cpu_share: Annotated[
         float | None, means("CPU time of the load tool as a share of what its threads could use.")
     ] = None

@@ -17,7 +17,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
-QUICK = ("--set", "processes=2", "--no-guards", "--json")
+QUICK = ("--set", "processes=2", "--guard", "interference=off", "--json")
 
 
 @pytest.mark.long

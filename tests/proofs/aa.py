@@ -72,7 +72,7 @@ def _measure(args: argparse.Namespace) -> None:
     words = ["--stack", args.stack, "--stack", same, "--layer", "none", "--rounds", str(rounds)]
     words += [word for workload in WORKLOADS for word in ("--workload", workload)]
     words += ["--level", str(args.level), "--duration", str(args.duration), "--to", str(args.to)]
-    words += ["--guard", "others=off", "--guard", "drift=off", "--guard", "ceiling=off", "--guard", "tool-cpu=off"]
+    words += ["--guard", "interference=off", "--guard", "drift=off", "--guard", "tool=off"]
     subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
 
 

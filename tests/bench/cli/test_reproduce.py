@@ -91,7 +91,9 @@ def test_faults_are_made_once_and_gone_on_with(tmp_path, tiny_faults, monkeypatc
     # A fault that is not as expected is a finding, not a failure.
     assert reproduce.main(arguments("--resume", str(folder)), instrument) == 0
     first, second = fake.asked
-    assert (first.stacks, first.fault, first.rounds, first.no_guards) == (["one"], ["configuration"], 2, True)
+    assert (first.stacks, first.fault, first.rounds, first.database) == (["one"], ["configuration"], 2, "sqlite")
+    # Of the guards those that faults have.
+    assert first.guard == ["interference=off"]
     assert second.resume == folder / "restart"
     assert "It restarts without losing requests." in (folder / "report.html").read_text("utf-8")
     assert (folder / "restart" / "report.html").exists()
@@ -203,12 +205,6 @@ def test_nothing_that_can_run_is_one_line_and_leaves_no_folder(tmp_path, tiny):
     assert not (tmp_path / "again").exists()
 
 
-def test_a_wrong_database_is_one_line_and_leaves_no_folder(tmp_path, tiny):
-    with pytest.raises(BenchError, match="--database oracle: use sqlite"):
-        reproduce.main(asked(tmp_path, "--database", "oracle"), FakeInstrument())
-    assert not (tmp_path / "again").exists()
-
-
 def test_a_wrong_guard_is_refused_before_anything_begins(tmp_path, tiny, capsys):
     with pytest.raises(BenchError, match="--guard litle=1: write it as"):
         reproduce.main(arguments("tiny", "--guard", "litle=1", "--to", str(tmp_path / "again")), FakeInstrument())
@@ -229,15 +225,6 @@ def test_resume_takes_everything_from_the_folder(folder, words):
         reproduce.main(arguments(*words, "--resume", str(folder)), FakeInstrument())
 
 
-def test_resume_needs_the_database_that_it_began_with(folder):
-    reproduction.write(folder, record(finished_at=None, database="postgresql://...@host/db"))
-    with pytest.raises(BenchError, match="named by URL, which is not stored; give --database"):
-        reproduce.main(arguments("--resume", str(folder)), FakeInstrument())
-    reproduction.write(folder, record(finished_at=None, database="sqlite"))
-    with pytest.raises(BenchError, match="it measures another database; leave out --database"):
-        reproduce.main(arguments("--resume", str(folder), "--database", "postgresql"), FakeInstrument())
-
-
 def test_a_benchmark_must_be_named():
     with pytest.raises(BenchError, match="name a benchmark: deployment-techniques, cherokee-report, caching"):
         reproduce.main(arguments(), FakeInstrument())
@@ -248,11 +235,10 @@ def test_a_benchmark_must_be_named():
 def test_a_missing_published_database_is_replaced_with_a_note(monkeypatch):
     monkeypatch.setattr(compose, "missing_programs", lambda service: ["initdb"])
     asked_for = replace(record(), benchmark="caching")
-    assert reproduce._database(asked_for, "layers", None) == (
+    assert reproduce._database(asked_for, "layers") == (
         "sqlite",
         ("postgresql is not installed (initdb): sqlite replaces it",),
     )
-    assert reproduce._database(asked_for, "layers", "postgresql") == ("postgresql", ())
 
 
 @pytest.mark.servers
@@ -281,7 +267,7 @@ def test_other_programs_neither_end_it_nor_get_a_figure_in(tmp_path, tiny, monke
     monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: 0.9)
     instrument = FakeInstrument()
     instrument.misfits["two", "none"] = "gone"
-    assert reproduce.main(asked(tmp_path, "--guard", "others=0.25"), instrument) == 1
+    assert reproduce.main(asked(tmp_path, "--guard", "interference=0.25"), instrument) == 1
     folder = tmp_path / "again"
     trials = read_run(folder / "first").trials
     assert {trial.status for trial in trials} == {"voided"} and len(trials) >= MAX_DISTURBED

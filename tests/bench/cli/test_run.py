@@ -38,11 +38,6 @@ def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_again_needs_the_run():
-    with pytest.raises(BenchError, match=r"^--again voided: name the run with --resume DIR$"):
-        run.main(arguments(["--again", "voided"]), FakeInstrument())
-
-
 def test_a_budget_is_that_of_a_run_until_decided():
     message = r"^--budget is the time of a run --until decided; add that, or set the time by --rounds$"
     with pytest.raises(BenchError, match=message):
@@ -77,13 +72,11 @@ def test_a_password_in_the_command_line_is_not_recorded():
 
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
-    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory", "trust"))
+    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory"))
     assert vars(args) == unsaid | {
         "env": [],
         "set": [],
         "python": [],
-        "verify": "quick",
-        "again": None,
         "keep_going": False,
         "dry_run": False,
     }
@@ -103,7 +96,7 @@ def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_pa
 
 
 def test_a_dry_run_is_of_a_new_run():
-    with pytest.raises(BenchError, match=r"^--dry-run shows the plan of a new run; leave out --resume and --again$"):
+    with pytest.raises(BenchError, match=r"^--dry-run shows the plan of a new run; leave out --resume$"):
         run.main(arguments(["--dry-run", "--resume", "x"]), FakeInstrument())
 
 

@@ -20,8 +20,8 @@ WORDS = {"stopped": "it is kept", "busy": "wait"}
     ("error", "words", "message"),
     [
         (GlobalFault("it is gone"), {}, "stopped: it is gone; fix it and resume"),
-        (MachineBusy("3 trials were voided"), {}, "stopped: 3 trials were voided; resume"),
-        (MachineBusy("3 trials were voided"), WORDS, "stopped: 3 trials were voided; wait"),
+        (MachineBusy("3 trials were voided"), {}, "stopped: 3 trials were voided and resume"),
+        (MachineBusy("3 trials were voided"), WORDS, "stopped: 3 trials were voided and wait"),
         (OSError(errno.ENOSPC, "x"), WORDS, "stopped: results/x: No space left on device; make room and resume"),
     ],
 )

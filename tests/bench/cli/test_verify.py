@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -201,12 +200,6 @@ def test_wrong_words_get_one_line_and_status_2(capsys, words, message):
     assert status == 2
     assert message in err
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("text", ["", "x", "0", "61", "nan"])
-def test_seconds_out_of_range_are_refused(text):
-    with pytest.raises(argparse.ArgumentTypeError, match=r"is not a number of seconds from 0\.1 to 60"):
-        verify.LOAD_SECONDS(text)
 
 
 def test_a_running_site_is_verified_as_the_target(capsys, stub, monkeypatch, database_url):

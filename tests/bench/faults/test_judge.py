@@ -42,10 +42,15 @@ def test_a_limit_may_be_reached():
     ("found", "others", "says"),
     [
         (Noticed(), 0.1, ""),
-        (Noticed(failed_before=2), 0.0, "baseline: 2 requests failed before the fault"),
-        (Noticed(), 0.4, "others: other processes took 40% of the machine"),
-        (Noticed(late_p99_ms=250.0), 0.0, "late: 1 in 100 requests left 250 ms late or more"),
+        (Noticed(failed_before=2), 0.0, "interference: 2 requests failed before the fault"),
+        (Noticed(), 0.4, "interference: other processes took 40% of the machine"),
+        (Noticed(late_p99_ms=250.0), 0.0, "interference: 1 in 100 requests left 250 ms late or more"),
     ],
 )
 def test_guards_void_what_a_busy_machine_did(found, others, says):
-    assert judge.void(found, others) == says
+    assert judge.void(found, others, judge.BOUNDS) == says
+    assert judge.void(found, others, {}) == ""
+
+
+def test_the_bound_of_the_machine_can_be_moved():
+    assert judge.void(Noticed(), 0.4, {"interference": 0.5}) == ""

@@ -33,7 +33,7 @@ TLS = Fault("tls", nothing, "Nothing.", "replaced", changes={"listener": "tls"})
 
 def plan(**changes):
     default = {"stacks": ("one",), "layers": ("none",), "faults": (), "rounds": 1, "size": "s", "database": "sqlite"}
-    return FaultsPlan(**{**default, **changes})
+    return FaultsPlan(**{**default, "guards": {}, **changes})
 
 
 def outcome(fault_id, status="ok"):

@@ -33,7 +33,9 @@ def test_a_line_says_what_visitors_noticed():
 
 
 def test_the_table_fits_80_columns_for_every_stack():
-    outcomes = [replace(MADE, stack=name, status="voided", reason="others: x " * 20) for name in catalog.read().stacks]
+    outcomes = [
+        replace(MADE, stack=name, status="voided", reason="interference: " * 9) for name in catalog.read().stacks
+    ]
     outcomes += [replace(item, layer="varnish", declared="it has no master", status="ok") for item in outcomes]
     text = table.as_text([*outcomes, SKIPPED])
     assert [line for line in text.splitlines() if len(line) > 80] == []

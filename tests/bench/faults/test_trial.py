@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from bench.errors import DeploymentError
-from bench.faults import trial
+from bench.faults import judge, trial
 from bench.faults.fault import Expected, Fault
 from bench.faults.scene import CannotFault, Scene
 from bench.faults.trial import Asked, make
@@ -76,9 +76,9 @@ def stage(monkeypatch):
     return SimpleNamespace(scene=scene, log=log, running=running)
 
 
-def made(stage, run, outcome=BEFORE, guarded=True, **how):
+def made(stage, run, outcome=BEFORE, bounds=judge.BOUNDS, **how):
     fault = Fault("x", run, "X.", "replaced", **how)
-    return make(fault, stage.scene, Asked("http://x", PAGES, 20, None), outcome, guarded)
+    return make(fault, stage.scene, Asked("http://x", PAGES, 20, None), outcome, bounds)
 
 
 def test_a_fault_is_prepared_before_the_visitors_and_put_back_after_them(stage):
@@ -178,8 +178,8 @@ def test_what_cannot_reload_is_restarted_and_may_lose_requests(stage, monkeypatc
 def test_a_busy_machine_voids_unless_it_is_asked_not_to(stage, monkeypatch):
     monkeypatch.setattr(trial.Interference, "share", lambda self, ours_s: 0.6)
     outcome = made(stage, struck)
-    assert (outcome.status, outcome.reason) == ("voided", "others: other processes took 60% of the machine")
-    outcome = made(stage, struck, guarded=False)
+    assert (outcome.status, outcome.reason) == ("voided", "interference: other processes took 60% of the machine")
+    outcome = made(stage, struck, bounds={})
     assert (outcome.status, outcome.other_cpu_share) == ("ok", 0.6)
 
 

@@ -236,8 +236,10 @@ def test_a_host_that_cannot_be_reached_is_named_and_the_others_serve(world):
 
 
 def test_load_is_made_and_no_result_has_a_secret(world, tmp_path):
-    argv = [sys.executable, "-m", "bench", "run", "--inventory", world.path, "--workload", "home", "--rate", "10"]
-    argv += ["--rounds", "1", "--duration", "2", "--trust", world.path.parent / "certificate/fullchain.pem"]
+    trusting = world.path.with_name("trusting.ini")
+    trusting.write_text(f"{world.path.read_text()}\n[all:vars]\nbenchapp_trust=certificate/fullchain.pem\n")
+    argv = [sys.executable, "-m", "bench", "run", "--inventory", trusting, "--workload", "home", "--rate", "10"]
+    argv += ["--rounds", "1", "--duration", "2"]
     done = subprocess.run([*argv, "--to", tmp_path / "run"], cwd=paths.PROJECT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (trial,) = [json.loads(line) for line in (tmp_path / "run/trials.jsonl").read_text().splitlines()]

@@ -99,7 +99,6 @@ INVENTORY = (
             "verifies what is deployed, so leave out --da",
         ),
         (["nginx-uwsgi", "--layer", "none", "--quick"], "it verifies what is deployed, so leave out --quick"),
-        (["nginx-uwsgi", "--layer", "none", "--load", "1"], "it verifies what is deployed, so leave out --load"),
         (["nginx-uwsgi", "--layer", "none", "--target", "http://x/"], "what is deployed, so leave out --target"),
         (["nginx-uwsgi", "--layer", "none", "--python", "3.13"], "what is deployed, so leave out --python"),
         (["--layer", "none"], "name the one STACK that is deployed, and its --layer"),

@@ -31,7 +31,6 @@ pytestmark = pytest.mark.servers
 GROUPS = {"front1": "front", "web1": "web", "load1": "load", "load2": "load"}
 # The machine's other work is not the question.
 UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
-UNGUARDED += ["--guard", "loaders=off", "--guard", "start=500"]
 QUICK = ["--workload", "home", "--duration", "1", "--rounds", "1", *UNGUARDED]
 
 
@@ -41,6 +40,12 @@ def hosts(**changes: Host) -> Inventory:
         for number, (name, group) in enumerate(GROUPS.items(), 1)
     }
     return Inventory(Path("hosts.ini"), tuple({**every, **changes}.values()))
+
+
+def trusting(path: Path) -> Inventory:
+    """The hosts, with a file of certificates for the front."""
+    front, *_ = hosts().hosts
+    return hosts(front1=replace(front, trust=path))
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +93,7 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
     (trial,) = found.trials
     assert (trial.status, trial.stack, trial.layer, trial.database) == ("ok", "nginx-uwsgi", "varnish", "deployed")
     assert (trial.requests_total, trial.rate_requested, trial.statuses) == (50, 50.0, {"200": 50})
-    assert trial.guards["clock"] == "ok" and trial.guards["network"].startswith("not measured: ")
+    assert trial.guards == {}
     # Before and after the load, and for the addresses, pages are visited from here.
     # A second of warm-up, and one of load.
     assert 100 < sum(site.requests.values()) < 110
@@ -112,15 +117,13 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
 
 
 def test_a_front_that_has_gone_is_no_failed_trial_of_a_resumed_run(there, site, tmp_path, capsys):
-    needs("openssl")
-    make_certificate(tmp_path / "tls")
     folder = tmp_path / "run"
-    assert run(*QUICK, "--rate", "20", "--to", str(folder), "--trust", str(tmp_path / "tls/fullchain.pem")) == 0
+    assert run(*QUICK, "--rate", "20", "--to", str(folder)) == 0
     info = json.loads((folder / "run.json").read_text()) | {"finished_at": None}
     (folder / "run.json").write_text(json.dumps(info))
     (folder / "trials.jsonl").write_text("")
     found = read_run(folder)
-    assert found.resume_command() == f"python -m bench run --resume {folder} --inventory FILE --trust FILE"
+    assert found.resume_command() == f"python -m bench run --resume {folder} --inventory FILE"
     there(port=9)
     wanted = f"GET {under_test.current().ready}: [Errno 111] Connection refused"
     assert refused_resume(capsys, folder, "--inventory", "hosts.ini") == wanted
@@ -161,18 +164,12 @@ def test_a_plan_is_shown_without_load(there, site, capsys):
     "words",
     [
         *(["--size", "bronze"], ["--database", "postgresql"], ["--set", "a=b"]),
-        *(["--env", "A=b"], ["--python", "3.13"], ["--until", "decided"], ["--verify", "full"], ["--keep-going"]),
+        *(["--env", "A=b"], ["--python", "3.13"], ["--until", "decided"], ["--keep-going"]),
     ],
 )
 def test_options_without_a_say_are_refused(there, capsys, words):
     wanted = f"--inventory measures what is deployed on the hosts; leave out {words[0]}"
     assert refused(capsys, *words) == wanted
-
-
-def test_trust_is_for_hosts(capsys):
-    assert main.main(["run", "--trust", "x.pem"]) == 2
-    wanted = "bench run: --trust is for the front of an inventory; leave it out, or add --inventory FILE\n"
-    assert capsys.readouterr().err == wanted
 
 
 def test_another_stack_has_to_be_deployed_first(there, capsys):
@@ -249,10 +246,10 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
         there(url="https://localhost", port=site.server_port)
         assert refused(capsys, *QUICK) == (
             f"GET {under_test.current().ready}: the certificate of 127.0.0.1 is not trusted (self-signed certificate); "
-            "give the one that signed it with --trust FILE"
+            "name the one that signed it as benchapp_trust in the inventory"
         )
-        words = ["--rate", "20", "--to", str(tmp_path / "second"), "--trust", str(tmp_path / "tls/fullchain.pem")]
-        assert run(*QUICK, *words) == 0
+        there(trusting(tmp_path / "tls/fullchain.pem"), url="https://localhost", port=site.server_port)
+        assert run(*QUICK, "--rate", "20", "--to", str(tmp_path / "second")) == 0
         # The load hosts verify it, too.
         front = LoadTarget(f"127.0.0.1:{site.server_port}")
         job = Job("https://localhost", ("/",), 10, 1, rate=10)
@@ -260,9 +257,9 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
         assert (share.counts["answers"], share.counts["connect"]) == (0, 10)
     capsys.readouterr()
     (tmp_path / "x.pem").write_text("no certificate")
-    assert refused(capsys, *QUICK, "--trust", str(tmp_path / "x.pem")) == (
-        f"--trust {tmp_path}/x.pem: no certificates in PEM; give a file such as fullchain.pem"
-    )
+    there(trusting(tmp_path / "x.pem"))
+    wanted = f"benchapp_trust of front1 is {tmp_path}/x.pem: no certificates in PEM; name a file such as fullchain.pem"
+    assert refused(capsys, *QUICK) == wanted
 
 
 def test_a_link_is_as_full_as_its_busier_direction():

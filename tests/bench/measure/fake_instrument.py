@@ -87,7 +87,6 @@ class FakeInstrument(Instrument):
         self.gone_after_failure = ""
         self.unreadable = ""
         self.log_of_failures: list[str] = []
-        self.calibrates_on: str | None = None
         self.load = MachineLoad(0.0, "other processes take 0% of this machine")
 
     def note(self, words: str) -> None:
@@ -165,17 +164,11 @@ class FakeInstrument(Instrument):
     def static_names(self) -> dict[str, str]:
         return STATIC
 
-    def smallest_static_file(self) -> str:
-        return next(iter(STATIC.values()))
-
     def rows(self, running: SimpleNamespace) -> tuple[int, int]:
         return 1234, 7
 
     def settle(self, pinned: dict | None, running: SimpleNamespace) -> None:
         """The tiny site is in this process, which is to stay where it is."""
-
-    def calibration(self) -> Composition | None:
-        return self.compose(self.calibrates_on, "none") if self.calibrates_on else None
 
     def check_database(self, asked: str | None) -> None:
         if self.database_gone:

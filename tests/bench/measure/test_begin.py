@@ -33,8 +33,12 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
         (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
         (["--rounds", "10001"], "--rounds 10001: too many; use at most 10000"),
         (["--duration", "86401"], "--duration 86401: too many; use at most 86400"),
-        (["--guard", "litle=1"], "--guard litle=1: write it as NAME=BOUND or NAME=off; there are: little, percentiles"),
-        (["--guard", "little=x"], "--guard little=x: 'x' is no bound; write a number from 0, or off"),
+        (
+            ["--guard", "drft=1"],
+            "--guard drft=1: write it as NAME=BOUND or NAME=off; there are: tool, interference, dr",
+        ),
+        (["--guard", "others=off"], "--guard others=off: the guard others is gone; name interference"),
+        (["--guard", "tool=x"], "--guard tool=x: 'x' is no bound; write a number from 0, or off"),
     ],
 )
 def test_an_unknown_name_is_one_line_and_leaves_no_folder(go, tmp_path, words, message):

@@ -125,8 +125,7 @@ def test_the_end_names_failures_and_what_to_do_next(tmp_path):
     run_progress(Printer(stream)).summarize(run, failures=1, voided=2)
     assert stream.getvalue().splitlines() == [
         "1 of 6 trials failed",
-        "2 of 6 trials voided: guards do not trust them; again with: "
-        f"python -m bench run --resume {tmp_path} --again voided",
+        f"2 of 6 trials voided: guards do not trust them; again with: python -m bench run --resume {tmp_path}",
         "nothing was measured",
         f"results in {tmp_path}; next: python -m bench report {tmp_path}",
     ]
@@ -139,7 +138,7 @@ def test_a_busy_machine_is_named_before_the_first_trial(share, said):
     run_progress(Printer(stream)).warn_of_load(load, bound=0.25)
     assert stream.getvalue() == said * (
         "warning: other processes take 62% of this machine (chromium, process 12: 40%); trials beyond 25% are voided: "
-        "stop those programs, or begin again with --guard others=off\n"
+        "stop those programs, or begin again with --guard interference=off\n"
     )
 
 

@@ -24,9 +24,9 @@ def schedule(*workloads):
     return plan.schedule(cases, [16], ROUNDS, seed=1)
 
 
-def ledger_of(batches, trials=(), again=False):
+def ledger_of(batches, trials=()):
     measurements = [item for batch in batches for item in batch.measurements]
-    return Ledger(batches, trials, again=again, racing=Racing(measurements, ROUNDS, margin=0.05))
+    return Ledger(batches, trials, racing=Racing(measurements, ROUNDS, margin=0.05))
 
 
 def trial(item, status="ok", rates=RATES):
@@ -153,8 +153,8 @@ def test_a_case_without_a_trusted_figure_may_still_be_the_best():
 def test_voided_trials_that_are_made_again_may_change_who_goes_on():
     batches = schedule()
     done, _ = play(ledger_of(batches), {("far", 1): "voided"}, rounds=1)
-    assert ledger_of(batches, done).racing.dropped == ()
-    again = ledger_of(batches, done, again=True)
+    again = ledger_of(batches, done)
+    assert again.racing.dropped == ()
     assert [item.case.stack for batch in again.next_round for item in batch.measurements] == ["far"]
     play(again, rounds=1)
     assert [item.case_id for item in again.racing.dropped] == ["far~none~home"]

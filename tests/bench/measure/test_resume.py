@@ -49,16 +49,16 @@ def test_a_complete_run_is_not_gone_on_with(go, tmp_path):
 
 @pytest.mark.servers
 def test_voided_trials_of_a_complete_run_are_made_again(go, tmp_path):
-    go("--stack", "one", "--stack", "two", "--guard", "tool-cpu=0")
+    go("--stack", "one", "--stack", "two", "--guard", "tool=0")
     folder = tmp_path / "run"
     path = folder / "run.json"
     info = json.loads(path.read_text())
     path.write_text(json.dumps({**info, "plan": {**info["plan"], "guards": {}}}))
-    status, recorded = go("--resume", str(folder), "--again", "voided")
+    status, recorded = go("--resume", str(folder))
     assert status == 0
     assert [trial.status for trial in recorded.trials] == ["voided", "voided", "ok", "ok"]
-    with pytest.raises(BenchError, match="no trial is voided; next: python -m bench report"):
-        go("--resume", str(folder), "--again", "voided")
+    with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
+        go("--resume", str(folder))
 
 
 @pytest.mark.servers

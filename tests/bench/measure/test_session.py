@@ -245,15 +245,15 @@ def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
 @pytest.mark.servers
 def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
     # Every load tool uses some CPU time.
-    status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "percentiles=0", "--guard", "tool-cpu=0")
+    status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "tool=0")
     (trial,) = recorded.trials
     assert (status, trial.status) == (1, "voided")
-    assert trial.reason.startswith("tool-cpu: the load tool used ")
+    assert trial.reason.startswith("tool: the load tool used ")
     assert trial.requests_per_second > 0
-    assert (trial.guards["bodies"], trial.guards["percentiles"]) == ("ok", "ok")
-    assert recorded.info.plan.guards == {"percentiles": 0.0, "bodies": 0.0, "tool-cpu": 0.0}
+    assert trial.guards["bodies"] == "ok"
+    assert recorded.info.plan.guards == {"bodies": 0.0, "tool": 0.0}
     said = capsys.readouterr().out
-    assert "VOIDED: tool-cpu: the load tool used" in said
+    assert "VOIDED: tool: the load tool used" in said
     assert "1 of 1 trials voided: guards do not trust them" in said
 
 
@@ -266,14 +266,14 @@ def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
 def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypatch, tmp_path, shares, statuses):
     found = iter(shares)
     monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: next(found))
-    status, recorded = go("--stack", "one", "--guard", "others=0.25", "--keep-going")
+    status, recorded = go("--stack", "one", "--guard", "interference=0.25", "--keep-going")
     assert status == int(statuses[-1] == "voided")
     assert [trial.status for trial in recorded.trials] == statuses
     assert len({trial.trial_id for trial in recorded.trials}) == 1
     (row,) = arrange(recorded).rows
     assert (len(row.ok), len(row.voided)) == ((1, 0) if statuses[-1] == "ok" else (0, 1))
     said = capsys.readouterr().out
-    assert "others: other processes took 90% of the machine: the trial is repeated" in said
+    assert "interference: other processes took 90% of the machine: the trial is repeated" in said
     assert ("1 of 1 trials voided" in said) == (statuses[-1] == "voided")
     assert (tmp_path / "run" / "raw" / f"{recorded.trials[0].trial_id}~void1" / "load.out").exists()
 
@@ -285,15 +285,15 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, mo
     instrument.load = MachineLoad(0.7, "other processes take 70% of this machine (chromium, process 12: 60%)")
     folder = tmp_path / "run"
     with pytest.raises(BenchError) as error:
-        go("--stack", "one", "--guard", "others=0.25", "--rounds", "2")
+        go("--stack", "one", "--guard", "interference=0.25", "--rounds", "2")
     assert str(error.value) == (
-        "stopped: 3 trials in a row were voided (others: other processes took 75% of the machine); now other processes "
-        "take 70% of this machine (chromium, process 12: 60%); stop those programs, or add --keep-going; "
-        f"resume with: python -m bench run --resume {folder} --again voided"
+        "stopped: 3 trials in a row were voided (interference: other processes took 75% of the machine); now other "
+        "processes take 70% of this machine (chromium, process 12: 60%); stop those programs and "
+        f"resume with: python -m bench run --resume {folder}, or now with --keep-going"
     )
     assert f"warning: {instrument.load.words}; trials beyond 25% are voided" in capsys.readouterr().out
     assert read_run(folder).info.finished_at is None
-    status, recorded = go("--resume", str(folder), "--again", "voided")
+    status, recorded = go("--resume", str(folder))
     assert status == 0
     assert [trial.status for trial in recorded.trials] == ["voided"] * 3 + ["ok"] * 2
     assert recorded.info.finished_at
@@ -304,7 +304,7 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, mo
 def test_killed_before_it_was_made_again_it_is_made_again_all_the_same(go, capsys, monkeypatch, tmp_path):
     found = iter([0.9, 0.1, 0.8, 0.1])
     monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: next(found))
-    go("--stack", "one", "--guard", "others=0.25")
+    go("--stack", "one", "--guard", "interference=0.25")
     folder = tmp_path / "run"
     path = folder / "trials.jsonl"
     path.write_text(path.read_text().splitlines(keepends=True)[0])

@@ -132,7 +132,7 @@ def test_a_trial_that_was_voided_and_then_good_is_none_that_failed(go, holds, mo
         made = quick(item, *rest)
         first = item.level not in seen
         seen.add(item.level)
-        return replace(made, status="voided", reason="late: 1 in 100 requests left 90 ms late") if first else made
+        return replace(made, status="voided", reason="tool: 1 in 100 requests left 90 ms late") if first else made
 
     monkeypatch.setattr(trial_runner, "measure", measure)
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms")

@@ -116,13 +116,13 @@ def test_a_case_that_holds_no_rate_says_so(tmp_path):
 
 def test_what_ended_a_staircase_besides_the_site_leaves_its_upper_end_open(tmp_path):
     def limited(trial):
-        reason = "ceiling: the load tool is at 90% of its own ceiling"
+        reason = "tool: the load tool used 95% of the CPU time it can use"
         return replace(trial, status="voided", reason=reason) if trial.level > 530 else trial
 
     text = write_report(written(tmp_path / "run", limited)).read_text()
     cells = table_row(text, "gunicorn", "site-middleware", 7)
     assert cells[3] == "500 or more"
-    assert cells[6] == "561 requests/s: ceiling: the load tool is at 90% of its own ceiling"
+    assert cells[6] == "561 requests/s: tool: the load tool used 95% of the CPU time it can use"
 
 
 def test_a_case_that_failed_before_its_load_is_failed(tmp_path):

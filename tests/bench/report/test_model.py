@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -11,10 +10,9 @@ from bench.figures import histogram
 from bench.report import gaps
 from bench.report.arrange import arrange
 from bench.report.write import write_report
-from bench.results import trials
 from bench.results.folder import Folder, read_run
 from tests.bench.report import report_folder
-from tests.bench.report.pages import Page, made, picked, read, shown
+from tests.bench.report.pages import Page, made, read, shown
 
 
 def test_a_round_that_failed_is_marked_and_the_others_count(plain):
@@ -86,18 +84,3 @@ def test_percentiles_pool_the_requests_of_all_rounds(tmp_path):
 def test_percentiles_without_histograms_are_medians_of_rounds(tmp_path):
     row = read(made(tmp_path)).main_panels[0].row("uwsgi", "none")
     assert row.figure("latency_p99_ms").median == sorted(row.by_round("latency_p99_ms").values())[2]
-
-
-def test_an_older_folder_is_still_read(tmp_path):
-    """Format 1 had none of the later fields: what they say is not measured, and the report is whole."""
-    folder = made(tmp_path)
-    newer = {item.name for item in fields(trials.Trial) if item.default is not MISSING} - {"keep_alive"}
-    lines = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
-    old = [{key: value for key, value in line.items() if key not in newer} for line in lines]
-    (folder / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
-    info = json.loads((folder / "run.json").read_text())
-    for key in ("mode", "margin", "guards"):
-        info["plan"].pop(key)
-    (folder / "run.json").write_text(json.dumps({**info, "format": 1}))
-    assert write_report(folder).stat().st_size > 1000
-    assert picked(read(folder))[0].startswith("Pick ")

@@ -264,7 +264,7 @@ def test_two_rounds_of_a_run_tell_far_apart_cases_apart(tmp_path):
     assert high.endswith("\N{MULTIPLICATION SIGN}")
 
 
-BUSY = "others: other processes took 75% of the machine"
+BUSY = "interference: other processes took 75% of the machine"
 
 
 def disturbed(trial):
@@ -274,9 +274,9 @@ def disturbed(trial):
 def test_a_run_of_voided_trials_names_the_guard_and_the_remedy(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("home",), rounds=2, change=disturbed)
     assert picked(read(folder)) == [
-        "Nothing was measured, so there is nothing to pick. Guards voided 28 trials, most often `others`: other "
+        "Nothing was measured, so there is nothing to pick. Guards voided 28 trials, most often `interference`: other "
         "processes took 75% of the machine. Stop other programs, then make them again: "
-        f"`python -m bench run --resume {folder} --again voided`."
+        f"`python -m bench run --resume {folder}`."
     ]
 
 

@@ -9,7 +9,7 @@ from bench.results.capacity import Capacity, Climb, Visits, capacity, climbs, ma
 from tests.bench.results.run_data import at_rate, failed
 
 LIMIT = Limit("p95", 200.0)
-BUSY = "others: other processes took 90% of the machine"
+BUSY = "interference: other processes took 90% of the machine"
 
 
 def voided(rate: int, reason: str):
@@ -36,8 +36,8 @@ def test_the_last_trial_of_a_rate_counts_and_each_is_a_try():
     ("trial", "is_overload"),
     [
         (voided(100, "drift: 90 requests in the first third, 20 in the last"), True),
-        (voided(100, "dropped: the load tool did not send 7 requests"), True),
-        (voided(100, "drift: 90 requests in the first third; late: 1 in 100 requests left 90 ms late"), False),
+        (voided(100, "lost: the load tool did not send 7 requests"), True),
+        (voided(100, "drift: 90 requests in the first third; tool: 1 in 100 requests left 90 ms late"), False),
         (voided(100, BUSY), False),
         (failed(at_rate(100)), True),
         (failed(at_rate(100), came_back=None), False),
@@ -50,7 +50,7 @@ def test_only_what_an_overloaded_site_does_itself_shows_that_it_does_not_hold(tr
     assert climb.ended_by == (None if is_overload else trial.reason)
 
 
-@pytest.mark.parametrize("reason", [BUSY, "late: 1 in 100 requests left 90 ms late or more"])
+@pytest.mark.parametrize("reason", [BUSY, "tool: 1 in 100 requests left 90 ms late or more"])
 def test_a_trial_that_says_nothing_about_the_site_is_repeated_and_counts_as_half_a_try(reason):
     climb = Climb(LIMIT, [at_rate(50), voided(200, reason)])
     assert climb.next_rate(50, near=False) == 200
@@ -81,7 +81,7 @@ def test_the_interval_goes_from_the_lowest_that_held_to_the_highest_that_did_not
 
 
 def test_without_an_end_above_the_capacity_is_at_least_so_much():
-    rounds = [round_of((475, 20), (500, 900)), Climb(LIMIT, [at_rate(475), voided(500, "ceiling: the load tool")])]
+    rounds = [round_of((475, 20), (500, 900)), Climb(LIMIT, [at_rate(475), voided(500, "tool: the load tool")])]
     found = capacity(rounds)
     assert found == Capacity(475, 475, None, 2)
     assert (found.estimate.low, found.estimate.high) == (475, 475)

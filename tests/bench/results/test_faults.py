@@ -19,7 +19,7 @@ from bench.results.faults import (
 from bench.results.records import ResultsError, describe
 from tests.bench.results.run_data import ENVIRONMENT
 
-PLAN = FaultsPlan(("one",), ("none",), ("worker",), 1, "unlimited", "sqlite")
+PLAN = FaultsPlan(("one",), ("none",), ("worker",), 1, "unlimited", "sqlite", {"interference": 0.25})
 INFO = FaultsInfo(FORMAT, ("bench", "faults"), "now", None, PLAN, ENVIRONMENT)
 OUTCOME = FaultOutcome("a", "one", "none", "unlimited", "sqlite", "worker", "killed", 1, "now", "ok", failed_new=0)
 
@@ -89,6 +89,6 @@ def test_other_folders_are_refused_in_one_line(tmp_path, folder):
     with pytest.raises(ResultsError, match="not empty; give --to a new folder"):
         FaultsFolder(folder.directory).create(INFO)
     path = folder.directory / INFO_FILE
-    path.write_text(path.read_text().replace('"format": 1', '"format": 9'))
-    with pytest.raises(ResultsError, match="format is 9 and this program reads 1"):
+    path.write_text(path.read_text().replace(f'"format": {FORMAT}', '"format": 9'))
+    with pytest.raises(ResultsError, match="format 9 of another version, and this one reads"):
         read_faults(folder.directory)

@@ -6,13 +6,14 @@ import fcntl
 import json
 import os
 import threading
-from dataclasses import MISSING, asdict, fields, replace
+from dataclasses import asdict, replace
 
 import pytest
 
+from bench.cli import main
+from bench.results import records
 from bench.results.folder import Folder, read_run
 from bench.results.records import Outcome, ResultsError
-from bench.results.trials import Trial
 from tests.bench.results.run_data import ENVIRONMENT, INFO, TRIAL, failed
 
 
@@ -42,18 +43,20 @@ def test_a_field_of_a_newer_program_is_left_out(folder):
     assert read_run(folder.directory).trials == (TRIAL,)
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_folder_of_an_earlier_format_is_read_with_nulls(folder, number):
-    required = [item.name for item in fields(Trial) if item.default is MISSING]
-    old = {name: getattr(TRIAL, name) for name in required} | {"state": "warm"}
-    (folder.directory / "trials.jsonl").write_text(json.dumps(old))
-    info = asdict(INFO) | {"format": number}
-    for name in ("mode", "margin", "guards"):
-        del info["plan"][name]
-    (folder.directory / "run.json").write_text(json.dumps(info))
-    run = read_run(folder.directory)
-    assert (run.info.plan.mode, run.info.plan.margin) == ("closed", 0.05)
-    assert (run.trials[0].histogram, run.trials[0].level, run.trials[0].mode) == (None, 16, "closed")
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("words", [["report"], ["compare", "x"], ["run", "--resume"]], ids=lambda words: words[0])
+def test_a_folder_of_an_earlier_version_is_refused_in_one_line(folder, capsys, words, number):
+    """Its guards and figures have other names; what to do is to make the run again."""
+    (folder.directory / "run.json").write_text(json.dumps(asdict(INFO) | {"format": number}))
+    command, *more = words
+    more = [str(folder.directory) if word == "x" else word for word in more]
+    assert main.main([command, *more, str(folder.directory)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    where = folder.directory / "run.json"
+    assert line == (
+        f"bench {command}: {where}: format {number} of an earlier version, and this one reads {records.FORMAT}; "
+        "make the run again"
+    )
 
 
 def test_a_voided_trial_keeps_its_figures_and_an_open_loop_has_a_rate(folder):
@@ -100,8 +103,9 @@ def test_a_directory_that_is_not_a_run(tmp_path):
     [
         ("run.json", "{", "run.json: cannot be read as JSON: Input data was truncated; restore the file"),
         ("run.json", "[]", "run.json: not a JSON object; restore the file"),
-        ("run.json", '{"format": 99}', "run.json: format is 99 and this program reads up to 3; use the version"),
-        ("run.json", '{"format": 1}', "run.json: command is missing (Command line of the run.); restore it or"),
+        ("run.json", '{"format": 99}', "run.json: format 99 of another version, and this one reads"),
+        ("run.json", "{}", "run.json: format None of another version"),
+        ("run.json", json.dumps({"format": records.FORMAT}), "run.json: command is missing (Command line"),
         ("environment.json", '{"cpu_model": 7}', "environment.json: cpu_model: Expected `str | null`, got `int`;"),
         ("trials.jsonl", "[]\n", "trials.jsonl line 1: Expected `object`, got `array`; restore it or measure again"),
         ("trials.jsonl", "torn\n{}\n", "trials.jsonl line 1: not JSON"),

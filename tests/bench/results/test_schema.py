@@ -52,7 +52,7 @@ def test_a_real_run_keeps_to_it(tmp_path, monkeypatch):
     instrument.refuses.add("two")
     words = ["--stack", "one", "--stack", "two", "--layer", "none", "--workload", "home", "--rounds", "1"]
     run.main(
-        arguments([*words, "--guard", "others=off", "--duration", "1", "--to", str(tmp_path / "run")]),
+        arguments([*words, "--guard", "interference=off", "--duration", "1", "--to", str(tmp_path / "run")]),
         instrument,
     )
     assert len(lines_of(tmp_path / "run", "trials.jsonl")) == 2
@@ -94,7 +94,7 @@ def test_a_missing_field_is_found(tmp_path):
 
 def test_a_reproduction_keeps_to_it(tmp_path):
     record = reproduction.Reproduction(
-        reproduction.FORMAT, "caching", True, None, ("python",), "2026-11-21T08:07:00+00:00", None, ()
+        reproduction.FORMAT, "caching", True, ("python",), "2026-11-21T08:07:00+00:00", None, ()
     )
     reproduction.write(tmp_path, record)
     content = json.loads((tmp_path / reproduction.FILE).read_text("utf-8"))

@@ -100,7 +100,7 @@ def test_what_never_came_to_a_load_says_nothing():
 
 
 def test_a_case_without_a_valid_trial_is_not_rated():
-    voided = replace(trial(1), status="voided", reason="others: busy")
+    voided = replace(trial(1), status="voided", reason="interference: busy")
     assert rate([voided, voided]).rating is None
     assert rate([voided, broken(2, came_back=None, oom_kills=None, restarts=None)]).rating is None
     assert rate([voided, broken(2, came_back=False)]).rating == LOW

@@ -81,7 +81,7 @@ def bad(stack: str) -> list[FaultOutcome]:
             operator="reload",
             request=REQUEST,
         ),
-        outcome(stack, "worker", status="voided", reason="others: other processes took 36 %"),
+        outcome(stack, "worker", status="voided", reason="interference: other processes took 36 %"),
         outcome(stack, "application-server", status="failed", reason="not back", failed_new=50, recovery_s=None),
         outcome(stack, "slow-bodies", declared="stops at 16 slow clients: threads", figures={"stops_at": 20}),
         outcome(
@@ -104,6 +104,7 @@ def make(directory: Path, outcomes: list[FaultOutcome], finished: str | None = "
         rounds=max((item.round for item in outcomes), default=1),
         size="unlimited",
         database="sqlite",
+        guards={"interference": 0.25},
         changes=("threads=2",),
         env=("SECRET_KEY=very-secret",),
     )

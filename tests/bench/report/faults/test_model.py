@@ -75,7 +75,7 @@ def test_rounds_that_differ_show_their_range_and_the_worst_of_them(arranged):
 
 
 def test_the_last_outcome_of_a_repeated_fault_counts(arranged):
-    voided = outcome("one", "worker", status="voided", reason="late: 1 in 100 requests left 200 ms late or more")
+    voided = outcome("one", "worker", status="voided", reason="interference: other processes took 36 %")
     found = arranged(voided, outcome("one", "worker"))
     assert cells(found)["a process dies"] == [Line("0 lost", "worker")]
     assert found.count("VOIDED") == 0

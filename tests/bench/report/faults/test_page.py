@@ -45,7 +45,7 @@ def test_the_command_the_machine_and_the_date_are_on_it(page, folder):
 def test_what_failed_or_is_void_or_left_out_has_its_reason(page):
     reasons = page.texts("li")
     assert "application: 378 stale pages (gunicorn)" in reasons
-    assert any(text.startswith("worker: others: other processes took 36 %") for text in reasons)
+    assert any(text.startswith("worker: interference: other processes took 36 %") for text in reasons)
     assert any(text.startswith("slow-bodies: stops at 16 slow clients") for text in reasons)
     assert "memory: it needs a limit of memory: give --size bronze (nginx-uwsgi)" in reasons
 

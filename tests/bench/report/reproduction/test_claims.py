@@ -182,9 +182,9 @@ REFUSED = {"servers": {"one": "restarted"}, "operator": "restart, 9 requests ref
             "reload as it is started here, so it was restarted.",
         ),
         (
-            [{"status": "voided", "reason": "others: other processes took 36 %"}],
+            [{"status": "voided", "reason": "interference: other processes took 36 %"}],
             claims.NOT_MEASURED,
-            "Not measured: `one`: others: other processes took 36 %.",
+            "Not measured: `one`: interference: other processes took 36 %.",
         ),
         ([], claims.NOT_MEASURED, "Not measured: `one`: not part of these runs."),
     ],

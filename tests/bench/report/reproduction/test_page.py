@@ -50,8 +50,8 @@ def test_a_reproduction_without_a_trial_is_refused(tmp_path, tiny):
     [
         ("{", "cannot be read as JSON"),
         ("[]", "not a JSON object"),
-        (json.dumps({"format": 7}), "this program reads format 1"),
-        (json.dumps({"format": 1}), "benchmark is missing"),
+        (json.dumps({"format": 7}), "format 7 of another version, and this one reads"),
+        (json.dumps({"format": reproduction.FORMAT}), "benchmark is missing"),
     ],
 )
 def test_a_spoiled_reproduction_is_refused_in_one_line(tmp_path, content, says):

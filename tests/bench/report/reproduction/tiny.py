@@ -54,7 +54,6 @@ def record(**changes) -> reproduction.Reproduction:
             format=reproduction.FORMAT,
             benchmark="tiny",
             quick=False,
-            database=None,
             command=("python", "-m", "bench", "reproduce", "tiny"),
             started_at="2026-11-21T08:07:00+00:00",
             finished_at="2026-11-21T09:07:00+00:00",
