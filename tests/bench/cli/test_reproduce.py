@@ -264,7 +264,7 @@ def test_rounds_are_added_only_to_cases_of_open_claims_and_not_for_ever(tmp_path
 
 @pytest.mark.servers
 def test_other_programs_neither_end_it_nor_get_a_figure_in(tmp_path, tiny, monkeypatch):
-    monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: 0.9)
+    monkeypatch.setattr("bench.measure.trial.Interference.share", lambda *_: 0.9)
     instrument = FakeInstrument()
     instrument.misfits["two", "none"] = "gone"
     assert reproduce.main(asked(tmp_path, "--guard", "interference=0.25"), instrument) == 1

@@ -265,7 +265,7 @@ def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
 )
 def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypatch, tmp_path, shares, statuses):
     found = iter(shares)
-    monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: next(found))
+    monkeypatch.setattr("bench.measure.trial.Interference.share", lambda *_: next(found))
     status, recorded = go("--stack", "one", "--guard", "interference=0.25", "--keep-going")
     assert status == int(statuses[-1] == "voided")
     assert [trial.status for trial in recorded.trials] == statuses
@@ -281,7 +281,7 @@ def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypa
 @pytest.mark.servers
 def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, monkeypatch, tmp_path):
     found = iter([0.9, 0.8, 0.75, 0.1, 0.1])
-    monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: next(found))
+    monkeypatch.setattr("bench.measure.trial.Interference.share", lambda *_: next(found))
     instrument.load = MachineLoad(0.7, "other processes take 70% of this machine (chromium, process 12: 60%)")
     folder = tmp_path / "run"
     with pytest.raises(BenchError) as error:
@@ -303,7 +303,7 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, mo
 @pytest.mark.servers
 def test_killed_before_it_was_made_again_it_is_made_again_all_the_same(go, capsys, monkeypatch, tmp_path):
     found = iter([0.9, 0.1, 0.8, 0.1])
-    monkeypatch.setattr("bench.measure.trial.Bystanders.share", lambda *_: next(found))
+    monkeypatch.setattr("bench.measure.trial.Interference.share", lambda *_: next(found))
     go("--stack", "one", "--guard", "interference=0.25")
     folder = tmp_path / "run"
     path = folder / "trials.jsonl"
