@@ -81,7 +81,7 @@ def test_a_good_trial_has_every_figure(running, folder):
     assert record.oom_kills == 2, "what was killed in this trial"
     assert record.came_back is True
     # The site runs in this very process here.
-    assert record.observer_cpu_seconds > 0 and record.observer_share > 0
+    assert record.observer_share > 0
 
 
 def test_the_raw_output_of_warm_up_and_load_is_saved(running, folder):
