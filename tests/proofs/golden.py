@@ -1,0 +1,78 @@
+"""Compare what `verify` finds now with what it found before the instrument was made smaller (tests/golden/verify.json).
+
+    python -m tests.proofs.golden [STACK ...] [--layer L]
+
+Each stack with each layer is verified as it was then, and every subject that passed and does not now is printed. A pair
+takes ten to forty seconds; without names all that were frozen are verified, which takes about an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from bench import paths
+
+FOLDER = paths.PROJECT / "tests" / "golden"
+# Subjects that have another name or place now -> where they are.
+MOVED: dict[str, str] = {}
+TIMEOUT_S = 400
+
+
+@cache
+def frozen() -> dict[str, Any]:
+    """The frozen outcomes: `checks` by group, and of each stack and layer what was `declared` and `not_tried`."""
+    found: dict[str, Any] = json.loads((FOLDER / "verify.json").read_text("utf-8"))
+    return found
+
+
+def passed(stack: str, layer: str) -> set[str]:
+    """The checks that passed then on a pair."""
+    found, pair = frozen(), frozen()["pairs"][stack][layer]
+    groups = ["behaviour"] if layer == "none" else list(found["checks"])
+    made = {name for group in groups for name in found["checks"][group]}
+    return made - set(pair["declared"]) - set(found["not_tried"][pair["not_tried"]]) - MOVED.keys()
+
+
+def differences(stack: str, layer: str) -> Iterator[str]:
+    """A line for each check that passed then and does not pass now."""
+    words = [sys.executable, "-m", "bench", "verify", stack, "--layer", layer, "--json"]
+    quick = ["--quick"] if frozen()["pairs"][stack][layer]["quick"] else []
+    done = subprocess.run([*words, *quick], cwd=paths.PROJECT, capture_output=True, text=True, timeout=TIMEOUT_S)
+    try:
+        outcomes = json.loads(done.stdout)["outcomes"]
+    except ValueError:
+        yield f"{stack} with layer {layer}: {(done.stderr.strip().splitlines() or ['no answer'])[-1]}"
+        return
+    now = {item["check"]: item for item in outcomes}
+    for name in sorted(passed(stack, layer)):
+        item = now.get(name)
+        if item is None:
+            yield f"{stack} with layer {layer}: {name} is not made"
+        elif not item["ok"] or item["not_tried"] or item["declared"]:
+            yield f"{stack} with layer {layer}: {name}: {item['got'] or item['not_tried'] or item['declared']}"
+
+
+def main() -> int:
+    """Print the differences; returns 1 when there are some."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proofs.golden", description=__doc__.splitlines()[0])
+    parser.add_argument("stacks", nargs="*", choices=[[], *frozen()["pairs"]], metavar="STACK")
+    parser.add_argument("--layer", metavar="L", help="this layer alone")
+    args = parser.parse_args()
+    found = 0
+    for stack in args.stacks or frozen()["pairs"]:
+        for layer in frozen()["pairs"][stack]:
+            if args.layer in (None, layer):
+                lines = list(differences(stack, layer))
+                found += len(lines)
+                print("\n".join(lines) or f"{stack} with layer {layer}: as before", flush=True)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
