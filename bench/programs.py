@@ -9,8 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench import paths
@@ -18,34 +17,17 @@ from bench import paths
 # Distributions put servers where an ordinary user's PATH does not look.
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 VERSION_TIMEOUT_S = 10
-# The virtual environments in which servers are looked for, the first first.
-_environments: tuple[Path, ...] = (paths.VENV,)
+# The virtual environments of the instrument's own Python.
+OWN = (paths.VENV,)
 
 
-def use(*environments: Path) -> None:
-    """Look for servers in these virtual environments from now on."""
-    global _environments
-    _environments = environments
-
-
-@contextmanager
-def within(environment: Path) -> Iterator[None]:
-    """Look for servers in this virtual environment until the block ends."""
-    before = _environments
-    use(environment)
-    try:
-        yield
-    finally:
-        use(*before)
-
-
-def find(names: Iterable[str], search: Iterable[str] = ()) -> Path | None:
+def find(names: Iterable[str], search: Iterable[str] = (), venvs: tuple[Path, ...] = OWN) -> Path | None:
     """The first of `names` that is installed, looked for once in a process.
 
-    It is looked for in the virtual environment, on PATH, in the system's server directories, then in the `search` globs
-    (the newest match first).
+    It is looked for in the virtual environments, on PATH, in the system's server directories, then in the `search`
+    globs (the newest match first).
     """
-    return _find(tuple(names), tuple(search), os.environ.get("PATH", ""), _environments)
+    return _find(tuple(names), tuple(search), os.environ.get("PATH", ""), venvs)
 
 
 @functools.cache
@@ -59,9 +41,9 @@ def _find(names: tuple[str, ...], search: tuple[str, ...], path: str, venvs: tup
     return next((Path(program) for program in found if program), None)
 
 
-def module(globs: Iterable[str]) -> str | None:
-    """The first file that one of the globs finds; `{{ venv }}` in a glob is the virtual environment."""
-    return _module(tuple(pattern.replace("{{ venv }}", str(venv)) for venv in _environments for pattern in globs))
+def module(globs: Iterable[str], venvs: tuple[Path, ...] = OWN) -> str | None:
+    """The first file that one of the globs finds; `{{ venv }}` in a glob is each of the virtual environments."""
+    return _module(tuple(pattern.replace("{{ venv }}", str(venv)) for venv in venvs for pattern in globs))
 
 
 @functools.cache

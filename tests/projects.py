@@ -5,14 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from bench import paths, programs
-from bench.machine import identity
-from bench.project import under_test
+from bench import paths
 from tests import once
 
 NewProject = Callable[..., Path]
@@ -75,15 +73,9 @@ def start_project(folder: Path) -> None:
 
 
 @pytest.fixture
-def selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Selecting a project ends with the test."""
-    under_test.current()
-    monkeypatch.setattr(under_test, "_selected", [])
-    monkeypatch.setattr(identity, "_read_also", [])
+def own_var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kit keeps of projects goes with the test."""
     monkeypatch.setattr(paths, "VAR", tmp_path / "var")
-    yield
-    programs.use(paths.VENV)
-    identity.worker.cache_clear()
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from bench import paths
-from bench.catalog import catalog, compose, manifest
+from bench.catalog import catalog, fit, manifest
 from bench.cli import main
 from bench.results import reproduction
 
@@ -113,7 +113,7 @@ def test_the_matrix_is_what_fits(heading, historic):
         [
             f"`{stack.name}`",
             servers_of(stack),
-            *("·" if compose.misfit(stack, layer) else "yes" for layer in layers.values()),
+            *("·" if fit.misfit(stack, layer) else "yes" for layer in layers.values()),
         ]
         for stack in catalog.read().stacks.values()
         if (stack.era == "historic") == historic

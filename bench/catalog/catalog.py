@@ -14,10 +14,11 @@ from msgspec import structs
 
 from bench import paths
 from bench.catalog import manifest, sizes, values
-from bench.catalog.manifest import HISTORIC, NO_LAYER, Layer, Service, Stack
-from bench.catalog.sizes import UNLIMITED, Size
+from bench.catalog.manifest import HISTORIC, Layer, Service, Stack
+from bench.catalog.sizes import Size
 from bench.catalog.values import Values
 from bench.errors import BenchError, hint
+from bench.results.records import NO_LAYER
 
 LIST_HINT = "`python -m bench list` prints all"
 Entry = TypeVar("Entry")
@@ -99,12 +100,10 @@ class Catalog:
             raise BenchError(f"no values called {name!r} in deploy/values; {hint(name, self.values)}")
         return self.values[name]
 
-    def size(self, name: str) -> Size | None:
-        """The size called `name`, None for `unlimited`; raises BenchError with the nearest name when there is none."""
-        if name == UNLIMITED:
-            return None
+    def size(self, name: str) -> Size:
+        """The size called `name`; raises BenchError with the nearest name when there is none."""
         if name not in self.sizes:
-            raise BenchError(f"--size {name}: no such size; {hint(name, (UNLIMITED, *self.sizes))}")
+            raise BenchError(f"--size {name}: no such size; {hint(name, self.sizes)}")
         return self.sizes[name]
 
 

@@ -17,8 +17,8 @@ from msgspec import Struct
 from bench import paths
 from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
+from bench.results.records import NO_LAYER
 
-NO_LAYER = "none"
 FRONT = "front"
 SCOPES = ("app", "server", FRONT)
 KINDS = ("", "outer", "django", "templates")
@@ -281,6 +281,11 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
             )
         if bool(self.servers) != (self.scope == FRONT):
             raise ValueError("a layer of scope front has a [[server]], and no other layer has")
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it is the layer `none`: nothing is cached."""
+        return self.name == NO_LAYER
 
     def snippets(self, server: str) -> dict[str, Path]:
         """Template files for that server by name; each fills the point it is named after: `<server>.pages.conf`."""

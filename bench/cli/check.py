@@ -7,6 +7,7 @@ import argparse
 from bench.catalog import catalog
 from bench.cli import options
 from bench.measure.printer import Printer
+from bench.project.under_test import open_project
 from bench.serve.config_check import ConfigCheck, check
 
 
@@ -17,14 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print a line a check; returns 1 when one failed."""
-    known = catalog.read()
+    known, project = catalog.read(), open_project()
     chosen = [known.stack(name) for name in args.stacks] or list(known.stacks.values())
     failed = 0
     with Printer() as printer:
         for stack in chosen:
             for layer in known.layers.values():
                 printer.show(f"checking {stack.name} with layer {layer.name}")
-                for finding in check(stack, layer):
+                for finding in check(project, stack, layer):
                     failed += bool(finding.problem and not finding.skipped)
                     printer.say(_line(finding))
     return 1 if failed else 0

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from pathlib import Path
 
 import msgspec
 from msgspec import structs
 
-from bench.catalog import catalog
+from bench import paths
+from bench.catalog import catalog, values
 from bench.cli import options
 from bench.measure.printer import Printer, say
-from bench.project import description, doctor, inspection, under_test
+from bench.project import description, doctor, inspection
 from bench.project.description import Project
 from bench.project.doctor import Advice
 from bench.project.inspection import Facts
@@ -25,24 +25,19 @@ INDENT = " " * 7
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `doctor`."""
-    parser.add_argument(
-        "--project",
-        dest="folder",
-        type=Path,
-        metavar="PATH",
-        help="the folder of its manage.py (default: the project of this checkout)",
-    )
+    options.add_applied(parser)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Print what was found; returns 1 when something blocks serving or measuring."""
-    project = description.read(args.folder) if args.folder else under_test.current().project
+    project = description.read(args.project or paths.PROJECT, describe=args.describe)
+    project = structs.replace(project, env={**project.env, **values.environment(args.env)})
     with Printer() as printer:
         printer.show(f"looking at {project.folder}")
         facts = inspection.inspect(project, 0 if project.description.public else MAX_PATTERNS)
     known = catalog.read()
-    names = known.value_set("bench").names
+    names = known.value_set("bench").changed(values.parse_changes(args.set)).names
     servers = {server.config: server for stack in known.stacks.values() for server in stack.servers}
     advice = doctor.examine(project, facts, names["processes"], names["threads"], servers.values())
     if args.json:

@@ -23,7 +23,9 @@ from bench.faults.plan import words as plan_words
 from bench.figures.columns import columns
 from bench.interrupt import Interrupts
 from bench.measure.printer import Printer, say
+from bench.project import pythons
 from bench.results.faults import GROUPS, read_faults
+from bench.results.records import UNLIMITED
 
 # Arguments that the folder stores and --resume may not change.
 PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "to", "guard")
@@ -34,25 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_stacks(
         parser, "stacks", nargs="*", metavar="STACK", help=f"stacks of `list` (default: {options.USUAL})"
     )
-    layer = parser.add_argument(
-        "--layer", action="append", metavar="L", help="a layer, or several joined with + (repeatable; default: none)"
-    )
-    options.completed(layer, lambda: catalog.read().layers)
     fault = parser.add_argument(
         "--fault", action="append", metavar="F", help="a fault, or a group of them (repeatable; default: all)"
     )
     options.completed(fault, lambda: (*FAULTS, *GROUPS))
-    parser.add_argument("--list-faults", action="store_true", help="print the faults with what happens, and stop")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print what would be made and how long that takes; start nothing"
-    )
+    parser.add_argument("--list-faults", action="store_true", help="print the faults, and what happens")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
     parser.add_argument("--rounds", type=options.count, metavar="R", help="how often each fault is made (default: 1)")
-    options.add_size(parser)
-    options.add_project(parser)
-    options.add_database(parser)
-    options.add_write(parser, "make accounts of visitors")
-    options.add_env(parser)
-    options.add_set(parser)
+    options.add_served(parser, layers=True, layer_default="none")
+    options.add_write(parser, "make accounts")
     options.add_folder(parser, "faults")
     options.add_guard(parser, judge.BOUNDS)
     options.add_json(parser)
@@ -69,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
     printer = Printer(sys.stderr if args.json else None)
     if args.resume:
         _check_resumable(args)
-        session, batches = begin.resume(args.resume, args.database, args.write, printer)
+        session, batches = begin.resume(args.resume, options.project_of(args), args.database, args.write, printer)
     else:
         session, batches = begin.begin(_request(args), printer)
     directory = session.folder.directory
@@ -122,13 +114,15 @@ def _print_faults(as_json: bool) -> int:
 def _check_resumable(args: argparse.Namespace) -> None:
     for name in PLAN_ARGUMENTS:
         value = getattr(args, name)
-        if value not in (None, [], False) and not (name == "size" and value == "unlimited"):
+        if value not in (None, [], False) and not (name == "size" and value == UNLIMITED):
             raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name}")
 
 
 def _request(args: argparse.Namespace) -> Request:
+    versions = options.one_python(args)
     return Request(
-        stacks=tuple(dict.fromkeys(args.stacks)),
+        project=options.project_of(args),
+        stacks=pythons.variants(tuple(dict.fromkeys(args.stacks)) or catalog.read().usual_stacks, versions),
         layers=tuple(dict.fromkeys(args.layer or ())),
         faults=tuple(dict.fromkeys(args.fault or ())),
         rounds=args.rounds or 1,

@@ -15,15 +15,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inventory(verbs.add_parser("check", help="what the hosts of an inventory lack"), required=True)
 
 
-def add_inventory(parser: argparse.ArgumentParser, what: str = "", required: bool = False) -> None:
+def add_inventory(
+    parser: argparse.ArgumentParser, what: str = "for the hosts of an Ansible inventory", required: bool = False
+) -> None:
     """`--inventory`; the value is a path, or None."""
-    help = f"an Ansible inventory with the groups {', '.join(inventory.GROUPS)}"
     parser.add_argument(
         "--inventory",
         required=required,
         type=Path,
         metavar="FILE",
-        help=f"{help}: {what}" if what else help,
+        help=what,
     )
 
 

@@ -6,12 +6,12 @@ import argparse
 import json
 from typing import Any
 
+from bench.catalog import values
 from bench.catalog.manifest import HISTORIC
-from bench.catalog.survey import survey
 from bench.cli import options
 from bench.figures.columns import columns, paragraph
 from bench.measure.printer import Printer
-from bench.project import under_test
+from bench.serve.survey import survey
 
 FOR_HISTORIC = "where they are named, and in reproductions"
 TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"
@@ -25,18 +25,18 @@ KINDS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `list`."""
-    options.add_project(parser)
+    options.add_applied(parser)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Print the listing."""
-    listing = survey()
+    project = options.project_of(args)
+    listing = survey(project, values.parse_changes(args.set), values.environment(args.env))
     if args.json:
         print(json.dumps(listing, indent=2))
     else:
         printer = Printer()
-        project = under_test.current()
         printer.say(as_text(listing, printer.width, not project.description.invalidates))
     return 0
 

@@ -7,8 +7,8 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Collection, Sequence
-from typing import NoReturn
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NoReturn
 
 import bench
 from bench.cli import gone
@@ -34,6 +34,27 @@ COMMANDS = {
 }
 
 
+class OneScreen(argparse.HelpFormatter):
+    """Help that fits one screen: the options in one line each, and a usage line without all of them."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=21)
+
+    def add_usage(
+        self, usage: str | None, actions: Iterable[argparse.Action], groups: Any, prefix: str | None = None
+    ) -> None:
+        """As argparse's, with `[options]` for all that may be left out."""
+        named = [action for action in actions if not action.option_strings or action.required]
+        super().add_usage(f"{self._prog} [options] {self._format_usage_of(named)}".rstrip(), [], [], prefix)
+
+    def _format_usage_of(self, actions: list[argparse.Action]) -> str:
+        words = [self._format_args(action, str(action.metavar or action.dest)) for action in actions]
+        return " ".join(
+            f"{action.option_strings[0]} {text}" if action.option_strings else text
+            for action, text in zip(actions, words, strict=True)
+        )
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line: what is wrong and where to read on."""
 
@@ -50,7 +71,7 @@ class CommandParser(Parser):
         """Add the command's own arguments, once."""
         if self.module:
             command, self.module = importlib.import_module(self.module), None
-            self.description = command.__doc__
+            self.description = (command.__doc__ or "").partition("\n\n")[0]
             command.add_arguments(self)
             self.set_defaults(main=command.main)
         return self
@@ -74,7 +95,7 @@ def parser(line: Collection[str] = ()) -> argparse.ArgumentParser:
         title="commands", required=True, metavar="COMMAND", dest="command", parser_class=CommandParser
     )
     for name, summary in COMMANDS.items():
-        command = verbs.add_parser(name, help=summary)
+        command = verbs.add_parser(name, help=summary, formatter_class=OneScreen)
         command.module = f"bench.cli.{name}"
         if name in line:
             command.complete()
@@ -90,11 +111,6 @@ def main(argv: list[str] | None = None) -> int:
         argcomplete.autocomplete(parser(os.environ.get("COMP_LINE", "").split()))
     args = parser().parse_args(argv)
     try:
-        if getattr(args, "project", None) is not None:
-            # A command that serves it starts with it; `doctor` only looks at it.
-            from bench.project import under_test
-
-            under_test.select(args.project)
         return int(args.main(args))
     except BenchError as error:
         print(f"bench {args.command}: {error}", file=sys.stderr)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.catalog import catalog, manifest, sizes
+from bench import paths
+from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.measure import guards
+from bench.project import description, pythons, workload
+from bench.project.under_test import UnderTest, open_project
 from bench.results.folder import RUN_FILE
+from bench.results.records import NO_LAYER, UNLIMITED
 
 REPEATABLE = " (repeatable; default: {})"
-USUAL = "all but the historic"
+USUAL = "all usual ones"
 
 
 def completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
@@ -23,58 +28,144 @@ def completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> No
     action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete looks for it
 
 
-def add_stacks(parser: argparse.ArgumentParser, name: str, **how: Any) -> None:
+def add_stacks(parser: argparse._ActionsContainer, name: str, **how: Any) -> None:
     """An option or argument that names stacks."""
     completed(parser.add_argument(name, **how), lambda: catalog.read().stacks)
 
 
-def add_layer(parser: argparse.ArgumentParser, several: bool = False) -> None:
-    """`--layer`: one, by default none, or `several`, by default all (then the value is None)."""
-    words = "a layer, or several joined with +"
-    if several:
-        action = parser.add_argument("--layer", action="append", metavar="L", help=words + REPEATABLE.format("all"))
-    else:
-        action = parser.add_argument("--layer", default=manifest.NO_LAYER, metavar="L", help=f"{words} (default: none)")
-    completed(action, lambda: catalog.read().layers)
+def add_served(
+    parser: argparse.ArgumentParser,
+    *,
+    layers: bool = False,
+    layer_default: str = "all",
+    sizes: bool = False,
+    pythons: bool = False,
+) -> None:
+    """The options that say what is served, the same for every command: read them with `project_of` and those below.
 
-
-def add_size(parser: argparse.ArgumentParser, several: bool = False) -> None:
-    """`--size`: one, by default unlimited, or `several` (then the value is None without one)."""
-    words = "limit memory and CPU time: bronze, silver or gold (deploy/values/sizes.toml), or unlimited"
-    if several:
-        default = REPEATABLE.format(sizes.UNLIMITED)
-        action = parser.add_argument("--size", action="append", metavar="S", help=words + default)
-    else:
-        action = parser.add_argument(
-            "--size", default=sizes.UNLIMITED, metavar="S", help=f"{words} (default: unlimited)"
-        )
-    completed(action, lambda: (sizes.UNLIMITED, *catalog.read().sizes))
-
-
-def add_database(parser: argparse.ArgumentParser, default: str = "sqlite") -> None:
-    """`--database`; the value is None without it."""
-    parser.add_argument(
+    With `layers`, `sizes` and `pythons` there may be several: then their value is a list, or None without one.
+    """
+    group = parser.add_argument_group("what is served")
+    _add_layer(group, layers, layer_default)
+    _add_size(group, sizes)
+    group.add_argument(
         "--database",
-        metavar="URL|postgresql",
-        help=f"sqlite, postgresql (a private cluster) or a URL (default: {default})",
+        metavar="D",
+        help="sqlite, postgresql or a URL (default: sqlite)",
     )
+    _add_values(group)
+    group.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        metavar="X.Y",
+        help="serve by another Python, also by its path" + (" (repeatable)" if pythons else ""),
+    )
+    add_project(group)
 
 
-def add_project(parser: argparse.ArgumentParser) -> None:
-    """`--project`; the value is a folder or None. `main` selects it before the command starts."""
+def add_project(parser: argparse._ActionsContainer) -> None:
+    """`--project` and `--describe`; the values are a folder and a file, or None."""
     parser.add_argument(
         "--project",
         type=Path,
         metavar="PATH",
-        help="the folder of another Django project's manage.py (default: the site that the kit ships)",
+        help="folder of another project (default: the kit's site)",
     )
+    parser.add_argument(
+        "--describe", type=Path, metavar="FILE", help="file with its [tool.benchapp], if not pyproject.toml"
+    )
+
+
+def add_applied(parser: argparse.ArgumentParser) -> None:
+    """Of the options of `add_served` those that apply to a project that is looked at and not served."""
+    group = parser.add_argument_group("what is looked at")
+    _add_values(group)
+    add_project(group)
+
+
+def _add_values(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable of the site (repeatable)")
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="N=V",
+        help="a value, such as processes=5 (repeatable)",
+    )
+
+
+def project_of(args: argparse.Namespace) -> UnderTest:
+    """The project that the command line names. Raises BenchError when it cannot be served."""
+    return open_project(args.project, args.describe)
+
+
+def one_python(args: argparse.Namespace) -> tuple[str, ...]:
+    """The version of the Python that serves the site, or none. Raises BenchError for several."""
+    versions = pythons.choose(args.python)
+    if len(versions) > 1:
+        raise BenchError("--python: it is served by one Python at a time; give one")
+    return versions
+
+
+def _add_layer(parser: argparse._ActionsContainer, several: bool, default: str) -> None:
+    words = "a layer, or several with +"
+    if several:
+        action = parser.add_argument("--layer", action="append", metavar="L", help=words + REPEATABLE.format(default))
+    else:
+        action = parser.add_argument("--layer", default=NO_LAYER, metavar="L", help=f"{words} (default: none)")
+    completed(action, lambda: catalog.read().layers)
+
+
+def _add_size(parser: argparse._ActionsContainer, several: bool) -> None:
+    words = "bronze, silver or gold"
+    if several:
+        action = parser.add_argument("--size", action="append", metavar="S", help=words + REPEATABLE.format(UNLIMITED))
+    else:
+        action = parser.add_argument("--size", default=UNLIMITED, metavar="S", help=f"{words} (default: unlimited)")
+    completed(action, lambda: catalog.read().sizes)
+
+
+def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
+    """`--workload`; help and completion name those of the project on the command line."""
+    names = _workloads_of_line(sys.argv[1:])
+    repeatable = "repeatable; " if how else ""
+    action = parser.add_argument(
+        "--workload",
+        metavar="W",
+        help=f"{_few(names)} ({repeatable}default: {names[0] if names else 'the first'})",
+        **how,
+    )
+    action.completer = lambda parsed_args, **_: _workloads(parsed_args.project, parsed_args.describe)  # type: ignore[attr-defined]
+
+
+def _few(names: list[str]) -> str:
+    """Names for a line of help: each also comes with a connection for each request."""
+    own = [name for name in names if not name.endswith(workload.CLOSE)]
+    return ", ".join(own) + (f"; also NAME{workload.CLOSE}" if len(own) < len(names) else "")
+
+
+def _workloads_of_line(words: list[str]) -> list[str]:
+    """The workloads of the project that a command line names, before it is parsed."""
+    given = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    add_project(given)
+    with contextlib.suppress(argparse.ArgumentError):
+        found, _ = given.parse_known_args(words)
+        return _workloads(found.project, found.describe)
+    return []
+
+
+def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
+    """Of a project that cannot be read there are none to name: its command says why."""
+    try:
+        return workload.names(description.read(folder or paths.PROJECT, describe=describe).description)
+    except BenchError:
+        return ["a workload of the project"]
 
 
 def add_write(parser: argparse.ArgumentParser, what: str) -> None:
     """`--write`; `what` is what it allows. See check_write."""
-    parser.add_argument(
-        "--write", action="store_true", help=f"{what} in a database that a --project uses itself (default: in copies)"
-    )
+    parser.add_argument("--write", action="store_true", help=f"{what} in a project's own database (default: in copies)")
 
 
 def check_write(args: argparse.Namespace) -> None:
@@ -83,48 +174,14 @@ def check_write(args: argparse.Namespace) -> None:
         raise BenchError("--write allows writes to the database of a --project; name one, or leave out --write")
 
 
-def add_env(parser: argparse.ArgumentParser) -> None:
-    """`--env`; the value is a list of NAME=VALUE."""
-    parser.add_argument(
-        "--env",
-        action="append",
-        default=[],
-        metavar="K=V",
-        help="a variable of the site's environment; `run` stores it with the results (repeatable)",
-    )
-
-
-def add_set(parser: argparse.ArgumentParser) -> None:
-    """`--set`; the value is a list of NAME=VALUE."""
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="change a value of deploy/values/bench.toml, or of those that --values names (repeatable)",
-    )
-
-
-def add_python(parser: argparse.ArgumentParser, several: bool = False) -> None:
-    """`--python`: one, or `several`; the value is a list of words for `bench.project.pythons.choose`."""
-    parser.add_argument(
-        "--python",
-        action="append",
-        default=[],
-        metavar="X.Y|PATH",
-        help="another Python that serves the site, by version on PATH or by path"
-        + (REPEATABLE.format("the instrument's") if several else ""),
-    )
-
-
 def add_guard(parser: argparse.ArgumentParser, usual: Mapping[str, float] = guards.BOUNDS) -> None:
     """`--guard`; the value is a list of NAME=BOUND, or None. `usual` are the guards that there are."""
     bounds = ", ".join(f"{name}={bound:g}" for name, bound in usual.items())
     parser.add_argument(
         "--guard",
         action="append",
-        metavar="NAME=BOUND",
-        help=f"the bound beyond which a guard voids what was measured, or `off` (repeatable; defaults: {bounds})",
+        metavar="G=BOUND",
+        help=f"bound of a guard, or off (repeatable): {bounds}",
     )
 
 

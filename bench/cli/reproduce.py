@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.catalog import catalog, compose
+from bench.catalog import catalog, fit
 from bench.cli import faults, options, run
 from bench.errors import BenchError
 from bench.faults import judge
@@ -22,6 +22,7 @@ from bench.measure import begin, guards
 from bench.measure.instrument import Instrument
 from bench.measure.printer import say
 from bench.measure.trial import now
+from bench.project.under_test import open_project
 from bench.report.reproduction import side_by_side
 from bench.report.reproduction.measured import Cell
 from bench.report.write import write_report
@@ -184,7 +185,7 @@ def _make(
 
 def _instrument(record: Reproduction, name: str) -> Instrument:
     """The instrument of a part; a conclusion may be about a check that `run` leaves out."""
-    return Instrument(thorough=_run_of(record, name).get("thorough", False))
+    return Instrument(open_project(), thorough=_run_of(record, name).get("thorough", False))
 
 
 def _run_of(record: Reproduction, name: str) -> Mapping[str, Any]:
@@ -282,7 +283,7 @@ def _database(record: Reproduction, name: str) -> tuple[str, tuple[str, ...]]:
     part = _run_of(record, name)
     wanted: str = part.get("database", FALLBACK)
     service = catalog.read().services.get(wanted)
-    if service and (missing := compose.missing_programs(service)):
+    if service and (missing := fit.missing_programs(service)):
         if part.get("own_database", False):
             raise BenchError(f"{wanted} is not installed: {', '.join(missing)}")
         return FALLBACK, (f"{wanted} is not installed ({', '.join(missing)}): {FALLBACK} replaces it",)

@@ -1,5 +1,4 @@
-"""Measure stacks under layers: plan the cases, bring each deployment up in every round in a shuffled order, verify it
-once, measure it, take it down. Results are a folder; --resume continues a run that was stopped."""
+"""Measure stacks under layers into a folder; --resume goes on with a run that was stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +20,8 @@ from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
 from bench.measure.printer import Printer, say
 from bench.measure.progress import RunProgress, case_words
-from bench.project import pythons, workload
+from bench.project import pythons
+from bench.project.under_test import UnderTest
 from bench.report import pick
 from bench.report.arrange import arrange
 from bench.results.folder import read_run, resume_command
@@ -38,12 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_cases(parser)
     _add_load(parser)
     options.add_folder(parser, "run")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print what would be measured and how long that takes; start nothing"
-    )
-    parser.add_argument(
-        "--keep-going", action="store_true", help="go on when other programs void one trial after another"
-    )
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
+    parser.add_argument("--keep-going", action="store_true", help="go on when other programs void trial after trial")
     parser.add_argument(
         "--margin",
         type=options.between(0, 0.99, "a share such as 0.05"),
@@ -59,16 +55,8 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
     options.add_stacks(
         parser, "--stack", action="append", metavar="S", help="a stack of `list`" + several.format(options.USUAL)
     )
-    options.add_layer(parser, several=True)
-    names = ", ".join(workload.workloads())
-    wanted = parser.add_argument("--workload", action="append", metavar="W", help=names + several.format("the first"))
-    options.completed(wanted, workload.workloads)
-    options.add_size(parser, several=True)
-    options.add_project(parser)
-    options.add_database(parser)
-    options.add_env(parser)
-    options.add_set(parser)
-    options.add_python(parser, several=True)
+    options.add_workload(parser, action="append")
+    options.add_served(parser, layers=True, sizes=True, pythons=True)
 
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
@@ -77,32 +65,32 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=options.count,
         metavar="N",
-        help="connections of a closed loop, as fast as answers come" + options.REPEATABLE.format(begin.LEVEL),
+        help="connections" + options.REPEATABLE.format(begin.LEVEL),
     )
     parser.add_argument(
         "--rate",
         action="append",
         type=replay.rate,
         metavar="N",
-        help="requests a second of an open loop, which leave on a schedule (repeatable); x1, x2: as recorded, or twice "
-        "as fast",
+        help="requests a second instead (repeatable); x1: as recorded",
     )
     parser.add_argument(
         "--capacity",
         metavar="LIMIT",
-        help="find the highest rate at which the latency stays within a limit, such as p95=200ms or p99=1s",
+        help="find the highest rate within a latency: p95=200ms",
     )
     _add_rounds(parser)
     parser.add_argument(
         "--duration",
         type=options.count,
         metavar="SEC",
-        help=f"seconds of a trial (default: {begin.DURATION_S}, or {begin.CAPACITY_DURATION_S} with --capacity)",
+        help=f"of a trial (default: {begin.DURATION_S}; {begin.CAPACITY_DURATION_S} with --capacity)",
     )
     parser.add_argument(
         "--tool",
         choices=load.CHOICES,
-        help="the load tool of a closed loop (default: the best that is installed and fits)",
+        metavar="T",
+        help="wrk, ab or siege (default: the best that is installed)",
     )
 
 
@@ -111,37 +99,39 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
         "--rounds",
         type=options.count,
         metavar="R",
-        help=f"trials of each case (default: {begin.ROUNDS}); with --until decided at most so many "
-        f"(default: {begin.ROUNDS_UNTIL_DECIDED})",
+        help=f"trials of each case (default: {begin.ROUNDS}; until decided {begin.ROUNDS_UNTIL_DECIDED})",
     )
     parser.add_argument(
         "--until",
         choices=["decided"],
-        help="drop cases that cannot be the best any more after each round, until one leads or the rest tie",
+        metavar="decided",
+        help="drop cases that cannot win, until one leads or all tie",
     )
     parser.add_argument(
         "--budget",
         type=options.seconds,
         metavar="TIME",
-        help="with --until decided: begin no round that would end later, such as 3m or 90s; two are always made",
+        help="begin no round after it, such as 3m; two are made",
     )
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
-    instrument = instrument or Instrument()
     if args.resume:
         _check_resumable(args)
     if args.dry_run and args.resume:
         raise BenchError("--dry-run shows the plan of a new run; leave out --resume")
+    given = instrument.project if instrument else options.project_of(args)
+    project = begin.project_of(args.resume, given) if args.resume else given
+    instrument = instrument or Instrument(project)
     if args.inventory:
-        return run_inventory.main(args, _request(args))
+        return run_inventory.main(args, _request(args, project))
     if args.dry_run:
-        return _print_plan(args, instrument)
+        return _print_plan(_request(args, project), instrument)
     if args.resume:
         session = begin.resume(args.resume, args.database, instrument)
     else:
-        session = begin.begin(_request(args), instrument)
+        session = begin.begin(_request(args, project), instrument)
     folder, info = session.journal.folder, session.journal.info
 
     def go(interrupts: Interrupts) -> int:
@@ -162,9 +152,9 @@ def _answer(directory: Path) -> None:
             say(line)
 
 
-def _print_plan(args: argparse.Namespace, instrument: Instrument) -> int:
+def _print_plan(request: Request, instrument: Instrument) -> int:
     """Print what a new run would do, without starting or writing anything."""
-    new = begin.planned(_request(args), instrument)
+    new = begin.planned(request, instrument)
     for case in new.info.cases:
         say(f"case: {case_words(case)}")
     RunProgress(Printer(), new.info, new.ledger.trials_left).announce(new.load.tool.name, new.ledger)
@@ -177,8 +167,9 @@ def _check_resumable(args: argparse.Namespace) -> None:
             raise BenchError(f"--resume takes its plan from {args.resume}; leave out --{name}")
 
 
-def _request(args: argparse.Namespace) -> Request:
+def _request(args: argparse.Namespace, project: UnderTest) -> Request:
     return Request(
+        project=project,
         stacks=_unique(args.stack),
         layers=_unique(args.layer),
         workloads=_unique(args.workload),

@@ -32,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inventory",
         type=Path,
         metavar="FILE",
-        help="measure what the playbook has deployed on the hosts of an Ansible inventory, with load from its group "
-        "load; nothing is deployed there",
+        help="what is deployed on the hosts of an Ansible inventory",
     )
 
 
@@ -48,7 +47,7 @@ def main(args: argparse.Namespace, request: Request) -> int:
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
     front = front_of(hosts)
-    site = DeployedHosts(hosts, Front(found, front.address, _trusted(front)))
+    site = DeployedHosts(request.project, hosts, Front(found, front.address, _trusted(front)))
     host_record.must_be(found, request.stacks, request.layers)
     if args.dry_run:
         return _print_plan(request, site)

@@ -23,7 +23,9 @@ from bench.measure.instrument import Instrument
 from bench.measure.printer import Printer
 from bench.measure.tune import Tuner, answer, values_text
 from bench.measure.tuning import Answer, Tried
-from bench.project.workload import workloads
+from bench.project import pythons
+from bench.project.under_test import UnderTest
+from bench.results.records import NO_LAYER
 
 # Of those settings that are near the best.
 ROUNDS = 3
@@ -33,18 +35,14 @@ VALUES_FILE = "values.toml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `tune`."""
     options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
-    options.add_layer(parser)
-    options.add_size(parser)
     parser.add_argument(
         "--limit",
         required=True,
         metavar="LIMIT",
         help="of the latency, such as p95=200ms or p99=1s",
     )
-    wanted = parser.add_argument("--workload", metavar="W", help="a workload of the project (default: its first)")
-    options.completed(wanted, workloads)
-    options.add_project(parser)
-    options.add_database(parser)
+    options.add_workload(parser)
+    options.add_served(parser)
     parser.add_argument(
         "--duration",
         type=options.count,
@@ -59,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
-    tuner = Tuner(_request(args), instrument or Instrument(), printer)
+    project = instrument.project if instrument else options.project_of(args)
+    tuner = Tuner(_request(args, project), instrument or Instrument(project), printer)
     folder = tuner.session.journal.folder
 
     def go(interrupts: Interrupts) -> int:
@@ -83,15 +82,18 @@ def _show(tuner: Tuner, done: list[Tried], as_json: bool) -> int:
     return 0 if found else 1
 
 
-def _request(args: argparse.Namespace) -> Request:
+def _request(args: argparse.Namespace, project: UnderTest) -> Request:
     return Request(
-        stacks=(args.stack,),
+        project=project,
+        stacks=pythons.variants([args.stack], options.one_python(args)),
         layers=(args.layer,),
         workloads=(args.workload,) if args.workload else (),
         rounds=ROUNDS,
         duration_s=args.duration,
         sizes=(args.size,),
         database=args.database,
+        env=tuple(args.env),
+        changes=tuple(args.set),
         guards=tuple(args.guard or ()),
         capacity=args.limit,
         to=args.to,
@@ -113,7 +115,7 @@ def _print(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) ->
     width = Printer().width
     print("\n".join(paragraph(found.sentence if found else f"No settings hold {tuner.limit.words}.", width)))
     if found:
-        layer = "" if found.layer == "none" else f" --layer {found.layer}"
+        layer = "" if found.layer == NO_LAYER else f" --layer {found.layer}"
         print(f"next: python -m bench render {found.stack}{layer} --values {path} --to DIR")
 
 

@@ -8,13 +8,14 @@ import signal
 import sys
 import threading
 
-from bench.catalog import compose, values
+from bench.catalog import values
 from bench.catalog.values import environment
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.measure.printer import Printer
 from bench.project import pythons
 from bench.serve import database, deployment, reload
+from bench.serve.case import must_resolve
 from bench.serve.supervisor import Supervisor
 
 POLL_S = 0.2
@@ -23,19 +24,15 @@ POLL_S = 0.2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `up`."""
     options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
-    options.add_layer(parser)
-    parser.add_argument("--port", type=options.port_number, help="the port on 127.0.0.1 (default: a free one)")
-    options.add_project(parser)
-    options.add_database(parser)
-    options.add_size(parser)
-    options.add_env(parser)
-    options.add_set(parser)
-    options.add_python(parser)
+    parser.add_argument(
+        "--port", type=options.port_number, metavar="P", help="the port on 127.0.0.1 (default: a free one)"
+    )
     parser.add_argument(
         "--restart",
         action="store_true",
-        help="start a server or service that dies again, as the units of a production host do, and say so",
+        help="start what dies again, as systemd does, and say so",
     )
+    options.add_served(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -45,21 +42,20 @@ def main(args: argparse.Namespace) -> int:
         signal.signal(number, signal.default_int_handler)
     asked = threading.Event()
     try:
-        versions = pythons.choose(args.python)
-        if len(versions) > 1:
-            raise BenchError("--python: it is served by one Python at a time; give one")
-        composition = compose.must_compose(
-            pythons.variants([args.stack], versions)[0],
+        project = options.project_of(args)
+        case = must_resolve(
+            project,
+            pythons.variants([args.stack], options.one_python(args))[0],
             args.layer,
-            values.parse_changes(args.set),
-            environment(args.env),
+            size=args.size,
+            database=database.parse(project, args.database),
+            changes=values.parse_changes(args.set),
+            env=environment(args.env),
         )
         with (
             Printer(sys.stderr) as printer,
-            database.in_use(args.database, alone=False),
-            deployment.deployed(
-                composition, database=args.database, size=args.size, port=args.port, progress=printer.show
-            ) as running,
+            database.in_use(case.project, case.database, alone=False),
+            deployment.deployed(case, port=args.port, progress=printer.show) as running,
         ):
             printer.clear()
             for note in running.notes:

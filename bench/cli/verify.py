@@ -10,20 +10,22 @@ import sys
 import time
 from collections.abc import Iterable
 
-from bench.catalog import catalog, compose, manifest, values
+from bench.catalog import catalog, fit, values
 from bench.cli import options, verify_hosts
 from bench.cli.hosts import add_inventory
 from bench.errors import BenchError, DeploymentError
 from bench.figures.columns import columns
-from bench.machine.identity import worker
 from bench.measure.printer import Printer, say
 from bench.measure.progress import show_check
-from bench.project import commands, pythons, under_test
-from bench.results.records import GROUPS, Outcome, Skip
+from bench.project import commands, pythons
+from bench.project.under_test import UnderTest
+from bench.results.records import GROUPS, NO_LAYER, Outcome, Skip
 from bench.serve import database, deployment
+from bench.serve.case import CannotRun, Case, resolve
+from bench.serve.database import Database
 from bench.verify import table
 from bench.verify.site import Site, learn, permitted, prepare
-from bench.verify.suite import Selection, Subject, all_checks, layer_names, run_suite
+from bench.verify.suite import Selection, Subject, all_checks, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
 from bench.verify.wire import Target
@@ -41,9 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `verify`."""
     stacks = f"stacks of `list` (default: {options.USUAL})"
     options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help=stacks)
-    options.add_layer(parser, several=True)
     check = parser.add_argument(
-        "--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)"
+        "--check", action="append", default=[], metavar="NAME", help="only this check (repeatable)"
     )
     options.completed(check, lambda: (item.name for item in all_checks()))
     parser.add_argument(
@@ -52,25 +53,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=GROUPS,
         metavar="G",
-        help=f"run only this group (repeatable): {', '.join(GROUPS)}",
+        help=f"only this group, such as {next(iter(GROUPS))} (repeatable)",
     )
     parser.add_argument("--quick", action="store_true", help="leave out the checks that take seconds, as `run` does")
-    parser.add_argument("--list-checks", action="store_true", help="print the checks with what each proves, and stop")
-    options.add_project(parser)
-    options.add_database(parser)
-    options.add_size(parser)
-    options.add_env(parser)
+    parser.add_argument("--list-checks", action="store_true", help="print the checks, and what each proves")
+    options.add_served(parser, layers=True, pythons=True)
     options.add_write(parser, "let checks write")
     parser.add_argument(
         "--target",
         metavar="URL",
-        help="verify a site of this project that runs already; --layer names its layer, --database its database. "
-        "Without --database, checks that need expected pages or an account are not tried",
+        help="a site of this project that runs already, under --layer",
     )
-    add_inventory(parser, "verify what is deployed on these hosts: one STACK with one --layer")
+    add_inventory(parser, "what is deployed on the hosts of an inventory")
     options.add_json(parser)
-    options.add_set(parser)
-    options.add_python(parser, several=True)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -119,83 +114,85 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     if args.layer and len(args.layer) > 1:
         raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
     target = Target.parse(args.target)
-    layer = args.layer[0] if args.layer else manifest.NO_LAYER
-    declared = {item.check: item.reason for item in compose.declared((), catalog.read().joined_layers(layer))}
-    require_answer(target, under_test.current().health)
+    layer = args.layer[0] if args.layer else NO_LAYER
+    layers = fit.in_own_cache(catalog.read().joined_layers(layer), values.environment(args.env))
+    declared = {item.check: item.reason for item in fit.declared((), layers)}
+    project = options.project_of(args)
+    require_answer(target, project.health)
+    chosen = database.parse(project, args.database) if args.database else None
     # The site that runs already may be `bench up`, which shares its database.
-    lock = database.in_use(args.database, alone=False) if args.database else contextlib.nullcontext()
+    lock = database.in_use(project, chosen, alone=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
-        site, env = _site_of(target, args)
-        subject = Subject(target, site, TARGET, layer, env, declared)
-        notes = database.notes(database.parse(args.database)) if args.database else []
+        site, env = _site_of(target, project, chosen, args)
+        subject = Subject(target, site, TARGET, layers, env, declared)
+        notes = database.notes(project, chosen) if chosen else []
         _say_notes(notes, printer, {})
         return run_suite(subject, selection, show_check(printer)), [], notes
 
 
-def _site_of(target: Target, args: argparse.Namespace) -> tuple[Site, dict[str, str]]:
-    """The site, with its expected pages if --database is given, and the environment of its commands."""
-    project, given = under_test.current(), values.environment(args.env)
-    if not args.database:
+def _site_of(
+    target: Target, project: UnderTest, chosen: Database | None, args: argparse.Namespace
+) -> tuple[Site, dict[str, str]]:
+    """The site, with its expected pages if its database is known, and the environment of its commands."""
+    given = values.environment(args.env)
+    if chosen is None:
         return target_site(target, project.folder / "static", project.description), given
-    chosen = database.parse(args.database)
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
-    env = project.environment({**commands.site_environment(chosen.url, project.var), **given})
-    commands.make_files(worker())
-    commands.warm_up()
-    site = learn(None, env, project.python, project.manage_py, prefix=worker().prefix, description=project.description)
-    return prepare(permitted(site, chosen, args.write)), given
+    env = project.environment({**commands.site_environment(project, chosen.url, project.var), **given})
+    commands.make_files(project, project.worker())
+    commands.warm_up(project)
+    site = learn(
+        None, env, project.python, project.manage_py, prefix=project.worker().prefix, description=project.description
+    )
+    return prepare(permitted(site, project, chosen, args.write)), given
 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found:
     """Bring up each deployment that can run here, one after another, and verify it."""
-    stacks = args.stacks
+    project, stacks = options.project_of(args), args.stacks
     if versions := pythons.choose(args.python):
         stacks = pythons.variants(stacks or catalog.read().usual_stacks, versions)
-    runnable, skips = plan(stacks, args.layer or [], args.set, args.env)
-    compositions = []
+    rows = database.parse(project, args.database)
+    runnable, skips = plan(project, stacks, args.layer or [], args.size, rows, args.set, args.env)
+    cases = []
     for item in runnable:
-        if selection.of(layer_names(item.layer_name)):
-            compositions.append(item)
+        if selection.of(item.layers):
+            cases.append(item)
         else:
             skips.append(Skip(item.stack.name, item.layer_name, None, NEEDS_LAYER))
-    if not compositions:
+    if not cases:
         return [], skips, []
-    with database.in_use(args.database, alone=True):
-        outcomes, notes = _verify_all(compositions, selection, args)
+    with database.in_use(project, rows, alone=True):
+        outcomes, notes = _verify_all(cases, Verifier(project, selection, args.write))
         return outcomes, skips, notes
 
 
-def _verify_all(
-    compositions: list[compose.Composition], selection: Selection, args: argparse.Namespace
-) -> tuple[list[Outcome], list[str]]:
+def _verify_all(cases: list[Case], verifier: Verifier) -> tuple[list[Outcome], list[str]]:
     """The outcomes, and what a reader of them must know, each note once."""
-    verifier = Verifier(selection, args.write)
     outcomes: list[Outcome] = []
     noted: dict[str, None] = {}
-    for number, composition in enumerate(compositions, 1):
+    for number, case in enumerate(cases, 1):
         started = time.monotonic()
-        what = f"{composition.stack.name} with layer {composition.layer_name}"
-        with Printer(sys.stderr, f"{number} of {len(compositions)}: ") as printer:
-            found = _verify_one(verifier, composition, args, printer, noted)
+        with Printer(sys.stderr, f"{number} of {len(cases)}: ") as printer:
+            found = _verify_one(verifier, case, printer, noted)
             took_s = time.monotonic() - started
-            printer.say(f"{what}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
+            printer.say(f"{case.name}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
         outcomes += found
     return outcomes, list(noted)
 
 
 def _verify_one(
     verifier: Verifier,
-    composition: compose.Composition,
-    args: argparse.Namespace,
+    case: Case,
     printer: Printer,
     noted: dict[str, None],
 ) -> list[Outcome]:
-    stack, layer = composition.stack.name, composition.layer_name
+    stack, layer = case.stack.name, case.layer_name
     try:
-        with deployment.deployed(composition, database=args.database, size=args.size, progress=printer.show) as running:
+        with deployment.deployed(case, progress=printer.show) as running:
             _say_notes(running.notes, printer, noted)
-            found = verifier.verify(running, show_check(printer, f"{stack} with layer {layer}: "))
+            found = verifier.verify(running, show_check(printer, f"{case.name}: "))
             if died := running.died():
                 found.append(_not_up(stack, layer, died))
             printer.show(f"stopping {stack}")
@@ -218,21 +215,27 @@ def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
 
 
 def plan(
-    stacks: Iterable[str], layers: Iterable[str], changes: list[str], env: list[str]
-) -> tuple[list[compose.Composition], list[Skip]]:
+    project: UnderTest,
+    stacks: Iterable[str],
+    layers: Iterable[str],
+    size: str,
+    rows: Database,
+    changes: list[str],
+    env: list[str],
+) -> tuple[list[Case], list[Skip]]:
     """The stacks with layers that can run here, and a Skip for each that cannot.
 
     No names mean the usual stacks and all layers; `changes` and `env` are what --set and --env give.
     """
     new_values, environment = values.parse_changes(changes), values.environment(env)
-    found: list[compose.Composition] = []
+    found: list[Case] = []
     skips: list[Skip] = []
     chosen_layers = list(layers) or list(catalog.read().layers)
     for name in list(stacks) or catalog.read().usual_stacks:
         for layer in chosen_layers:
-            composed = compose.compose(name, layer, new_values, environment)
-            if isinstance(composed, compose.CannotRun):
-                skips.append(Skip(name, layer, None, composed.reason))
+            case = resolve(project, name, layer, size=size, database=rows, changes=new_values, env=environment)
+            if isinstance(case, CannotRun):
+                skips.append(Skip(name, layer, None, case.reason))
             else:
-                found.append(composed)
+                found.append(case)
     return found, skips

@@ -6,13 +6,15 @@ import argparse
 import sys
 import time
 
-from bench.catalog import catalog, compose, sizes, values
+from bench.catalog import catalog, values
+from bench.cli import options
 from bench.errors import BenchError
 from bench.fleet import inventory, proofs
 from bench.fleet.deployed import reached
 from bench.measure.printer import Printer
 from bench.measure.progress import show_check
-from bench.results.records import Outcome
+from bench.results.records import UNLIMITED, Outcome
+from bench.serve.case import for_files
 from bench.verify import table
 
 VALUES = "production"
@@ -25,7 +27,7 @@ OTHERS: dict[str, object] = {
     "env": [],
     "python": [],
     "write": False,
-    "size": sizes.UNLIMITED,
+    "size": UNLIMITED,
 }
 
 
@@ -36,14 +38,14 @@ def verify(args: argparse.Namespace) -> list[Outcome]:
     if len(args.stacks) != 1 or len(layers) != 1:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
     chosen = catalog.read().value_set(VALUES).changed(values.parse_changes(args.set))
-    composition = compose.compose_for_files(args.stacks[0], layers[0], chosen)
+    case = for_files(options.project_of(args), args.stacks[0], layers[0], chosen)
     found = inventory.read(args.inventory)
     started = time.monotonic()
     with Printer(sys.stderr) as printer:
-        for promise in proofs.promises(composition):
+        for promise in proofs.promises(case):
             printer.say(f"promise of {promise}")
         what = f"{args.stacks[0]} with layer {layers[0]}"
-        with reached(composition, found) as deployed:
+        with reached(case, found) as deployed:
             outcomes = proofs.prove(deployed, show_check(printer, f"{what}: "))
         printer.say(f"{what} on {len(found.hosts)} hosts: {table.count(outcomes)} ({time.monotonic() - started:.1f} s)")
     return outcomes

@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.catalog.compose import Composition
 from bench.faults.scene import Scene
 from bench.results.faults import GROUPS
+from bench.serve.case import Case
 
 FaultFunction = Callable[[Scene], Generator[None]]
 
@@ -37,7 +37,7 @@ class Expected:
     missing: int | None = 0
 
 
-def _fits_all(composition: Composition) -> str:
+def _fits_all(case: Case) -> str:
     return ""
 
 
@@ -49,7 +49,7 @@ class Fault:
     title     what happens, in a sentence
     group     one of GROUPS
     expected  what visitors may notice
-    misfit    why a composition cannot have it, or empty
+    misfit    why a case cannot have it, or empty
     changes   values that the deployment is served with for this fault
     """
 
@@ -58,7 +58,7 @@ class Fault:
     title: str
     group: str
     expected: Expected = Expected()
-    misfit: Callable[[Composition], str] = _fits_all
+    misfit: Callable[[Case], str] = _fits_all
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ def fault(
     *,
     group: str,
     expected: Expected | None = None,
-    misfit: Callable[[Composition], str] = _fits_all,
+    misfit: Callable[[Case], str] = _fits_all,
     changes: Mapping[str, Any] | None = None,
 ) -> Callable[[FaultFunction], Fault]:
     """Make a Fault of a generator, whose docstring is its title; see Fault."""
@@ -83,16 +83,16 @@ def fault(
     return define
 
 
-def is_alone(composition: Composition) -> str:
+def is_alone(case: Case) -> str:
     """Why a fault of the server in front does not fit a chain of one server, or an empty string when it does."""
-    return "" if len(composition.servers) > 1 else "the application server is itself in front"
+    return "" if len(case.servers) > 1 else "the application server is itself in front"
 
 
-def has_no_service(composition: Composition) -> str:
+def has_no_service(case: Case) -> str:
     """Why a fault of a caching service does not fit layers without one, or an empty string when it does."""
-    return "" if composition.services else "no layer here uses a caching service"
+    return "" if case.services else "no layer here uses a caching service"
 
 
-def caches_no_pages(composition: Composition) -> str:
+def caches_no_pages(case: Case) -> str:
     """Why a fault of cached pages does not fit layers without any, or an empty string when it does."""
-    return "" if composition.caches == "pages" else "no layer here caches pages"
+    return "" if case.caches == "pages" else "no layer here caches pages"

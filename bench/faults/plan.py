@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from bench.catalog.compose import CannotRun, Composition
-from bench.catalog.manifest import NO_LAYER
 from bench.faults.fault import Fault
 from bench.figures.words import about, plural
 from bench.results.faults import FaultOutcome, FaultsPlan
+from bench.results.records import NO_LAYER
+from bench.serve.case import CannotRun, Case
 
 # How often a voided fault is made again.
 MAX_REPEATS = 2
@@ -19,7 +18,8 @@ MAX_REPEATS = 2
 # About how many seconds it takes to bring a deployment up and measure its capacity, and to make one fault.
 UP_S, FAULT_S = 8.0, 11.0
 
-Compose = Callable[[str, str, Mapping[str, Any]], Composition | CannotRun]
+# The case of a stack and a layer, or why it cannot run here.
+Resolve = Callable[[str, str], Case | CannotRun]
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,23 @@ class Item:
 
 @dataclass(frozen=True)
 class Batch:
-    """A deployment of one round, and its faults; it has a composition unless all of them are skipped."""
+    """A deployment of one round, and its faults; it has a case unless all of them are skipped."""
 
     stack: str
     layer: str
-    composition: Composition | None
+    case: Case | None
     round: int
     items: tuple[Item, ...]
 
     @property
     def name(self) -> str:
         """The name of its directory."""
-        listener = self.composition.settings["listener"] if self.composition else ""
+        listener = self.case.settings["listener"] if self.case else ""
         # Not every server can work in a directory with the comma of a variant of two values.
         return f"{self.stack}~{self.layer}~{listener}~r{self.round}".replace(",", "+")
 
 
-def batches(plan: FaultsPlan, faults: Sequence[Fault], compose: Compose) -> list[Batch]:
+def batches(plan: FaultsPlan, faults: Sequence[Fault], resolve: Resolve) -> list[Batch]:
     """All of the plan. Faults that need other values than the rest have a deployment of their own."""
     found = []
     for number in range(1, plan.rounds + 1):
@@ -62,28 +62,29 @@ def batches(plan: FaultsPlan, faults: Sequence[Fault], compose: Compose) -> list
             for layer in plan.layers:
                 for changes in dict.fromkeys(tuple(sorted(item.changes.items())) for item in faults):
                     its = [item for item in faults if tuple(sorted(item.changes.items())) == changes]
-                    found.append(_batch(plan, stack, layer, number, its, compose))
+                    found.append(_batch(plan, stack, layer, number, its, resolve))
     return found
 
 
-def _batch(plan: FaultsPlan, stack: str, layer: str, number: int, faults: Sequence[Fault], compose: Compose) -> Batch:
-    composed = compose(stack, layer, {})
-    declared = {} if isinstance(composed, CannotRun) else _declared(composed)
+def _batch(plan: FaultsPlan, stack: str, layer: str, number: int, faults: Sequence[Fault], resolve: Resolve) -> Batch:
+    found = resolve(stack, layer)
+    declared = {} if isinstance(found, CannotRun) else _declared(found)
     items = []
     for item in faults:
-        reason = composed.reason if isinstance(composed, CannotRun) else item.misfit(composed)
+        reason = found.reason if isinstance(found, CannotRun) else item.misfit(found)
         fault_id = "~".join((stack, layer, plan.size, plan.database, item.name, f"r{number}"))
         items.append(Item(item, fault_id, reason, declared.get(item.name)))
     if all(item.skip for item in items):
         return Batch(stack, layer, None, number, tuple(items))
-    changed = compose(stack, layer, faults[0].changes)
-    assert isinstance(changed, Composition)
+    assert isinstance(found, Case)
+    changed = found.changed(faults[0].changes)
+    assert isinstance(changed, Case)
     return Batch(stack, layer, changed, number, tuple(items))
 
 
-def _declared(composition: Composition) -> dict[str, str]:
+def _declared(case: Case) -> dict[str, str]:
     """Fault -> why it is declared to be otherwise than expected. A check of the same name shows the same."""
-    return {item.check: item.reason for item in composition.declares} | composition.breaks
+    return {item.check: item.reason for item in case.declares} | case.breaks
 
 
 class Ledger:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.machine.identity import worker
-from bench.project import commands, under_test
+from bench.project import commands
 from bench.serve.deployment import Running
 from bench.serve.release import Releases
 from bench.serve.supervisor import Death, Supervisor
@@ -47,7 +46,7 @@ class Versions:
         Raises BenchError when it cannot be made, CannotFault where no page would tell it from the one that is served.
         """
         if self.word == OUTSIDE:
-            project = under_test.current().project
+            project = self._releases.project.project
             raise CannotFault(
                 f"the settings {project.settings} are imported from outside of {project.folder}: a new version of that "
                 "folder would not be served"
@@ -138,15 +137,15 @@ class Scene:
 
     def invalidate(self) -> None:
         """Empty what the layers cache, as a deploy does. Raises BenchError when the site's command fails."""
-        env = self.running.env
-        if self.running.composition.caches == "pages":
-            commands.manage(["invalidatepages"], env["DATABASE_URL"], worker(), env=env)
+        env, project = self.running.env, self.running.case.project
+        if self.running.case.caches == "pages":
+            commands.manage(project, ["invalidatepages"], env["DATABASE_URL"], project.worker(), env=env)
 
     def deploy(self, folder: Path) -> None:
         """Have a release served: switch, reload, invalidate. Raises BenchError when that fails."""
         self.versions.switch(folder)
         try:
-            self.reload((), only=self.running.composition.servers[0].name)
+            self.reload((), only=self.running.case.servers[0].name)
             self.invalidate()
         except BenchError:
             self.operator = "repair"

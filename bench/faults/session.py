@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from bench.catalog.compose import Composition
 from bench.errors import BenchError, GlobalFault
 from bench.faults import table
 from bench.faults.fault import Fault
@@ -19,6 +18,7 @@ from bench.interrupt import Interrupts
 from bench.measure.printer import Printer
 from bench.measure.trial import now
 from bench.results.faults import FaultOutcome, FaultsFolder, FaultsInfo
+from bench.serve.case import Case
 
 # What is stored of a deployment's directory.
 STORED = ("logs", "visits")
@@ -39,8 +39,8 @@ class Made(Protocol):
         """Whether another fault can be made."""
 
 
-# Brings a composition up with its files in a directory, its progress shown.
-Up = Callable[[Composition, Path, Interrupts, Callable[[str], None]], AbstractContextManager[Made]]
+# Brings a case up with its files in a directory, its progress shown.
+Up = Callable[[Case, Path, Interrupts, Callable[[str], None]], AbstractContextManager[Made]]
 
 
 class Session:
@@ -64,10 +64,10 @@ class Session:
     def _make_all(self, batch: Batch, interrupts: Interrupts) -> None:
         """Make the faults of a batch; a deployment that a fault has ruined is brought up anew for the rest."""
         while left := [item for item in batch.items if self.ledger.is_left(item.fault_id)]:
-            assert batch.composition is not None
+            assert batch.case is not None
             directory = self._new_directory(batch)
             try:
-                with self._up(batch.composition, directory, interrupts, self._printer.show) as made:
+                with self._up(batch.case, directory, interrupts, self._printer.show) as made:
                     self._note(made.notes)
                     self._make(made, batch, left, interrupts)
             except GlobalFault:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.catalog.compose import Composition
 from bench.errors import BenchError
 from bench.faults import trial, visitors
 from bench.faults.fault import Fault
@@ -17,11 +16,11 @@ from bench.faults.scene import Scene, Versions
 from bench.faults.trial import Asked
 from bench.interrupt import Interrupts
 from bench.machine import http
-from bench.machine.identity import worker
 from bench.measure.load_process import TrialError
 from bench.project import commands, under_test
 from bench.results.faults import FaultOutcome
 from bench.serve import deployment
+from bench.serve.case import Case
 from bench.serve.deployment import Running
 from bench.serve.supervisor import Supervisor
 from bench.verify.browser import log_in
@@ -92,7 +91,7 @@ def _first_said(running: Running, token: str) -> tuple[str, ...]:
 
 def _own_pages(running: Running) -> list[visitors.Page]:
     """Pages of another project that say which version rendered them: HTML that is no check of its health."""
-    project = under_test.current()
+    project = running.case.project
     if not project.overlaid:
         return []
     checks = under_test.health_paths(project)
@@ -110,10 +109,8 @@ def _max_age(cache_control: str) -> float:
 
 @contextmanager
 def staged(
-    composition: Composition,
+    case: Case,
     *,
-    database: str | None,
-    size: str,
     directory: Path,
     progress: Callable[[str], None],
     bounds: Mapping[str, float],
@@ -126,9 +123,7 @@ def staged(
     `write` lets accounts be made in a database that a project uses itself.
     Raises BenchError when it does not come up or gives no right answers.
     """
-    up = deployment.deployed(
-        composition, database=database, size=size, run_dir=directory, progress=progress, releases=True
-    )
+    up = deployment.deployed(case, run_dir=directory, progress=progress, releases=True)
     with interrupts.released_at_end(), up as running:
         try:
             site = _site(running, write)
@@ -139,23 +134,23 @@ def staged(
                 versions = Versions(running.releases, _first_said(running, secrets.token_hex(4))[0])
                 own = _own_pages(running)
                 stage = Stage(running, supervisor, versions, site, cookies, own, notes, directory, bounds, rounds)
-                progress(f"{composition.stack.name}: measuring its capacity")
+                progress(f"{case.stack.name}: measuring its capacity")
                 stage.measure()
                 yield stage
         except (TrialError, BadAnswer) as error:
             raise BenchError(str(error)) from None
         finally:
             interrupts.hold()
-            progress(f"stopping {composition.stack.name}")
+            progress(f"stopping {case.stack.name}")
 
 
 def _site(running: Running, write: bool) -> Site:
     """The project's URLs and commands, and what they may write."""
-    project = under_test.current()
-    env = project.environment(commands.site_environment(running.env["DATABASE_URL"], project.var))
-    who, said = worker().prefix, project.description
+    project = running.case.project
+    env = project.environment(commands.site_environment(project, running.env["DATABASE_URL"], project.var))
+    who, said = project.worker().prefix, project.description
     site = learn(None, env, project.python, project.manage_py, prefix=who, description=said)
-    return permitted(site, running.database, write)
+    return permitted(site, project, running.case.database, write)
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from bench.figures.columns import columns, paragraph
 from bench.results.faults import FaultOutcome
+from bench.results.records import NO_LAYER
 
 WIDTH = 80
-NO_LAYER = "none"
 LEGEND = (
     "FAILED: requests without a right answer. GAP: longest time without a page. BACK:",
     "from the end of the cause to right answers only. BAD: wrong or stale answers.",
@@ -85,7 +85,7 @@ def _reasons(title: str, found: Sequence[FaultOutcome]) -> list[str]:
     where: dict[str, dict[str, list[str]]] = {}
     for item in found:
         of_fault = where.setdefault(item.declared or item.reason or "", {}).setdefault(item.fault, [])
-        of_fault.append(item.stack if item.layer == "none" else f"{item.stack} {item.layer}")
+        of_fault.append(item.stack if item.layer == NO_LAYER else f"{item.stack} {item.layer}")
     lines = ["", title] if where else []
     for reason, faults in where.items():
         names = "; ".join(f"{fault}: {', '.join(dict.fromkeys(stacks))}" for fault, stacks in faults.items())

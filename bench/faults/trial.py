@@ -90,8 +90,8 @@ def _made(
 
 def _moments(scene: Scene, began: float, old: str) -> Moments:
     """When things happened; `old` is the version that was served before the fault."""
-    settings = scene.running.composition.settings
-    cached = scene.running.composition.caches == "pages"
+    settings = scene.running.case.settings
+    cached = scene.running.case.caches == "pages"
     return Moments(
         began=began,
         struck=scene.struck,

@@ -1,4 +1,4 @@
-"""A composition as it is deployed on the hosts of an inventory: how its front and each web host are asked."""
+"""A case as it is deployed on the hosts of an inventory: how its front and each web host are asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from bench.catalog.compose import Composition
 from bench.errors import BenchError
 from bench.fleet import host_record, host_site
 from bench.fleet.front import FORWARDED
@@ -18,12 +17,11 @@ from bench.fleet.sampling import Sampler, sampling
 from bench.fleet.split import Split
 from bench.fleet.tunnels import tunnel
 from bench.machine.supervise import Address
-from bench.project import under_test
 from bench.serve import export, render
+from bench.serve.case import Case
 from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring
 from bench.verify.context import Accounts, Context
-from bench.verify.suite import layer_names
 from bench.verify.target import Target, Via
 
 
@@ -37,7 +35,7 @@ class Reached:
     sampler  counts the requests that the front passes to each web host
     """
 
-    composition: Composition
+    case: Case
     web: tuple[Host, ...]
     front_host: Host
     front: Context
@@ -48,42 +46,44 @@ class Reached:
 
 
 @contextmanager
-def reached(composition: Composition, inventory: Inventory) -> Iterator[Reached]:
+def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
     """The deployment while the block lasts.
 
     Raises BenchError when it is not what the hosts have, and when a host or the site's commands cannot be used.
     """
-    if not composition.values.places:
+    if not case.values.places:
         raise BenchError("--inventory verifies what production runs: its values have the places of a host")
-    split = Split(composition, inventory)
-    composition, places, wiring = export.in_production(composition, LOOPBACK)
+    split = Split(case, inventory)
+    case, places, wiring = export.in_production(case, LOOPBACK)
     there = host_record.read(inventory)
-    host_record.must_be(there, [composition.stack.name], [composition.layer_name], "STACK")
-    _require_same_values(there, composition, places)
-    tls = render.ends_tls(composition)
+    host_record.must_be(there, [case.stack.name], [case.layer_name], "STACK")
+    _require_same_values(there, case, places)
+    tls = render.ends_tls(case)
     with ExitStack() as cleanup:
-        site = host_site.learn(split.web[0], under_test.current().description)
-        https = composition.values.env.get("BENCHAPP_HTTPS") == "1"
-        target = Target("https" if https else "http", composition.settings["server_name"], 443 if https else 80)
+        site = host_site.learn(split.web[0], case.project.description)
+        https = case.values.env.get("BENCHAPP_HTTPS") == "1"
+        target = Target("https" if https else "http", case.settings["server_name"], 443 if https else 80)
         # The web server takes them from the hosts that it trusts, the application from the web server.
         headers = tuple(FORWARDED.items()) if https else ()
         ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
         context = Context(
-            replace(target, via=Via(*ends, tls, () if tls else headers)), site, layer_names(composition.layer_name)
+            replace(target, via=Via(*ends, tls, () if tls else headers)),
+            site,
+            tuple(layer for layer in case.layers if not layer.is_none),
         )
         direct = {}
         for host, address in _doors(split, wiring):
             ends = cleanup.enter_context(tunnel(host, address.host, address.port))
             direct[host.name] = replace(context, target=replace(target, via=Via(*ends, False, headers)), pages={})
-        sampler = cleanup.enter_context(sampling(inventory, composition.values.names["access_log"]))
+        sampler = cleanup.enter_context(sampling(inventory, case.values.names["access_log"]))
         context.accounts = Accounts(site, {}, lambda: site.create_accounts(2), 0)
         cleanup.callback(context.accounts.remove, context.posts)
-        yield Reached(composition, split.web, split.front, context, site, sampler, places.static_root, direct)
+        yield Reached(case, split.web, split.front, context, site, sampler, places.static_root, direct)
 
 
-def _require_same_values(there: Deployed, composition: Composition, places: Places) -> None:
+def _require_same_values(there: Deployed, case: Case, places: Places) -> None:
     """Raise BenchError unless the hosts were rendered with these values, as far as visitors meet them."""
-    settings, log = composition.settings, str(composition.values.names["access_log"])
+    settings, log = case.settings, str(case.values.names["access_log"])
     asked = (settings["server_name"], places.port, places.static_root, log, settings["cache_seconds"])
     if asked != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log, there.cache_seconds):
         has = f"{there.url} at port {there.port} with cache_seconds={there.cache_seconds}"

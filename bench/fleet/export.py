@@ -13,14 +13,12 @@ from typing import Any
 from msgspec import structs
 
 from bench import paths
-from bench.catalog.compose import Composition
-from bench.catalog.sizes import UNLIMITED, Size
 from bench.errors import BenchError
 from bench.fleet.host_record import RENDERED, Deployed
 from bench.fleet.inventory import ALIVE_S, ARGUMENTS, Host, Inventory
 from bench.fleet.split import Share, Split, unit_names
-from bench.project import under_test
 from bench.serve import export, render, units
+from bench.serve.case import Case
 from bench.serve.export import PLAIN_PORT, host_context, slice_context, whole, write_context
 from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring
@@ -37,63 +35,62 @@ UNITS = "/etc/systemd/system"
 HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
 
 
-def write(composition: Composition, inventory: Inventory, target: Path, size: Size | None = None) -> list[Path]:
+def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
     """Write the files of all hosts into `target`; returns them, sorted. When one cannot be written, none is left.
 
     `target` holds `playbook.yml`, the files of each host in `hosts/HOST`, as below its root, what the playbook knows of
     it in `host_vars`, and in `drained/HOST` the files of the front that differ while it does not ask that web host.
     """
-    if not composition.values.places:
+    if not case.values.places:
         raise BenchError("--inventory needs the places of a host: use --values production")
-    if under_test.current().overlaid:
+    if case.project.overlaid:
         raise BenchError("--inventory renders projects with reads_environment: the secrets of others are their own")
-    split = Split(composition, inventory)
+    split = Split(case, inventory)
     with whole(target.absolute()) as folder:
-        return sorted(_Writing(split, folder, size).write())
+        return sorted(_Writing(split, folder).write())
 
 
 @dataclass(frozen=True)
 class _Writing:
     split: Split
     folder: Path
-    size: Size | None
 
     def write(self) -> list[Path]:
         # The front asks for the site as it does on one host; its own address is of no interest to it.
-        composition, places, wiring = export.in_production(self.split.composition, LOOPBACK)
+        case, places, wiring = export.in_production(self.split.case, LOOPBACK)
         if places.port == PLAIN_PORT and self.split.split:
             front = self.split.outer[-1].name
             raise BenchError(f"{front} ends no TLS, and no server before it is on its host; use --set listener=behind")
         places = self.split.places(places)
         if self.split.split:
             # The web server and the application, of which a layer may want one user, are on two hosts.
-            layers = tuple(structs.replace(layer, same_user="") for layer in composition.layers)
-            composition = replace(composition, layers=layers)
-        written = [path for share in self.split.shares for path in self._host(share, composition, places, wiring)]
+            layers = tuple(structs.replace(layer, same_user="") for layer in case.layers)
+            case = replace(case, layers=layers)
+        written = [path for share in self.split.shares for path in self._host(share, case, places, wiring)]
         if len(self.split.web) > 1:
-            written += [path for web in self.split.web for path in self._drained(web, composition, places, wiring)]
+            written += [path for web in self.split.web for path in self._drained(web, case, places, wiring)]
         written += [self._write_variables(host, {"runs": False}) for host in self.split.idle]
         playbook = [shutil.copy(path, self.folder) for path in sorted(PLAYBOOK.iterdir())]
         return [*written, *map(Path, playbook)]
 
-    def _host(self, share: Share, composition: Composition, places: Places, wiring: Wiring) -> list[Path]:
+    def _host(self, share: Share, case: Case, places: Places, wiring: Wiring) -> list[Path]:
         """The files of one host, and the variables of the playbook for it."""
         seen = self.split.wiring(wiring, share.host)
         root = self.folder / HOSTS / share.host.name
         target = _below(root, places.conf)
         target.mkdir(parents=True)
-        every = units.units(composition, places, seen)
-        names = unit_names(share, seen, composition.sidecars)
+        every = units.units(case, places, seen)
+        names = unit_names(share, seen, case.sidecars)
         found = [unit for unit in every if unit.name in names]
-        context = self._context(share, composition, places, seen, found)
+        context = self._context(share, case, places, seen, found)
         context["users"] = list(dict.fromkeys(unit.user for unit in every))
-        written = render.write_files(composition, places, seen, target, share.servers)
+        written = render.write_files(case, places, seen, target, share.servers)
         left_out = [NOTE, *(() if share.application else OF_APPLICATION)]
         left_out += () if share.host == self.split.front else OF_FRONT
         written += write_context(context, target, left_out)
         written = _arranged([*written, *self._own(context, target)], target, root)
         digest = target / RENDERED
-        digest.write_text(_digest(written, root) + self._deployed(composition, places, context).line, "utf-8")
+        digest.write_text(_digest(written, root) + self._deployed(case, places, context).line, "utf-8")
         variables = self._variables(share, context, found)
         variables["unit_files"] = sorted(path.name for path in written if path.is_relative_to(_below(root, UNITS)))
         return [*written, digest, self._write_variables(share.host, variables)]
@@ -104,11 +101,9 @@ class _Writing:
         path.write_text(json.dumps({**_connection(host), **variables}, indent=2) + "\n", "utf-8")
         return path
 
-    def _context(
-        self, share: Share, composition: Composition, places: Places, wiring: Wiring, found: list[Unit]
-    ) -> dict[str, Any]:
+    def _context(self, share: Share, case: Case, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
         """The names that the templates of a host's files can use, those of one host's among them."""
-        context = {**host_context(composition, places, wiring, found), **slice_context(self.size)}
+        context = {**host_context(case, places, wiring, found), **slice_context(case.size)}
         hosts = self.split.reached(share, wiring, places)
         context["ready_at"] = []
         if share.application and self.split.split:
@@ -128,16 +123,16 @@ class _Writing:
             "database_hosts": [share.host] if share.host == self.split.database else [],
         }
 
-    def _deployed(self, composition: Composition, places: Places, context: dict[str, Any]) -> Deployed:
+    def _deployed(self, case: Case, places: Places, context: dict[str, Any]) -> Deployed:
         """What is deployed, the same on all hosts."""
         return Deployed(
-            stack=composition.stack.name,
-            layer=composition.layer_name,
-            size=self.size.name if self.size else UNLIMITED,
+            stack=case.stack.name,
+            layer=case.layer_name,
+            size=case.size.name,
             url=f"{'https' if context['ends_tls'] else 'http'}://{context['server_name']}",
             port=places.port,
             behind=bool(context["https"] and not context["ends_tls"]),
-            access_log=str(composition.values.names["access_log"]),
+            access_log=str(case.values.names["access_log"]),
             static_root=places.static_root,
             cache_seconds=context["cache_seconds"],
         )
@@ -158,12 +153,12 @@ class _Writing:
             written.append(path)
         return written
 
-    def _drained(self, web: Host, composition: Composition, places: Places, wiring: Wiring) -> list[Path]:
+    def _drained(self, web: Host, case: Case, places: Places, wiring: Wiring) -> list[Path]:
         """The files of the front that differ while it does not ask that web host."""
         target = _below(self.folder / DRAINED / web.name, places.conf)
         whole_front = _below(self.folder / HOSTS / self.split.front.name, places.conf)
         seen = self.split.wiring(wiring, self.split.front, without=web)
-        written = render.write_files(composition, places, seen, target, self.split.outer)
+        written = render.write_files(case, places, seen, target, self.split.outer)
         for path in [*written]:
             if path.read_bytes() == (whole_front / path.relative_to(target)).read_bytes():
                 path.unlink()
@@ -176,7 +171,7 @@ class _Writing:
     def _variables(self, share: Share, context: dict[str, Any], found: list[Unit]) -> dict[str, Any]:
         """What the playbook knows of a host."""
         database = self.split.database
-        packages = export.packages(share.servers, share.services, self.split.composition.layers)
+        packages = export.packages(share.servers, share.services, self.split.case.layers)
         packages += [package for server in share.servers for package in server.build_packages]
         stopped = [server.packages[0] for server in share.servers if server.packages]
         stopped += [service.packages[0] for service in share.services if service.packages]

@@ -11,10 +11,10 @@ from shlex import quote
 import msgspec
 
 from bench.catalog import catalog
-from bench.catalog.sizes import UNLIMITED
 from bench.errors import BenchError
 from bench.fleet import ssh
 from bench.fleet.inventory import WEB, Host, Inventory, front_of
+from bench.results.records import UNLIMITED
 
 # What was rendered for a host, and the copy of that which says that its servers have read it.
 RENDERED, LOADED = "rendered", "loaded"

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from bench.catalog.compose import Composition
 from bench.figures.words import plural
 from bench.fleet import host_site
 from bench.fleet.deployed import Reached
 from bench.fleet.inventory import Host
 from bench.results.records import Outcome
+from bench.serve.case import Case
 from bench.verify import page_parser, wire
 from bench.verify.check import Check
 from bench.verify.checks.freshness import INVALIDATED_S, SLACK_S, settle, waiting, warm, wrong_pages
@@ -97,7 +97,7 @@ def _warm(deployed: Reached, row: Row) -> None:
 
 def _shows(deployed: Reached, row: Row, old: Row, what: str, shown: Shown) -> Iterator[Finding]:
     """Whether all pages become right through the front, stay so, and are right at each host itself."""
-    front, bound_s, began = deployed.front, _bound_s(deployed.composition), time.monotonic()
+    front, bound_s, began = deployed.front, _bound_s(deployed.case), time.monotonic()
     waited = waiting(front, row, old, bound_s or INVALIDATED_S, what)
     settle(front, waited, stale_until_expired=bool(bound_s))
     yield from wrong_pages(waited)
@@ -115,11 +115,11 @@ def _shows(deployed: Reached, row: Row, old: Row, what: str, shown: Shown) -> It
     shown.requests.update({host.name: costs[host.name].requests or 0 for host in deployed.web})
 
 
-def _bound_s(composition: Composition) -> float:
+def _bound_s(case: Case) -> float:
     """When a write shows at all hosts, where the time to live alone ends a stale page; else 0."""
-    if not any(layer.hosts_expire for layer in composition.layers):
+    if not any(layer.hosts_expire for layer in case.layers):
         return 0.0
-    return float(composition.settings["cache_seconds"]) * len(composition.layers) + SLACK_S
+    return float(case.settings["cache_seconds"]) * len(case.layers) + SLACK_S
 
 
 def not_asked(deployed: Reached, shown: Shown) -> Iterator[Finding]:
@@ -207,8 +207,8 @@ PROOFS: dict[str, tuple[str, Proof]] = {
 
 def prove(deployed: Reached, progress: Progress | None = None) -> list[Outcome]:
     """The outcome of each proof; raises BenchError when a host or the site's commands cannot be used any more."""
-    composition = deployed.composition
-    subject = Subject(deployed.front.target, deployed.site, composition.stack.name, composition.layer_name)
+    case = deployed.case
+    subject = Subject(deployed.front.target, deployed.site, case.stack.name, case.layers)
     checks = [_check(name, group, proof, deployed) for name, (group, proof) in PROOFS.items()]
     found = []
     for number, check in enumerate(checks):
@@ -222,6 +222,6 @@ def _check(name: str, group: str, proof: Proof, deployed: Reached) -> Check:
     return Check(name, lambda _: proof(deployed), " ".join((proof.__doc__ or "").split()), group)
 
 
-def promises(composition: Composition) -> list[str]:
+def promises(case: Case) -> list[str]:
     """What each layer says of several web hosts."""
-    return [f"{layer.name}: {layer.several_hosts}" for layer in composition.layers]
+    return [f"{layer.name}: {layer.several_hosts}" for layer in case.layers]

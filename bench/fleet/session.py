@@ -8,7 +8,6 @@ from pathlib import Path
 
 from bench import paths
 from bench.catalog import catalog
-from bench.catalog.compose import compose_for_files
 from bench.errors import BenchError
 from bench.fleet import loaders
 from bench.fleet.host_record import PRODUCTION, file_of
@@ -21,16 +20,18 @@ from bench.measure import guards
 from bench.measure.begin import Request, ledger_of, make_plan, new_folder
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
-from bench.measure.plan import Batch, ComposedCase, Measurement, record
+from bench.measure.plan import Batch, Measurement, PlannedCase, record
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.rounds import Rounds
 from bench.measure.trial import Load, failed, now
-from bench.project import under_test
+from bench.project.under_test import UnderTest
 from bench.project.workload import resolve, workload
 from bench.results.folder import Folder, Run, read_run
 from bench.results.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.results.trials import Trial
+from bench.serve.case import for_files
+from bench.serve.database import Database
 
 NOTES = (
     "the hosts were measured as they were deployed; the processor, cores and memory of the machine are those of the "
@@ -85,9 +86,9 @@ class Session:
     def _addresses(self, name: str) -> tuple[str, ...]:
         """The addresses of a workload, looked up once in a run."""
         if name not in self.journal.addresses:
-            known, front = workload(name), self._site.front
+            known, front = workload(self._site.project, name), self._site.front
             static = static_names(self._site) if any(step.startswith("static:") for step in known.steps) else {}
-            static_url = under_test.current().names["static_url"]
+            static_url = self._site.project.names["static_url"]
             found = resolve(known, lambda path: front.get(path).decode(), static, static_url)
             self.journal.workload(name, found)
         return self.journal.addresses[name]
@@ -108,7 +109,7 @@ def planned(request: Request, site: DeployedHosts) -> tuple[RunInfo, Ledger]:
         raise BenchError(f"{inventory.path}: no host is in group {LOAD}, which makes the load; name one there")
     if plan.mode == "closed":
         loaders.require_connections(min(plan.levels), len(hosts))
-    cases = cases_of(plan)
+    cases = cases_of(plan, site.project)
     records = tuple(case.record for case in cases)
     info = RunInfo(FORMAT, request.command, now(), None, plan, records, (), (*NOTES, *_notes(inventory)))
     return info, ledger_of(cases, info)
@@ -117,7 +118,7 @@ def planned(request: Request, site: DeployedHosts) -> tuple[RunInfo, Ledger]:
 def begin(request: Request, site: DeployedHosts) -> Session:
     """A new run, its folder made; raises BenchError when the front does not answer."""
     info, ledger = planned(request, site)
-    site.front.get(under_test.current().ready)
+    site.front.get(site.project.ready)
     folder = Folder(request.to or new_folder())
     paths.must_be_plain(folder.directory)
     environment = _environment(info.plan, site.inventory)
@@ -134,10 +135,10 @@ def resume(directory: Path, site: DeployedHosts) -> Session:
     run = read_run(directory)
     require_same(directory, run, site)
     plan = run.info.plan
-    ledger = ledger_of(cases_of(plan), run.info, run.trials)
+    ledger = ledger_of(cases_of(plan, site.project), run.info, run.trials)
     if run.info.finished_at and not ledger.left:
         raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
-    site.front.get(under_test.current().ready)
+    site.front.get(site.project.ready)
     folder = Folder(directory)
     with folder.locked():
         folder.repair()
@@ -156,13 +157,12 @@ def require_same(directory: Path, run: Run, site: DeployedHosts) -> None:
         raise BenchError(f"--resume {directory}: it began with other hosts; begin a new run")
 
 
-def cases_of(plan: Plan) -> tuple[ComposedCase, ...]:
+def cases_of(plan: Plan, project: UnderTest) -> tuple[PlannedCase, ...]:
     """A case for each workload."""
     (stack,), (layer,), (size,) = plan.stacks, plan.layers, plan.sizes
-    composed = compose_for_files(stack, layer, catalog.read().values[PRODUCTION])
-    return tuple(
-        ComposedCase(record(stack, layer, name, size, plan.database, composed), composed) for name in plan.workloads
-    )
+    case = for_files(project, stack, layer, catalog.read().values[PRODUCTION], size)
+    case = replace(case, database=Database(plan.database))
+    return tuple(PlannedCase(record(case, name), case) for name in plan.workloads)
 
 
 def load_of(plan: Plan) -> Load:

@@ -1,4 +1,4 @@
-"""What each host of an inventory runs of a composition, and at which addresses they find each other.
+"""What each host of an inventory runs of a case, and at which addresses they find each other.
 
 The stack's outermost server, and what a layer puts in front of it, are on the host of group `front`; all inner servers
 are on each host of group `web`; services are on the host of group `cache`. With one web host, it has what the inventory
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bench.catalog import catalog
-from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server, Service, Stack
 from bench.errors import BenchError
 from bench.fleet.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
 from bench.machine.supervise import Address
+from bench.serve.case import Case
 from bench.serve.layout import Places
 from bench.serve.render import Wiring, instance_name
 
@@ -45,9 +45,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Split:
-    """A composition over the hosts of an inventory; raises BenchError, with the reason, when it cannot be split so."""
+    """A case over the hosts of an inventory; raises BenchError, with the reason, when it cannot be split so."""
 
-    composition: Composition
+    case: Case
     inventory: Inventory
 
     def __post_init__(self) -> None:
@@ -81,37 +81,37 @@ class Split:
     @property
     def outer(self) -> tuple[Server, ...]:
         """The servers of the front: the stack's outermost one, and those that layers put before it."""
-        return self.composition.servers[len(self.composition.stack.servers) - 1 :]
+        return self.case.servers[len(self.case.stack.servers) - 1 :]
 
     @property
     def inner(self) -> tuple[Server, ...]:
         """The servers of a web host, the last of which the front asks."""
-        return self.composition.stack.servers[:-1]
+        return self.case.stack.servers[:-1]
 
     @property
     def shares(self) -> list[Share]:
         """What each host that runs something runs, in the order in which they are set up."""
-        wanted = [self.database, self.cache if self.composition.services else None, *self.web, self.front]
+        wanted = [self.database, self.cache if self.case.services else None, *self.web, self.front]
         hosts = dict.fromkeys(host for host in wanted if host)
         return [self._share(host) for host in hosts]
 
     @property
     def idle(self) -> tuple[Host, ...]:
-        """The hosts of the composition's groups that run nothing of it."""
+        """The hosts of the case's groups that run nothing of it."""
         used = [share.host for share in self.shares]
         return tuple(host for host in self.inventory.of(CACHE) if host not in used)
 
     def _share(self, host: Host) -> Share:
         inner = self.inner if host in self.web else ()
         outer = self.outer if host == self.front else ()
-        services = self.composition.services if host == self.cache else ()
+        services = self.case.services if host == self.cache else ()
         return Share(host, (*inner, *outer), services, host == self.web[0])
 
     def places(self, places: Places) -> Places:
         """The places with the addresses of services and doors that other hosts reach."""
         shared = {}
         if {*self.web, self.front} != {self.cache}:
-            shared = {service.name: Address(self.cache.address, service.port) for service in self.composition.services}
+            shared = {service.name: Address(self.cache.address, service.port) for service in self.case.services}
         if self.split:
             doors = {door: port for server in self.outer for door, port in server.doors.items()}
             shared |= {door: Address(self.front.address, port) for door, port in doors.items()}
@@ -147,7 +147,7 @@ class Split:
 
     def _unsupported(self) -> str:
         """Why it cannot be split so, or an empty string."""
-        needed = {CACHE: self.composition.services, FRONT: self.outer, DB: True}
+        needed = {CACHE: self.case.services, FRONT: self.outer, DB: True}
         missing = [group for group, wanted in needed.items() if wanted and not self.inventory.of(group)]
         if len(self.web) > 1 and missing:
             said = f"{self.inventory.path}: {len(self.web)} web hosts, and none in group {missing[0]}"
@@ -160,11 +160,11 @@ class Split:
     def _on_one_host_alone(self) -> str:
         """Why layers or stack have to be on one host, with those that need not, or an empty string."""
         known, said = catalog.read(), "not over several hosts:"
-        for layer in self.composition.layers:
+        for layer in self.case.layers:
             if layer.one_host:
                 can = ", ".join(name for name, other in known.layers.items() if not other.one_host)
                 return f"layer {layer.name}: {said} {layer.one_host}; layers that can: {can}"
-        stack = self.composition.stack
+        stack = self.case.stack
         if reason := unsplittable(stack):
             can = ", ".join(name for name, other in known.stacks.items() if not unsplittable(other))
             return f"{stack.name}: {said} {reason}; stacks that can: {can}"

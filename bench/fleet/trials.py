@@ -24,6 +24,7 @@ from bench.measure.load_process import TrialError
 from bench.measure.plan import Measurement
 from bench.measure.replay import arrivals
 from bench.measure.trial import PAGES_CHECKED, Load, errors_of, failed_errors, figures_of, identity_of, now, rush
+from bench.project.under_test import UnderTest
 from bench.project.workload import workload
 from bench.results.folder import Folder, write_json
 from bench.results.hosts import HostCosts
@@ -37,6 +38,7 @@ BESIDE_S = 300
 class DeployedHosts:
     """The hosts, and where their front answers."""
 
+    project: UnderTest
     inventory: Inventory
     front: Front
 
@@ -59,7 +61,7 @@ def measure(item: Measurement, paths: tuple[str, ...], site: DeployedHosts, load
     """Make the trial and return its record; its status is `failed` when anything went wrong."""
     directory = folder.raw / item.trial_id
     directory.mkdir(parents=True, exist_ok=True)
-    wanted = workload(item.case.workload)
+    wanted = workload(site.project, item.case.workload)
     job = load.job(site.front.deployed.url, paths, item.level, wanted.keep_alive)
     if load.replay:
         job = replace(job, times=arrivals(wanted, load.replay, job.seconds))

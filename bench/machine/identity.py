@@ -32,14 +32,6 @@ closed = [path for path in listed if not os.access(path, os.R_OK | os.X_OK)]
 closed += [] if os.path.exists(reached) else [reached]
 print(repr((sys.version, sys.base_prefix)), *closed, sep="\\n")
 """
-# Folders that servers need beside Python, the kit and the folder of a deployment.
-_read_also: list[Path] = []
-
-
-def read_also(*folders: Path) -> None:
-    """Let servers read these folders, too: those of a project of the user's own, and of its packages."""
-    _read_also.extend(folders)
-    worker.cache_clear()
 
 
 @dataclass(frozen=True)
@@ -87,8 +79,10 @@ class Identity:
 
 
 @functools.cache
-def worker(folder: Path = paths.PROJECT) -> Identity:
+def worker(folder: Path = paths.PROJECT, reads: tuple[Path, ...] = ()) -> Identity:
     """The identity that servers, services and the site's commands run under, able to reach `folder`.
+
+    `reads` are folders that they read besides the kit: of a project of the user's own, and of its packages.
 
     The caller when not root. Else the user named by BENCH_USER, or the one who called sudo, or `nobody`.
     Raises BenchError when BENCH_USER is no user of this machine.
@@ -104,14 +98,14 @@ def worker(folder: Path = paths.PROJECT) -> Identity:
     if not setpriv:
         raise BenchError("setpriv not found: it lets root start servers as an ordinary user; install util-linux")
     # The way in to the project reaches most folders, too; to find one costs two starts of Python.
-    if folder != paths.PROJECT and _reaches((usual := worker()).prefix, folder):
+    if folder != paths.PROJECT and _reaches((usual := worker(reads=reads)).prefix, folder):
         return usual
     drop = (*guard, "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups")
-    closed = _closed_to((*drop, "--"), folder)
+    closed = _closed_to((*drop, "--"), folder, reads)
     if closed is None:
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, (*drop, "--"))
-    enclosed = (*_enclosing(account, folder), *drop, "--")
-    if _closed_to(enclosed, folder) is None:
+    enclosed = (*_enclosing(account, folder, reads), *drop, "--")
+    if _closed_to(enclosed, folder, reads) is None:
         notice = (
             f"user {account.pw_name} cannot read {closed}; a mount namespace shows it to the servers, and nothing "
             "around it"
@@ -123,10 +117,10 @@ def worker(folder: Path = paths.PROJECT) -> Identity:
     )
 
 
-def _enclosing(account: pwd.struct_passwd, folder: Path) -> tuple[str, ...]:
+def _enclosing(account: pwd.struct_passwd, folder: Path, reads: tuple[Path, ...]) -> tuple[str, ...]:
     """The beginning of a command that sees Python, the project and `folder` in directories closed to the account."""
     needed: dict[Path, list[Path]] = {}
-    for path in (Path(sys.base_prefix), paths.VENV, paths.PROJECT, *_read_also, folder.absolute()):
+    for path in (Path(sys.base_prefix), paths.VENV, paths.PROJECT, *reads, folder.absolute()):
         for parent in reversed(path.parents):
             if not _allows(parent, account.pw_uid, account.pw_gid, stat.S_IXOTH):
                 needed.setdefault(parent, []).append(path)
@@ -152,13 +146,13 @@ def _ordinary_user() -> pwd.struct_passwd:
         raise BenchError(f"BENCH_USER={name}: no such user on this machine; name an existing one") from None
 
 
-def _closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
+def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -> Path | None:
     """The first thing a worker started with `prefix` cannot read: Python, the project; or reach: `folder`; else None.
 
     A Python whose library is closed may start all the same, on another Python's library, so its answer is compared.
     """
     python = Path(sys.base_prefix)
-    listed = {paths.PROJECT / "bench": paths.PROJECT, **{path: path for path in _read_also}}
+    listed = {paths.PROJECT / "bench": paths.PROJECT, **{path: path for path in reads}}
     argv = (*prefix, str(paths.PYTHON), "-S", "-c", LOOK, *map(str, (*listed, folder)))
     try:
         done = subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)

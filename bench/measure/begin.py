@@ -12,7 +12,6 @@ from typing import Literal
 
 from bench import load, paths, programs
 from bench.catalog import catalog, sizes, values
-from bench.catalog.compose import CannotRun, Composition
 from bench.errors import BenchError
 from bench.figures import capacity, ratios
 from bench.figures.capacity import parse_limit
@@ -22,16 +21,19 @@ from bench.measure import plan as planning
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
-from bench.measure.plan import ComposedCase
+from bench.measure.plan import PlannedCase
 from bench.measure.progress import RunProgress
 from bench.measure.racing import Racing
 from bench.measure.session import Session
 from bench.measure.trial import Load, now
-from bench.project import health, pythons, under_test, workload
+from bench.project import health, pythons, workload
+from bench.project.under_test import UnderTest, recorded_project
 from bench.results.folder import Folder, read_run
-from bench.results.records import FORMAT, Added, Environment, LoadTool, Outcome, Plan, RunInfo
+from bench.results.records import FORMAT, UNLIMITED, Added, Environment, LoadTool, Outcome, Plan, RunInfo
 from bench.results.trials import Trial
 from bench.serve import database
+from bench.serve.case import CannotRun, Case
+from bench.serve.database import Database
 
 LEVEL = 16
 ROUNDS = 5
@@ -71,6 +73,7 @@ class Request:
     command   the command line, without passwords
     """
 
+    project: UnderTest
     stacks: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
@@ -98,24 +101,26 @@ class Planned:
     """A new run before anything is started or written."""
 
     info: RunInfo
-    cases: tuple[ComposedCase, ...]
+    cases: tuple[PlannedCase, ...]
     load: Load
     pinned: pin.Cores | None
     ledger: Ledger
+    rows: Database
 
 
 def planned(request: Request, instrument: Instrument) -> Planned:
     """The run that `begin` would make. Raises BenchError for unknown names and invalid values."""
-    known, plan = catalog.read(), make_plan(request)
-    health.require(under_test.current(), database.parse(request.database).of_project)
+    known, project, plan = catalog.read(), request.project, make_plan(request)
+    rows = database.parse(project, request.database)
+    health.require(project, rows.of_project)
     pinned = pin.cores(pin.affinity())
-    chosen = _load(plan, request.tool, pinned)
-    cases, skips = planning.cases(plan, composer(plan, instrument), lambda name: sizes.problem(known.size(name)))
-    every = workload.workloads()
+    chosen = _load(plan, project, request.tool, pinned)
+    cases, skips = planning.cases(plan, resolver(plan, rows, instrument), known.sizes, sizes.problem)
+    every = workload.workloads(project)
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    return Planned(info, cases, chosen, pinned, ledger_of(cases, info))
+    return Planned(info, cases, chosen, pinned, ledger_of(cases, info), rows)
 
 
 def begin(request: Request, instrument: Instrument) -> Session:
@@ -131,7 +136,13 @@ def opened(new: Planned, request: Request, instrument: Instrument, progress: Run
     folder.create()
     folder.begin(new.info, environment)
     journal = Journal(folder, new.info, environment)
-    return Session(journal, new.ledger, new.load, instrument, request.database, progress=progress)
+    return Session(journal, new.ledger, new.load, instrument, new.rows, progress=progress)
+
+
+def project_of(directory: Path, given: UnderTest) -> UnderTest:
+    """The project of the run in a folder; `given` is that of the command line, which may name no other."""
+    plan = read_run(directory).info.plan
+    return recorded_project(given, plan.project, plan.describe)
 
 
 def resume(directory: Path, asked: str | None, instrument: Instrument) -> Session:
@@ -143,12 +154,12 @@ def resume(directory: Path, asked: str | None, instrument: Instrument) -> Sessio
     plan, pinned = run.info.plan, run.environment.affinity
     if plan.inventory:
         raise BenchError(f"--resume {directory}: it measured hosts of an inventory; add --inventory FILE")
-    under_test.select_recorded(plan.project)
-    asked = _same_database(directory, asked, plan)
+    project = instrument.project
+    rows = _same_database(directory, project, asked, plan)
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
-    chosen = _load(plan, run.environment.load_tool.name, pinned)
-    cases = planning.recomposed(run.info.cases, composer(plan, instrument))
+    chosen = _load(plan, project, run.environment.load_tool.name, pinned)
+    cases = planning.recorded(run.info.cases, resolver(plan, rows, instrument), catalog.read().sizes)
     ledger = ledger_of(cases, run.info, run.trials, run.checks)
     if run.info.finished_at and not ledger.left:
         raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
@@ -158,7 +169,7 @@ def resume(directory: Path, asked: str | None, instrument: Instrument) -> Sessio
         folder.repair()
     here = _environment(cases, plan, chosen, instrument, pinned)
     info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
-    return Session(Journal(folder, info, run.environment), ledger, chosen, instrument, asked, run.trials)
+    return Session(Journal(folder, info, run.environment), ledger, chosen, instrument, rows, run.trials)
 
 
 def add(directory: Path, wanted: Iterable[tuple[str, int]], rounds: int) -> None:
@@ -176,9 +187,10 @@ def add(directory: Path, wanted: Iterable[tuple[str, int]], rounds: int) -> None
 
 def make_plan(request: Request) -> Plan:
     """The plan of a run with its defaults. Raises BenchError for names and values that do not exist, and for limits."""
-    known, asked = catalog.read(), database.parse(request.database)
+    known, project = catalog.read(), request.project
+    asked = database.parse(project, request.database)
     _check_limits(request)
-    chosen = request.workloads or (next(iter(workload.workloads())),)
+    chosen = request.workloads or (next(iter(workload.workloads(project))),)
     factor, request = _replayed(request, chosen)
     duration_s = request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)
     mode, levels = _mode(request)
@@ -193,14 +205,15 @@ def make_plan(request: Request) -> Plan:
         levels=levels,
         rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
         duration_s=float(duration_s),
-        sizes=request.sizes or (sizes.UNLIMITED,),
+        sizes=request.sizes or (UNLIMITED,),
         database=asked.label,
         rows_total=None,
         order_seed=random.SystemRandom().randrange(2**31),
         database_given=asked.given,
         changes=request.changes,
         env=request.env,
-        project=under_test.current().recorded,
+        project=project.recorded,
+        describe=project.described,
         mode=mode,
         replay=factor,
         margin=_margin(request),
@@ -212,7 +225,7 @@ def make_plan(request: Request) -> Plan:
 
 
 def ledger_of(
-    cases: Sequence[ComposedCase],
+    cases: Sequence[PlannedCase],
     info: RunInfo,
     trials: Iterable[Trial] = (),
     checks: Iterable[Outcome] = (),
@@ -256,7 +269,7 @@ def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request
     factor = factors[0]
     if len(request.rates) > 1 or len(chosen) > 1 or request.capacity:
         raise BenchError(f"--rate x{factor:g} replays one workload at one speed: give it alone, with one --workload")
-    recorded = workload.workload(chosen[0])
+    recorded = workload.workload(request.project, chosen[0])
     seconds = request.duration_s or replay.duration_s(recorded, factor)
     return factor, replace(request, rates=(replay.level(recorded, factor, seconds),), duration_s=seconds)
 
@@ -282,18 +295,18 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
     return "closed", levels
 
 
-def composer(plan: Plan, instrument: Instrument) -> planning.Compose:
-    """Composes stacks and layers with the plan's values and environment."""
+def resolver(plan: Plan, rows: Database, instrument: Instrument) -> planning.Resolve:
+    """Resolves stacks and layers with the plan's values and environment."""
     changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
 
-    def compose(stack: str, layer: str) -> Composition | CannotRun:
-        return instrument.compose(stack, layer, changes, env)
+    def resolve(stack: str, layer: str) -> Case | CannotRun:
+        return instrument.resolve(stack, layer, rows, changes, env)
 
-    return compose
+    return resolve
 
 
-def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
-    steps = [workload.workload(name).steps for name in plan.workloads]
+def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: pin.Cores | None) -> Load:
+    steps = [workload.workload(project, name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
     # Without a core of its own, one thread could not keep up with the fastest servers.
     threads = len(pinned[pin.LOAD]) if pinned else facts.cores()
@@ -302,11 +315,11 @@ def _load(plan: Plan, wanted: str | None, pinned: pin.Cores | None) -> Load:
 
 
 def _environment(
-    cases: Iterable[ComposedCase], plan: Plan, chosen: Load, instrument: Instrument, pinned: pin.Cores | None
+    cases: Iterable[PlannedCase], plan: Plan, chosen: Load, instrument: Instrument, pinned: pin.Cores | None
 ) -> Environment:
     tool = chosen.tool
     about_tool = LoadTool(tool.name, programs.version((chosen.program, *tool.version)), tool.fallback)
-    used = {(case.record.stack, case.record.layer): case.composition for case in cases}
+    used = {(case.record.stack, case.record.layer): case.served for case in cases}
     here = facts.environment(instrument.programs(used.values(), plan.database), about_tool, pinned)
     others = dict.fromkeys(case.record.python for case in cases if case.record.python)
     return replace(here, pythons={version: pythons.described(version) for version in others} or None)
@@ -334,17 +347,17 @@ def _notes(chosen: Load, pinned: pin.Cores | None, capacity: bool) -> tuple[str,
     return tuple(notes)
 
 
-def _same_database(directory: Path, asked: str | None, plan: Plan) -> str:
+def _same_database(directory: Path, project: UnderTest, asked: str | None, plan: Plan) -> Database:
     """The database of a resumed run. Raises BenchError when it is not the one that the run began with."""
     if asked is None:
         asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
     if asked is None:
         raise BenchError(f"--resume {directory}: its database was named by URL, which is not stored; give --database")
-    chosen = database.parse(asked)
+    chosen = database.parse(project, asked)
     if chosen.label != plan.database or chosen.made == plan.database_given:
         hint = "give its URL" if plan.database_given else "leave out --database"
         raise BenchError(f"--resume {directory}: it measures another database, {plan.database}; {hint}")
-    return asked
+    return chosen
 
 
 def _differences(before: Environment, here: Environment) -> list[str]:

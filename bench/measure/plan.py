@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from bench.catalog.compose import CannotRun, Composition
-from bench.catalog.sizes import UNLIMITED
+from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.results import records
 from bench.results.records import Plan, Skip
 from bench.serve import render
+from bench.serve.case import CannotRun, Case
 
 
 @dataclass(frozen=True)
-class ComposedCase:
-    """A case as results name it, and the composition it is served by."""
+class PlannedCase:
+    """A case under a workload: as results name it, and as it is served."""
 
     record: records.Case
-    composition: Composition
+    served: Case
 
 
 @dataclass(frozen=True)
@@ -38,86 +38,93 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Batch:
-    """A composition that is brought up once in a round, and what is measured on it, in this order."""
+    """A case that is brought up once in a round, and what is measured on it, in this order."""
 
-    composition: Composition
-    stack: str
-    layer: str
-    size: str
+    case: Case
     round: int
     measurements: tuple[Measurement, ...]
 
     @property
+    def stack(self) -> str:
+        return self.case.stack.name
+
+    @property
+    def layer(self) -> str:
+        return self.case.layer_name
+
+    @property
     def name(self) -> str:
         """The name of its directories."""
-        return f"{self.stack}~{self.layer}" + ("" if self.size == UNLIMITED else f"~{self.size}")
+        size = self.case.size
+        return f"{self.stack}~{self.layer}" + (f"~{size.name}" if size.is_limited else "")
 
 
-Compose = Callable[[str, str], Composition | CannotRun]
+# The case of a stack and a layer without limits, or why it cannot run here.
+Resolve = Callable[[str, str], Case | CannotRun]
 
 
 def cases(
-    plan: Plan, compose: Compose, size_problem: Callable[[str], str] = lambda size: ""
-) -> tuple[tuple[ComposedCase, ...], tuple[Skip, ...]]:
-    """The cases that can run here, and the skips with their reasons; each stack and layer is composed once.
+    plan: Plan, resolve: Resolve, sizes: Mapping[str, Size], problem: Callable[[Size], str] = lambda size: ""
+) -> tuple[tuple[PlannedCase, ...], tuple[Skip, ...]]:
+    """The cases that can run here, and the skips with their reasons; each stack and layer is resolved once.
 
-    `size_problem` says why a size is not available here, or nothing. Raises BenchError when no case can run here.
+    `problem` says why a size is not available here, or nothing. Raises BenchError when no case can run here.
     """
-    found: list[ComposedCase] = []
+    found: list[PlannedCase] = []
     skips: list[Skip] = []
-    problems = {size: size_problem(size) for size in plan.sizes}
+    problems = {name: problem(sizes[name]) for name in plan.sizes}
     for stack in plan.stacks:
         for layer in plan.layers:
-            composed = compose(stack, layer)
-            if isinstance(composed, CannotRun):
-                skips.append(Skip(stack, layer, None, composed.reason))
+            case = resolve(stack, layer)
+            if isinstance(case, CannotRun):
+                skips.append(Skip(stack, layer, None, case.reason))
                 continue
             for size in plan.sizes:
                 if problems[size]:
                     skips.append(Skip(stack, layer, None, f"size {size} is not available here: {problems[size]}", size))
                     continue
-                for workload in plan.workloads:
-                    found.append(ComposedCase(record(stack, layer, workload, size, plan.database, composed), composed))
+                served = replace(case, size=sizes[size])
+                found += [PlannedCase(record(served, name), served) for name in plan.workloads]
     if not found:
         first = skips[0]
         raise BenchError(f"nothing to measure here: {first.stack} with layer {first.layer}: {first.reason}")
     return tuple(found), tuple(skips)
 
 
-def record(stack: str, layer: str, workload: str, size: str, database: str, composed: Composition) -> records.Case:
-    """The case of a composition, as results name it."""
-    case_id = "~".join((stack, layer, workload, size, database))
+def record(case: Case, workload: str) -> records.Case:
+    """A case under a workload, as results name it."""
+    stack, layer, size, database = case.stack.name, case.layer_name, case.size.name, case.database.label
     return records.Case(
-        case_id,
+        "~".join((stack, layer, workload, size, database)),
         stack,
         layer,
         workload,
         size,
         database,
-        composed.notes,
-        composed.stack.python,
-        needs_proxy=not render.has_tls(composed.servers[-1], composed),
-        caches=composed.caches,
+        case.notes,
+        case.stack.python,
+        needs_proxy=not render.has_tls(case.servers[-1], case),
+        caches=case.caches,
     )
 
 
-def recomposed(recorded: Iterable[records.Case], compose: Compose) -> tuple[ComposedCase, ...]:
+def recorded(found: Iterable[records.Case], resolve: Resolve, sizes: Mapping[str, Size]) -> tuple[PlannedCase, ...]:
     """The cases of a run that is resumed. Raises BenchError for a case that cannot run here any more."""
-    known: dict[tuple[str, str], Composition] = {}
-    found = []
-    for record in recorded:
-        key = (record.stack, record.layer)
+    known: dict[tuple[str, str], Case] = {}
+    planned = []
+    for item in found:
+        key = (item.stack, item.layer)
         if key not in known:
-            composed = compose(*key)
-            if isinstance(composed, CannotRun):
-                raise BenchError(f"{record.stack} with layer {record.layer} cannot run here now: {composed.reason}")
-            known[key] = composed
-        found.append(ComposedCase(record, known[key]))
-    return tuple(found)
+            case = resolve(*key)
+            if isinstance(case, CannotRun):
+                raise BenchError(f"{item.stack} with layer {item.layer} cannot run here now: {case.reason}")
+            known[key] = case
+        planned.append(PlannedCase(item, replace(known[key], size=sizes[item.size])))
+    return tuple(planned)
 
 
 def schedule(
-    cases: Sequence[ComposedCase],
+    cases: Sequence[PlannedCase],
     levels: Sequence[int],
     rounds: int,
     seed: int,
@@ -144,5 +151,5 @@ def schedule(
             ]
             draw.shuffle(measurements)
             if measurements:
-                order.append(Batch(its[0].composition, stack, layer, size, number, tuple(measurements)))
+                order.append(Batch(its[0].served, number, tuple(measurements)))
     return order

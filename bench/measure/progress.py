@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bench.catalog.sizes import UNLIMITED
 from bench.figures.capacity import parse_limit
 from bench.figures.words import about, duration, plural
 from bench.measure.interference import MachineLoad
@@ -16,7 +15,7 @@ from bench.measure.printer import Printer
 from bench.measure.staircase import capacity_words, step_words
 from bench.results.capacity import visits
 from bench.results.folder import Run
-from bench.results.records import Case, RunInfo
+from bench.results.records import UNLIMITED, Case, RunInfo
 from bench.results.trials import Trial
 from bench.verify.check import Check
 from bench.verify.table import by_reason

@@ -15,8 +15,8 @@ import msgspec
 
 from bench.errors import BenchError
 from bench.machine import http
-from bench.machine.identity import worker
 from bench.project import commands
+from bench.project.under_test import UnderTest
 from bench.serve.deployment import Running
 
 STATIC = "/static/"
@@ -44,7 +44,7 @@ class QueryCounter:
     def _counts(self, running: Running, layer: str, pages: tuple[str, ...]) -> dict[str, dict[str, int]] | None:
         key = (layer, pages)
         if key not in self._rendered:
-            self._rendered[key] = count(running.env, pages) if pages else {}
+            self._rendered[key] = count(running.case.project, running.env, pages) if pages else {}
         return self._rendered[key]
 
     def _answered_by_a_cache(self, running: Running, stack: str, layer: str, pages: tuple[str, ...]) -> set[str] | None:
@@ -54,10 +54,10 @@ class QueryCounter:
         return self._cached[key]
 
 
-def count(env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:
+def count(project: UnderTest, env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:
     """Page -> its queries `cold` and `warm`, counted by the site's command in this environment; None when it fails."""
     try:
-        printed = commands.manage(["countqueries", *pages], env["DATABASE_URL"], worker(), env=env)
+        printed = commands.manage(project, ["countqueries", *pages], env["DATABASE_URL"], project.worker(), env=env)
         return msgspec.json.decode(printed, type=dict[str, dict[str, int]])
     except (BenchError, msgspec.DecodeError, KeyError):
         return None

@@ -42,7 +42,7 @@ class Observer:
         self._running = running
         self._killed = running.oom_kills()
         self._sampler = Sampler(running.pids)
-        self._connections = connections.of_site(running.env, running.pids.values())
+        self._connections = connections.of_site(running.case.project, running.env, running.pids.values())
 
     def note(self, **found: Any) -> None:
         """Add to the condition."""

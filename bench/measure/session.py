@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.catalog.compose import Composition
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.interrupt import Interrupts
 from bench.measure.instrument import Instrument
@@ -23,6 +22,8 @@ from bench.measure.trial import Load, newest_log, now
 from bench.measure.trial_runner import TrialRunner
 from bench.results.folder import CHECKS_FILE, read_run
 from bench.results.trials import Trial
+from bench.serve.case import Case
+from bench.serve.database import Database
 from bench.serve.deployment import Running
 from bench.verify import table
 
@@ -30,7 +31,7 @@ from bench.verify import table
 class Session:
     """Measures what a ledger has left.
 
-    database  as `deployed` takes it; it may hold a password and is not recorded
+    rows      the database; it may hold a password and is not recorded
     done      trials of a run that is resumed
     progress  what is printed of it; a run's lines on stdout when None
     """
@@ -41,17 +42,17 @@ class Session:
         ledger: Ledger,
         load: Load,
         instrument: Instrument,
-        database: str | None,
+        rows: Database,
         done: tuple[Trial, ...] = (),
         progress: RunProgress | None = None,
     ):
         self.journal = journal
         self._ledger = ledger
         self._instrument = instrument
-        self._database = database
+        self._rows = rows
         self._progress = progress or RunProgress(Printer(), journal.info, ledger.trials_left, done)
         self._printer = self._progress.printer
-        self._runner = TrialRunner(journal, ledger, self._progress, load, instrument, database, done)
+        self._runner = TrialRunner(journal, ledger, self._progress, load, instrument, rows, done)
         self._pinned = journal.environment.affinity
         self._refused: dict[str, str] = {}
 
@@ -74,21 +75,17 @@ class Session:
         self._runner.keep_going = keep_going
         with self._printer:
             self._progress.announce(self._runner.load.tool.name, self._ledger, self.journal.folder.directory)
-            self._instrument.check_database(self._database)
-            with self._instrument.database_alone(self._database):
+            self._instrument.check_database(self._rows)
+            with self._instrument.database_alone(self._rows):
                 left, bounds = self._ledger.left, self._runner.load.bounds
                 if left and "interference" in bounds:
                     self._progress.warn_of_load(self._instrument.machine_load(), bounds["interference"])
                 yield
 
     @contextmanager
-    def _up(
-        self, composition: Composition, size: str, directory: Path, configs: Path, interrupts: Interrupts
-    ) -> Iterator[Running]:
-        """Bring the composition up on its cores. While it is taken down and its directory is tidied, signals wait."""
-        deployed = self._instrument.deployed(
-            composition, database=self._database, size=size, run_dir=directory, progress=self._printer.show
-        )
+    def _up(self, case: Case, directory: Path, configs: Path, interrupts: Interrupts) -> Iterator[Running]:
+        """Bring the case up on its cores. While it is taken down and its directory is tidied, signals wait."""
+        deployed = self._instrument.deployed(case, run_dir=directory, progress=self._printer.show)
         try:
             with interrupts.released_at_end(), deployed as running:
                 try:
@@ -96,7 +93,7 @@ class Session:
                     yield running
                 finally:
                     interrupts.hold()
-                    self._printer.show(f"stopping {composition.stack.name}")
+                    self._printer.show(f"stopping {case.stack.name}")
         finally:
             _tidy(directory, configs)
 
@@ -108,14 +105,14 @@ class Session:
                 return self._runner.fail(left, wrong, folder.directory / CHECKS_FILE)
             directory, configs = _new_directory(folder.raw, batch), folder.configs / batch.name
             try:
-                with self._up(batch.composition, batch.size, directory, configs, interrupts) as running:
+                with self._up(batch.case, directory, configs, interrupts) as running:
                     self._learn(batch, running, directory)
                     if self._gives_right_answers(batch, running):
                         self._runner.measure(left, running)
             except GlobalFault:
                 raise
             except DeploymentError as error:
-                self._instrument.check_database(self._database)
+                self._instrument.check_database(self._rows)
                 return self._runner.fail(left, error.message, error.log or newest_log(directory / "logs"))
             except BenchError as error:
                 self._check_refusal(batch.stack, str(error))

@@ -93,7 +93,7 @@ def measure(item: Measurement, paths: tuple[str, ...], running: Running, load: L
     """Make the trial and return its record; its status is `failed` when anything went wrong."""
     directory = folder.raw / item.trial_id
     directory.mkdir(parents=True, exist_ok=True)
-    wanted = workload(item.case.workload)
+    wanted = workload(running.case.project, item.case.workload)
     job = load.job(running.url, paths, item.level, wanted.keep_alive)
     if load.replay:
         job = replace(job, times=arrivals(wanted, load.replay, job.seconds))

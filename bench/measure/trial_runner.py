@@ -16,8 +16,9 @@ from bench.measure.ledger import MAX_DISTURBED, Ledger
 from bench.measure.plan import Measurement
 from bench.measure.progress import RunProgress
 from bench.measure.trial import Load, failed, measure, newest_log
-from bench.project import under_test, workload
+from bench.project import workload
 from bench.results.trials import Trial
+from bench.serve.database import Database
 from bench.serve.deployment import Running
 
 
@@ -36,7 +37,7 @@ class TrialRunner:
         progress: RunProgress,
         load: Load,
         instrument: Instrument,
-        database: str | None,
+        rows: Database,
         done: Iterable[Trial] = (),
     ):
         self.load = replace(load, live=progress.live)
@@ -46,7 +47,7 @@ class TrialRunner:
         self._ledger = ledger
         self._progress = progress
         self._instrument = instrument
-        self._database = database
+        self._rows = rows
         self._thirds = [trial.thirds for trial in done if trial.thirds]
 
     def measure(self, left: list[Measurement], running: Running) -> None:
@@ -64,7 +65,7 @@ class TrialRunner:
                 trial = self._trial(item, running)
             died = None
             if trial.status == "failed":
-                self._instrument.check_database(self._database)
+                self._instrument.check_database(self._rows)
                 if died := running.died():
                     log = self._folder.relative(died.log) or trial.log
                     trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
@@ -115,8 +116,9 @@ class TrialRunner:
     def _addresses(self, name: str, running: Running) -> tuple[str, ...]:
         """The addresses of a workload, looked up once in a run."""
         if name not in self._journal.addresses:
-            names, static_url = self._instrument.static_names(), under_test.current().names["static_url"]
-            known = workload.workload(name)
+            project = running.case.project
+            names, static_url = self._instrument.static_names(), project.names["static_url"]
+            known = workload.workload(project, name)
             found = workload.resolve(known, lambda path: get(running.url, path).decode(), names, static_url)
             self._journal.workload(name, found)
         return self._journal.addresses[name]

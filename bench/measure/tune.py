@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bench.catalog import catalog
-from bench.catalog.compose import CannotRun, compose_for_files
-from bench.catalog.values import BENCH, PRODUCTION
+from bench.catalog import catalog, values
+from bench.catalog.values import BENCH, PRODUCTION, Values
 from bench.errors import BenchError
 from bench.figures.capacity import Limit, parse_limit
 from bench.figures.columns import paragraph
@@ -15,15 +14,17 @@ from bench.measure import begin, plan, tuning
 from bench.measure.begin import Request
 from bench.measure.instrument import Instrument
 from bench.measure.ledger import Ledger
-from bench.measure.plan import Batch, ComposedCase, Measurement
+from bench.measure.plan import Batch, Measurement, PlannedCase
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.staircase import rate_words
 from bench.measure.trial import now
 from bench.measure.tuning import KNOBS, Answer, Room, Search, Settings, Tried
+from bench.project.under_test import UnderTest
 from bench.results.records import RunInfo
 from bench.results.trials import Trial
-from bench.serve import render
+from bench.serve import database, render
+from bench.serve.case import CannotRun, for_files
 
 
 class TuneProgress(RunProgress):
@@ -61,18 +62,19 @@ class Tunable:
 
     def variant(self, settings: Settings) -> str:
         """The name of the stack with these settings."""
-        return f"{self.stack}@" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
+        joined = "," if "@" in self.stack else "@"
+        return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
 
 
-def tunable(stack: str, layer: str) -> Tunable:
+def tunable(project: UnderTest, stack: str, layer: str, chosen: Values) -> Tunable:
     """The stack with its settings. Raises BenchError when it has none, or the layer does not fit."""
-    composition = compose_for_files(stack, layer, catalog.read().values[BENCH])
-    used = render.names_used(composition)
+    case = for_files(project, stack, layer, chosen)
+    used = render.names_used(case)
     knobs = tuple(knob for knob in KNOBS if knob in used)
     if not knobs:
         raise BenchError(f"tune {stack}: it has neither processes nor threads to set; try another stack")
-    processes, threads = (int(composition.settings[knob]) for knob in KNOBS)
-    return Tunable(stack, knobs, Settings(processes, threads, composition.servers[0].worker_class))
+    processes, threads = (int(case.settings[knob]) for knob in KNOBS)
+    return Tunable(stack, knobs, Settings(processes, threads, case.servers[0].worker_class))
 
 
 def of_other_classes(name: str) -> list[str]:
@@ -99,11 +101,14 @@ class Tuner:
     def __init__(self, request: Request, instrument: Instrument, printer: Printer):
         (self.stack,) = request.stacks
         (layer,) = request.layers
-        if "@" in self.stack:
-            raise BenchError(f"tune {self.stack}: it finds the settings by itself; leave out @ and what follows")
-        own = tunable(self.stack, layer)
+        if any(change.partition("=")[0] in KNOBS for change in self.stack.partition("@")[2].split(",")):
+            raise BenchError(f"tune {self.stack}: it finds processes and threads by itself; leave them out")
+        self._project = request.project
+        self._values = catalog.read().values[BENCH].changed(values.parse_changes(list(request.changes)))
+        own = tunable(self._project, self.stack, layer, self._values)
         self.limit = parse_limit(request.capacity, "--limit")
-        self._compose = begin.composer(begin.make_plan(request), instrument)
+        rows = database.parse(request.project, request.database)
+        self._resolve = begin.resolver(begin.make_plan(request), rows, instrument)
         self.skipped: dict[str, str] = {}
         others = self._others(layer)
         self._of_classes = {item.usual.classes: item for item in (own, *others)}
@@ -119,11 +124,11 @@ class Tuner:
     def _others(self, layer: str) -> list[Tunable]:
         found = []
         for name in of_other_classes(self.stack):
-            composed = self._compose(name, layer)
-            if isinstance(composed, CannotRun):
-                self.skipped[name] = composed.reason
+            case = self._resolve(name, layer)
+            if isinstance(case, CannotRun):
+                self.skipped[name] = case.reason
             else:
-                found.append(tunable(name, layer))
+                found.append(tunable(self._project, name, layer, self._values))
         return found
 
     def of(self, settings: Settings) -> Tunable:
@@ -150,30 +155,29 @@ class Tuner:
             ledger.begin_near(record.case_id, near)
         self._progress.settings = settings
         items = (Measurement(record, 0, number),)
-        self.session.measure(
-            Batch(case.composition, record.stack, record.layer, record.size, number, items), interrupts
-        )
+        self.session.measure(Batch(case.served, number, items), interrupts)
         found = tuning.tried(settings, ledger.rounds_of(record.case_id))
         held = f"{rate_words(found.capacity)} in {found.memory}" if found.capacity else found.problem
         self._progress.printer.say(f"{settings.words}: {held}")
         return found
 
-    def _case(self, settings: Settings) -> ComposedCase:
+    def _case(self, settings: Settings) -> PlannedCase:
         if settings not in self._cases:
-            first = self._new.cases[0].record
-            name = self.of(settings).variant(settings)
-            composed = self._compose(name, first.layer)
-            if isinstance(composed, CannotRun):
-                raise BenchError(f"{name} with layer {first.layer} cannot run here: {composed.reason}")
-            record = plan.record(name, first.layer, first.workload, first.size, first.database, composed)
+            first = self._new.cases[0]
+            name, layer = self.of(settings).variant(settings), first.record.layer
+            case = self._resolve(name, layer)
+            if isinstance(case, CannotRun):
+                raise BenchError(f"{name} with layer {layer} cannot run here: {case.reason}")
+            served = replace(case, size=first.served.size)
+            record = plan.record(served, first.record.workload)
             self.session.journal.case(record)
-            self._cases[settings] = ComposedCase(record, composed)
+            self._cases[settings] = PlannedCase(record, served)
         return self._cases[settings]
 
     def _room(self, request: Request) -> Room:
         """The memory of the size, or of the machine."""
         size = catalog.read().size(request.sizes[0])
-        return Room(size.limits.burstable_bytes if size else self.session.journal.environment.memory_bytes)
+        return Room(size.limits.burstable_bytes if size.is_limited else self.session.journal.environment.memory_bytes)
 
 
 def answer(tuner: Tuner, done: list[Tried]) -> Answer | None:

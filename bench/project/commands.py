@@ -11,14 +11,12 @@ from pathlib import Path
 import msgspec
 
 from bench.errors import BenchError
-from bench.machine.identity import Identity, worker
-from bench.project import run_command, under_test
+from bench.machine.identity import Identity
+from bench.project import run_command
 from bench.project.description import FILE
 from bench.project.run_command import INHERITED, Interpreter
+from bench.project.under_test import FILES, UnderTest
 
-# What `check` found right, and where static files are collected, so that a run of many trials asks once.
-_checked: set[tuple[object, ...]] = set()
-_collected: set[Path] = set()
 # The list that a storage with hashed names writes, and what `collectstatic --dry-run` says of a file to copy.
 MANIFEST, PRETENDS = "staticfiles.json", "Pretending to "
 # The instrument's own commands live in an app that the served site does not need to install.
@@ -33,47 +31,45 @@ def clean_environment(home: Path) -> dict[str, str]:
     return {"LANG": "C.UTF-8", **inherited, **places, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def site_environment(database_url: str, home: Path) -> dict[str, str]:
+def site_environment(project: UnderTest, database_url: str, home: Path) -> dict[str, str]:
     """The environment of one of the site's commands on that database."""
     return {
         **clean_environment(home),
         "DATABASE_URL": database_url,
-        "BENCHAPP_STATIC_ROOT": str(static_root()),
+        "BENCHAPP_STATIC_ROOT": str(project.static_root),
         # A key of its own: nothing signed outlives it, and the key file may be closed to the servers.
         "SECRET_KEY": secrets.token_urlsafe(50),
-        "DJANGO_SETTINGS_MODULE": under_test.current().settings,
+        "DJANGO_SETTINGS_MODULE": project.settings,
     }
 
 
-def static_root() -> Path:
-    """Where `collectstatic` puts the static files."""
-    return under_test.current().static_root
-
-
-def interpreter(identity: Identity) -> Interpreter:
+def interpreter(project: UnderTest, identity: Identity) -> Interpreter:
     """The one that runs the project's commands as this user."""
-    project = under_test.current()
     return Interpreter(identity.prefix, project.python, project.manage_py)
 
 
-def warm_up() -> None:
+def warm_up(project: UnderTest) -> None:
     """Begin what makes several commands of the site cheaper than each alone."""
-    project = under_test.current()
     env = project.environment({**clean_environment(project.var), **COMMANDS_ENV})
-    run_command.warm_up(interpreter(worker()), env)
+    run_command.warm_up(interpreter(project, project.worker()), env)
 
 
 def manage(
-    words: list[str], database_url: str, identity: Identity, *, show: bool = False, env: dict[str, str] | None = None
+    project: UnderTest,
+    words: list[str],
+    database_url: str,
+    identity: Identity,
+    *,
+    show: bool = False,
+    env: dict[str, str] | None = None,
 ) -> str:
     """Run `manage.py` with `words` and return what it printed; with `show`, its output goes to standard error.
     `env` is the environment to run it in; one without any layer when None.
 
     Raises BenchError with the command's last line when it fails.
     """
-    project = under_test.current()
-    environment = project.environment({**(env or site_environment(database_url, project.var)), **COMMANDS_ENV})
-    done = run_command.run(interpreter(identity), words, environment, show=show)
+    environment = project.environment({**(env or site_environment(project, database_url, project.var)), **COMMANDS_ENV})
+    done = run_command.run(interpreter(project, identity), words, environment, show=show)
     if done.returncode != 0:
         lines = (done.stderr or "").strip().splitlines()
         raise BenchError(f"manage.py {' '.join(words)} failed: {lines[-1] if lines else 'see above'}")
@@ -81,58 +77,61 @@ def manage(
 
 
 def check(
-    database_url: str, env: dict[str, str], identity: Identity, *, settings_only: bool = False, again: bool = False
+    project: UnderTest,
+    database_url: str,
+    env: dict[str, str],
+    identity: Identity,
+    *,
+    settings_only: bool = False,
+    again: bool = False,
 ) -> None:
     """Have the site check these settings and that database, once for the same ones unless it is asked `again`.
 
     Raises BenchError with its message when it refuses them.
     """
-    question = (database_url, tuple(sorted(env.items())), settings_only)
-    if question in _checked and not again:
+    question = ("check", database_url, tuple(sorted(env.items())), settings_only)
+    if question in project.memo and not again:
         return
-    project = under_test.current()
     # Any command reads the settings first.
     words = ["diffsettings"] if settings_only else shlex.split(project.description.check)
-    environment = project.environment({**site_environment(database_url, project.var), **env, **COMMANDS_ENV})
-    done = run_command.run(interpreter(identity), words, environment)
+    environment = project.environment({**site_environment(project, database_url, project.var), **env, **COMMANDS_ENV})
+    done = run_command.run(interpreter(project, identity), words, environment)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"manage.py {words[0]} exited with status {done.returncode}"]
         raise BenchError(lines[-1].removeprefix("CommandError: ").removeprefix("manage.py: "))
-    _checked.add(question)
+    project.memo[question] = True
 
 
-def collect_static(identity: Identity, again: bool = False) -> None:
+def collect_static(project: UnderTest, identity: Identity, again: bool = False) -> None:
     """Collect the static files when Django finds one that is newer than its copy, or there is no list of them.
 
     Others may read that list meanwhile: it is not written without need. A process looks once, unless `again`.
     """
     words, database = ["collectstatic", "--noinput"], "sqlite:///:memory:"
-    unfinished = under_test.current().var / "static.unfinished"
-    listed = (static_root() / MANIFEST).is_file() and not unfinished.exists()
-    if listed and static_root() in _collected and not again:
+    unfinished, collected = project.var / "static.unfinished", "collectstatic"
+    listed = (project.static_root / MANIFEST).is_file() and not unfinished.exists()
+    if listed and collected in project.memo and not again:
         return
-    if listed and PRETENDS not in manage([*words, "--dry-run", "--verbosity", "1"], database, identity):
-        _collected.add(static_root())
+    if listed and PRETENDS not in manage(project, [*words, "--dry-run", "--verbosity", "1"], database, identity):
+        project.memo[collected] = True
         return
-    static_root().mkdir(parents=True, exist_ok=True)
+    project.static_root.mkdir(parents=True, exist_ok=True)
     unfinished.touch()
-    identity.give_tree(static_root())
-    manage([*words, "--verbosity", "0"], database, identity)
+    identity.give_tree(project.static_root)
+    manage(project, [*words, "--verbosity", "0"], database, identity)
     unfinished.unlink(missing_ok=True)
-    _collected.add(static_root())
+    project.memo[collected] = True
 
 
-def make_files(identity: Identity) -> None:
+def make_files(project: UnderTest, identity: Identity) -> None:
     """Make the folder of the project's logs and file caches, before any of its commands opens one."""
-    project = under_test.current()
     if project.overlaid:
-        (folder := project.var / under_test.FILES).mkdir(parents=True, exist_ok=True)
+        (folder := project.var / FILES).mkdir(parents=True, exist_ok=True)
         identity.give_tree(folder)
 
 
-def link_media(identity: Identity) -> None:
+def link_media(project: UnderTest, identity: Identity) -> None:
     """Have the project find its uploaded files as links where new ones are written: its own folder stays as it is."""
-    project = under_test.current()
     source = project.facts.media_root if project.overlaid else None
     if source is None:
         return
@@ -146,14 +145,14 @@ def link_media(identity: Identity) -> None:
     identity.give_tree(project.media_root)
 
 
-def static_names() -> dict[str, str]:
+def static_names(project: UnderTest) -> dict[str, str]:
     """The hashed name of every static file by its plain one, as the last collection wrote them.
 
     Without a storage that hashes names, each file has its own.
     """
-    manifest = static_root() / MANIFEST
-    if static_root().is_dir() and not manifest.exists():
-        found = (path.relative_to(static_root()) for path in static_root().rglob("*") if path.is_file())
+    manifest = project.static_root / MANIFEST
+    if project.static_root.is_dir() and not manifest.exists():
+        found = (path.relative_to(project.static_root) for path in project.static_root.rglob("*") if path.is_file())
         return {str(path): str(path) for path in found}
     try:
         names: dict[str, str] = json.loads(manifest.read_text("utf-8"))["paths"]
@@ -162,12 +161,12 @@ def static_names() -> dict[str, str]:
     return names
 
 
-def rows(database_url: str, identity: Identity) -> tuple[int | None, int | None]:
+def rows(project: UnderTest, database_url: str, identity: Identity) -> tuple[int | None, int | None]:
     """How many rows the project has, and from which seed they were made; None where it does not say."""
-    command = under_test.current().description.rows
+    command = project.description.rows
     if command is None:
         return None, None
-    printed = manage(shlex.split(command), database_url, identity)
+    printed = manage(project, shlex.split(command), database_url, identity)
     try:
         found = msgspec.json.decode(printed, type=dict[str, int | None])
     except msgspec.DecodeError:

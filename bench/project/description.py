@@ -208,6 +208,7 @@ class Project(msgspec.Struct, frozen=True):
     settings  its settings module
     python    the interpreter that has its packages
     env       the variables of its `env_file`
+    described the file that has its description; paths there are relative to that file's folder
     """
 
     folder: Path
@@ -215,10 +216,13 @@ class Project(msgspec.Struct, frozen=True):
     settings: str
     python: Path
     env: dict[str, str]
+    described: Path
 
 
-def read(folder: Path, python: Path | None = None) -> Project:
+def read(folder: Path, python: Path | None = None, describe: Path | None = None) -> Project:
     """The project in a folder, run by `python`, else by the interpreter that it says or has.
+
+    `describe` is a file elsewhere that has its description.
 
     Raises BenchError, in one line, when there is none or its description is wrong.
     """
@@ -230,9 +234,17 @@ def read(folder: Path, python: Path | None = None) -> Project:
         raise BenchError(f"{folder}: cannot be read: {error.strerror}; correct its rights") from None
     if not there:
         raise BenchError(f"{folder}: no manage.py there; name the folder of a Django project, which has one")
-    said = _description(folder / FILE)
+    if describe is not None and not describe.is_file():
+        raise BenchError(f"--describe {describe}: no such file; it has [tool.benchapp]")
+    described = describe.absolute() if describe else folder / FILE
+    said = _description(described)
     return Project(
-        folder, said, said.settings or _settings(manage), python or _python(folder, said), _variables(folder, said)
+        folder,
+        said,
+        said.settings or _settings(manage),
+        python or _python(folder, said, described),
+        _variables(said, described),
+        described,
     )
 
 
@@ -268,27 +280,27 @@ def _settings(manage: Path) -> str:
     return found[1]
 
 
-def _python(folder: Path, said: Description) -> Path:
+def _python(folder: Path, said: Description, described: Path) -> Path:
     if said.python:
         # Not resolved: a virtual environment is known by the path of its interpreter.
-        python = folder / said.python
+        python = described.parent / said.python
         if not python.is_file():
-            raise BenchError(f"{python}: no such interpreter; correct python in [tool.benchapp] of {folder / FILE}")
+            raise BenchError(f"{python}: no such interpreter; correct python in [tool.benchapp] of {described}")
         return python
     found = (folder / name / "bin" / "python" for name in ENVIRONMENTS)
     return next((python for python in found if python.is_file()), Path(sys.executable))
 
 
-def _variables(folder: Path, said: Description) -> dict[str, str]:
+def _variables(said: Description, described: Path) -> dict[str, str]:
     """The variables of the environment file: NAME=value lines, quotes around a value left out."""
     if not said.env_file:
         return {}
-    path = folder / said.env_file
+    path = described.parent / said.env_file
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BenchError(f"{path}: {reason}; correct env_file in [tool.benchapp] of {folder / FILE}") from None
+        raise BenchError(f"{path}: {reason}; correct env_file in [tool.benchapp] of {described}") from None
     found = {}
     for number, line in enumerate(map(str.strip, lines), 1):
         if not line or line.startswith("#"):

@@ -141,6 +141,8 @@ def kit(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
     if done.is_file() and done.read_text("utf-8") == wanted:
         return venv
     print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
+    # The environment's own goes with it: the one that it was made of makes it again.
+    python = python.resolve() if venv in python.parents else python
     shutil.rmtree(venv, ignore_errors=True)
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     try:

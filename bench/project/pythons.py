@@ -15,7 +15,6 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import BenchError
-from bench.machine import identity
 from bench.machine.lock import exclusive
 from bench.project import layered
 from bench.project.layered import Layered
@@ -26,8 +25,6 @@ SAYS = (
     "import platform, django; print(platform.python_implementation(), platform.python_version() + ', Django',"
     " django.get_version())"
 )
-# Version -> the interpreter that the user named by its path.
-_named: dict[str, Path] = {}
 
 
 def choose(words: Iterable[str]) -> tuple[str, ...]:
@@ -49,7 +46,9 @@ def choose(words: Iterable[str]) -> tuple[str, ...]:
             raise BenchError(f"--python {word}: Python {version} is too old for the site; use {oldest} or newer")
         if version in versions:
             raise BenchError(f"--python {word}: Python {version} is named twice; name one of each version")
-        _named[version] = python
+        if os.sep in word:
+            # From now on the version means this interpreter: the environment made of it is looked for first.
+            environment(version, python)
         versions.append(version)
     return tuple(versions)
 
@@ -64,13 +63,13 @@ def _by_word(word: str) -> Path | None:
 
 
 def _candidates(version: str) -> Iterator[Path]:
-    """Where a version may be: on PATH, among those of a pyenv on it, and in the environment made for it before."""
+    """Where a version may be: in the environment made for it before, on PATH, and among those of a pyenv on it."""
+    yield paths.VAR / "servers" / version / "bin" / "python"
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     yield from (folder / f"python{version}" for folder in folders)
     # Its shims run only the versions that are chosen for a folder. https://github.com/pyenv/pyenv#understanding-shims
     for shims in (folder for folder in folders if folder.name == "shims"):
         yield from sorted(shims.parent.glob(f"versions/{version}*/bin/python{version}"), reverse=True)
-    yield paths.VAR / "servers" / version / "bin" / "python"
 
 
 def _runs(python: Path) -> bool:
@@ -90,14 +89,14 @@ def variants(stacks: Sequence[str], versions: Sequence[str]) -> tuple[str, ...]:
 
 
 @functools.cache
-def environment(version: str) -> Layered:
+def environment(version: str, python: Path | None = None) -> Layered:
     """The environment of the servers for a version of Python: made when it is not there; the instrument's for its own.
 
     Raises BenchError when there is no such Python, or the servers cannot be installed for it.
     """
     if version == layered.VERSION:
         return Layered(paths.VENV, paths.VENV, (), Path(sys.base_prefix))
-    python = _named.get(version) or _by_word(version)
+    python = python or _by_word(version)
     if python is None:
         raise BenchError(f"python={version}: no python{version} runs on PATH; name one with --python PATH")
     servers = paths.VAR / "servers"
@@ -105,7 +104,6 @@ def environment(version: str) -> Layered:
     with exclusive(servers / "lock", f"the servers for Python {version}"):
         venv = layered.kit(layered.ask(python, ADVICE), python, ADVICE)
     made = layered.ask(venv / "bin" / "python", ADVICE)
-    identity.read_also(Path(made.base_prefix), *map(Path, made.sites))
     return Layered(venv, venv, made.sites, Path(made.base_prefix))
 
 

@@ -1,4 +1,4 @@
-"""The project under test: one in a process, the kit's own until a command's `--project` selects another."""
+"""The project under test as the kit serves it: the kit's own, or another Django project."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.catalog.manifest import Layer, Stack
 from bench.errors import BenchError
-from bench.machine import identity
+from bench.machine.identity import Identity, worker
 from bench.project import description, inspection, pythons
 from bench.project.description import FILE, Description, Project
 from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
@@ -51,27 +49,19 @@ OF_ONE_ANSWER = frozenset(
 
 
 @dataclass(frozen=True)
-class UnderTest:
-    """A project as the kit serves it.
-
-    layered   the environment of its servers; None where the kit's own serves
-    var       where the kit keeps what it makes for the project: static files, databases, logs
-    recorded  its folder as results have it, where --project named it: its databases are somebody's; else empty
-    """
+class Interpreted:
+    """A project with the environment that its servers and commands run in."""
 
     project: Project
     layered: Layered | None
     var: Path
     recorded: str = ""
+    memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
         """Where its manage.py is."""
         return self.project.folder
-
-    @property
-    def description(self) -> Description:
-        return self.project.description
 
     @property
     def has_environment(self) -> bool:
@@ -87,6 +77,62 @@ class UnderTest:
     def python(self) -> Path:
         """The interpreter of that environment."""
         return self.layered.venv / "bin" / "python" if self.layered else paths.PYTHON
+
+    @property
+    def servers_in(self) -> tuple[Path, ...]:
+        """The virtual environments in which its servers are looked for, the first first."""
+        if self.layered is None:
+            return programs.OWN
+        return tuple(dict.fromkeys((self.layered.venv, self.layered.kit)))
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        """The folders that its servers must be able to read besides those of the kit."""
+        own = (self.folder,) if self.recorded else ()
+        return (*own, self.layered.base, *map(Path, self.layered.sites)) if self.layered and self.layered.sites else own
+
+    def worker(self, folder: Path = paths.PROJECT) -> Identity:
+        """The user that its servers and commands run as, able to reach `folder`."""
+        return worker(folder, self.reads)
+
+
+@dataclass(frozen=True)
+class UnderTest(Interpreted):
+    """A project as the kit serves it.
+
+    layered   the environment of its servers; None where the kit's own serves
+    var       where the kit keeps what it makes for the project: static files, databases, logs
+    recorded  its folder as results have it, where --project named it: its databases are somebody's; else empty
+    memo      what has been found out about it already, such as settings that are right; shared by all its Pythons
+    """
+
+    @property
+    def described(self) -> str:
+        """The file of its description as results have it; empty where that is its own."""
+        file = self.project.described
+        return "" if file == self.folder / FILE else str(file)
+
+    @property
+    def description(self) -> Description:
+        return self.project.description
+
+    def served_by(self, version: str) -> UnderTest:
+        """The project served by another Python; as it is where the version is empty.
+
+        Raises BenchError for a project with an environment of its own.
+        """
+        if not version:
+            return self
+        if self.has_environment:
+            raise BenchError(
+                f"python={version}: {self.folder} is served by the Python that has its packages; leave it out"
+            )
+        return replace(self, layered=pythons.environment(version))
+
+    @property
+    def by_the_instrument(self) -> UnderTest:
+        """The project run by the instrument's own Python, unless it has an environment: one fills all databases."""
+        return self if self.has_environment else replace(self, layered=None)
 
     @property
     def manage_py(self) -> Path:
@@ -288,80 +334,21 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     return f"{found}|(?!{'|'.join([*public, *([PROBES] if probed else [])])})"
 
 
-_selected: list[UnderTest] = []
-
-
-@contextmanager
-def using(version: str) -> Iterator[UnderTest]:
-    """The project under test, served by another Python until the block ends; as it is where the version is empty.
-
-    Raises BenchError for a project with an environment of its own.
-    """
-    if not version:
-        yield current()
-        return
-    if current().has_environment:
-        raise BenchError(
-            f"python={version}: {current().folder} is served by the Python that has its packages; leave it out"
-        )
-    layered = pythons.environment(version)
-    _selected.append(replace(current(), layered=layered))
-    try:
-        with programs.within(layered.venv):
-            yield current()
-    finally:
-        _selected.pop()
-
-
-@contextmanager
-def by_the_instrument() -> Iterator[None]:
-    """Until the block ends a project without an environment has the instrument's own Python, whatever version serves
-    it: one Python fills the database of all."""
-    if current().has_environment:
-        yield
-        return
-    _selected.append(replace(current(), layered=None))
-    try:
-        yield
-    finally:
-        _selected.pop()
-
-
-def current() -> UnderTest:
-    """The project under test."""
-    return _selected[-1] if _selected else _kit()
-
-
-compose.serve_pythons(using)
-compose.refuse(lambda stack, layers: current().refuses(stack, layers))
-
-
 def in_sites() -> list[str]:
     """The layers that a project has in its own code, or not at all."""
     return [name for name, layer in catalog.read().layers.items() if layer.in_site]
 
 
-@functools.cache
-def _kit() -> UnderTest:
-    return UnderTest(description.read(paths.PROJECT, paths.PYTHON), None, paths.VAR)
+def open_project(folder: Path | None = None, describe: Path | None = None) -> UnderTest:
+    """The project in a folder, the kit's own without one; raises BenchError when it cannot be served.
 
-
-def select_recorded(recorded: str) -> None:
-    """Make the project that results name the one under test."""
-    if recorded != current().recorded:
-        if not recorded or current().recorded:
-            raise BenchError(f"it was begun with {recorded or 'the project of the kit'}; leave out --project")
-        select(Path(recorded))
-
-
-def select(folder: Path) -> UnderTest:
-    """Make the project in a folder the one under test; raises BenchError when it cannot be served.
+    `describe` is a file elsewhere that has its description.
 
     Its facts are read here, so that what cannot be imported is said before anything starts.
     """
-    project = description.read(folder)
-    if project.folder.resolve() == current().folder:
-        return current()
+    if folder is None or folder.resolve() == paths.PROJECT:
+        return UnderTest(description.read(paths.PROJECT, paths.PYTHON, describe), None, paths.VAR)
+    project = description.read(folder, describe=describe)
     for name in PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
@@ -380,7 +367,14 @@ def select(folder: Path) -> UnderTest:
         raise BenchError(f"{project.folder / FILE}: layers names {unknown[0]}; use {', '.join(in_sites())}")
     if found.facts.stale_problem:
         raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {found.facts.stale_problem}; correct it")
-    identity.read_also(project.folder, layered.base, *map(Path, layered.sites))
-    programs.use(layered.venv, layered.kit)
-    _selected.append(found)
     return found
+
+
+def recorded_project(given: UnderTest, recorded: str, describe: str = "") -> UnderTest:
+    """The project that results name with its description; `given` is that of the command line, which names no other."""
+    if (recorded, describe) == (given.recorded, given.described):
+        return given
+    if given.recorded or given.described:
+        began = " described by ".join(filter(None, (recorded or "the project of the kit", describe)))
+        raise BenchError(f"it was begun with {began}; leave out --project and --describe")
+    return open_project(Path(recorded) if recorded else None, Path(describe) if describe else None)

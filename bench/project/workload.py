@@ -14,17 +14,15 @@ The project's description names them. A step says what a visitor does, so that i
 
 from __future__ import annotations
 
-import functools
 import html
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from bench.catalog.catalog import named
 from bench.errors import BenchError
-from bench.project import recordings, under_test
-from bench.project.description import FILE, Requests
+from bench.project import recordings
+from bench.project.description import FILE, Description, Requests
 from bench.project.under_test import UnderTest
 
 # Ends the names of workloads that open a connection for each request.
@@ -62,22 +60,29 @@ class Workload:
 _STEP = re.compile(r"/\S*|page:/\S*:[1-9]\d*%?|link:/\S*:[1-9]\d*|static:\S+")
 
 
-def workloads() -> dict[str, Workload]:
-    """Every workload of the project under test by name, the default first.
+def names(said: Description) -> list[str]:
+    """The workloads of a project with this description, the default first; none of their sources is read."""
+    own = list(said.workloads) or [PUBLIC]
+    return [*own, *(f"{name}{CLOSE}" for name in own)]
 
-    Raises BenchError for a source that cannot be read.
+
+def workloads(project: UnderTest) -> dict[str, Workload]:
+    """Every workload of the project by name, the default first.
+
+    A source may be large: it is read once. Raises BenchError for one that cannot be read.
     """
-    return _of_project(under_test.current().folder)
+    if "workloads" not in project.memo:
+        project.memo["workloads"] = _read_all(project)
+    found: dict[str, Workload] = project.memo["workloads"]
+    return found
 
 
-def workload(name: str) -> Workload:
+def workload(project: UnderTest, name: str) -> Workload:
     """The workload called `name`; raises BenchError with the nearest name when there is none."""
-    return named(workloads(), name, "workload")
+    return named(workloads(project), name, "workload")
 
 
-@functools.cache
-def _of_project(folder: Path) -> dict[str, Workload]:
-    project = under_test.current()
+def _read_all(project: UnderTest) -> dict[str, Workload]:
     said = project.description
     sources = said.workloads or {PUBLIC: Requests(urls=said.public or (said.health,), title="the public pages")}
     found = [_read(project, name, source) for name, source in sources.items()]
@@ -90,17 +95,18 @@ def _read(project: UnderTest, name: str, source: Requests) -> Workload:
         raise BenchError(
             f"{project.folder / FILE}: workload {name!r}: use small letters, digits and hyphens, not {CLOSE} at the end"
         )
+    folder = project.project.described.parent
     if source.urls:
         return Workload(name, source.title or f"{len(source.urls)} addresses", source.urls)
     if source.file:
-        return Workload(name, source.title or source.file, recordings.steps(project.folder / source.file))
+        return Workload(name, source.title or source.file, recordings.steps(folder / source.file))
     if source.har:
-        recorded = recordings.har(project.folder / source.har)
+        recorded = recordings.har(folder / source.har)
         return Workload(
             name, source.title or source.har, recorded.paths, notes=recorded.notes, times_s=recorded.times_s
         )
     assert source.log
-    recorded = recordings.access_log(project.folder / source.log)
+    recorded = recordings.access_log(folder / source.log)
     return Workload(name, source.title or source.log, recorded.paths, notes=recorded.notes, times_s=recorded.times_s)
 
 

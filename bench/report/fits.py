@@ -11,9 +11,9 @@ from bench.report.findings import deployment_name, quoted
 from bench.report.model import Report, rate_of
 from bench.report.numbers import MIB, NOT_MEASURED, number
 from bench.report.overall import Deployment
+from bench.results.records import UNLIMITED
 
 BUDGETS_MIB = (128, 512, 2048)
-UNLIMITED = "unlimited"
 SIGNED_IN = "Readers who are signed in"
 
 

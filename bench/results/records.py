@@ -16,6 +16,8 @@ from msgspec import Meta
 
 from bench.errors import BenchError
 
+# What results call a case without a layer, and one without limits.
+NO_LAYER, UNLIMITED = "none", "unlimited"
 # No earlier one is read: its guards and figures have other names and meanings.
 FORMAT = 4
 # Of the duration of a trial, and of seconds.
@@ -114,6 +116,7 @@ class Plan:
     changes: Annotated[tuple[str, ...], means("Values changed for every stack, as NAME=VALUE.")] = ()
     env: Annotated[tuple[str, ...], means("Variables added to the site's environment, as NAME=VALUE.")] = ()
     project: Annotated[str, means("Folder of the project under test; empty for the site that the kit ships.")] = ""
+    describe: Annotated[str, means("File with its description, where --describe named one; else empty.")] = ""
     mode: Annotated[
         str,
         means("closed: connections, as fast as answers come; open: requests leave on a schedule whatever comes back."),

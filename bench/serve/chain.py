@@ -9,12 +9,11 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.catalog.compose import Composition
 from bench.catalog.manifest import Action, Server
 from bench.machine import http, supervise
 from bench.machine.supervise import Address, Process
-from bench.project import under_test
 from bench.serve import render
+from bench.serve.case import Case
 from bench.serve.launch import Launcher
 from bench.serve.layout import Places
 from bench.serve.render import Wiring
@@ -26,7 +25,7 @@ RELOAD_TIMEOUT_S = 30
 
 
 class Chain:
-    """The servers of a composition on their addresses.
+    """The servers of a case on their addresses.
 
     url       where clients speak to the outermost one, without a slash at the end
     env       the environment of the application server and of the sidecars
@@ -37,16 +36,14 @@ class Chain:
     sidecars  the running programs of layers
     """
 
-    def __init__(
-        self, composition: Composition, places: Places, wiring: Wiring, launcher: Launcher, env: dict[str, str]
-    ):
-        self.url = front_url(composition, places)
+    def __init__(self, case: Case, places: Places, wiring: Wiring, launcher: Launcher, env: dict[str, str]):
+        self.url = front_url(case, places)
         self.env = env
         self.wiring = wiring
         self.servers: list[Process] = []
         self.sidecars: list[Process] = []
-        self._composition, self.places, self.launcher = composition, places, launcher
-        self._listeners = listeners(composition, wiring)
+        self._case, self.places, self.launcher = case, places, launcher
+        self._listeners = listeners(case, wiring)
 
     @property
     def processes(self) -> list[Process]:
@@ -55,9 +52,9 @@ class Chain:
     def start(self) -> None:
         """Start everything and wait for a healthy answer; raises DeploymentError when a server does not come up."""
         self._start_sidecars()
-        for index in range(len(self._composition.servers)):
+        for index in range(len(self._case.servers)):
             self._start_server(index)
-        supervise.wait_healthy(self.servers, self.url, under_test.current().health, READY_TIMEOUT_S)
+        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
 
     def stop(self) -> None:
         """Stop everything."""
@@ -67,8 +64,8 @@ class Chain:
 
     def entries(self) -> int:
         """How many entries the caches of the servers have; raises ValueError when one cannot be asked."""
-        servers = [server for server in self._composition.servers if server.entries]
-        contexts = [render.context_of(server, self._composition, self.places, self.wiring) for server in servers]
+        servers = [server for server in self._case.servers if server.entries]
+        contexts = [render.context_of(server, self._case, self.places, self.wiring) for server in servers]
         return sum(map(_entries_of, servers, contexts))
 
     def reload(self, changed: Collection[str], only: str = "") -> dict[str, str]:
@@ -80,9 +77,9 @@ class Chain:
         Returns what was done, by the server's name. Raises DeploymentError when the site does not come back.
         """
         done = {}
-        for server in (server for server in self._composition.servers if only in ("", server.name)):
-            files = render.server_files(server, self._composition).keys() & set(changed)
-            way = _way(server, self._composition, bool(files))
+        for server in (server for server in self._case.servers if only in ("", server.name)):
+            files = render.server_files(server, self._case).keys() & set(changed)
+            way = _way(server, self._case, bool(files))
             if way is None:
                 done[server.name] = "unchanged"
             elif way:
@@ -92,7 +89,7 @@ class Chain:
                 done[server.name] = "restarted"
         supervise.stop(self.sidecars)
         self._start_sidecars()
-        supervise.wait_healthy(self.servers, self.url, under_test.current().health, READY_TIMEOUT_S)
+        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
         return done
 
     def _reload_server(self, server: Server, way: Action) -> str:
@@ -105,17 +102,17 @@ class Chain:
 
     def ask_application(self) -> bool:
         """Have the application server take over the site's code, without waiting; False when it cannot."""
-        server = self._composition.servers[0]
+        server = self._case.servers[0]
         return bool(server.reload.application and self._ask(server, server.reload.application))
 
     def _ask(self, server: Server, way: Action) -> str:
-        context = render.context_of(server, self._composition, self.places, self.wiring)
+        context = render.context_of(server, self._case, self.places, self.wiring)
         return _ask(server, way, context, self._instances(server), self.launcher)
 
     def restart(self, name: str) -> None:
         """Restart one server; raises DeploymentError when it or the site does not come back."""
-        self._restart_server(next(server for server in self._composition.servers if server.name == name))
-        supervise.wait_healthy(self.servers, self.url, under_test.current().health, READY_TIMEOUT_S)
+        self._restart_server(next(server for server in self._case.servers if server.name == name))
+        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
 
     def _restart_server(self, server: Server) -> None:
         """Restart a server, one instance after another."""
@@ -139,18 +136,18 @@ class Chain:
 
     def answers(self) -> bool:
         """Whether the site gives a healthy answer now."""
-        return http.status(self.url, under_test.current().health) == 200
+        return http.status(self.url, self._case.project.health) == 200
 
     def _start_sidecars(self) -> None:
-        self.sidecars[:] = map(self._start_sidecar, render.sidecars(self._composition, self.places))
+        self.sidecars[:] = map(self._start_sidecar, render.sidecars(self._case, self.places))
 
     def _start_sidecar(self, name: str) -> Process:
-        argv = render.sidecars(self._composition, self.places)[name]
-        return self.launcher.start(name, argv, project_env(self.env), cwd=Path(self.places.project))
+        argv = render.sidecars(self._case, self.places)[name]
+        return self.launcher.start(name, argv, self._case.project.environment(self.env), cwd=Path(self.places.project))
 
     def _start_server(self, index: int) -> None:
         """Start every instance of a server, and wait until each accepts connections."""
-        server = self._composition.servers[index]
+        server = self._case.servers[index]
         for name, (of, _) in self._listeners.items():
             if of == server:
                 self.servers.append(self._start_instance(name))
@@ -165,24 +162,24 @@ class Chain:
 
     def _start_instance(self, name: str) -> Process:
         server, address = self._listeners[name]
-        context = render.context_of(server, self._composition, self.places, self.wiring)
+        context = render.context_of(server, self._case, self.places, self.wiring)
         # Only the application server learns the site's environment.
-        env = project_env(self.env) if server == self._composition.servers[0] else self.launcher.clean_env
+        env = self._case.project.environment(self.env) if server == self._case.servers[0] else self.launcher.clean_env
         env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
         argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
         address.clear()
         return self.launcher.start(name, argv, env, cwd=Path(self.places.project))
 
 
-def _way(server: Server, composition: Composition, changed: bool) -> Action | None:
+def _way(server: Server, case: Case, changed: bool) -> Action | None:
     """How a server takes over its files, where they have changed, and the site's code: empty, it has to be restarted;
     None, nothing of it is new."""
     # A certificate is no rendered file: every server that can reads its files again, unless that may lose requests.
-    certificate = server is composition.servers[-1] and render.ends_tls(composition)
+    certificate = server is case.servers[-1] and render.ends_tls(case)
     again = certificate or not server.reload.loses
     if changed or (again and server.reload.configuration):
         return server.reload.configuration
-    return server.reload.application if server is composition.servers[0] else None
+    return server.reload.application if server is case.servers[0] else None
 
 
 def _ask(server: Server, way: Action, context: dict[str, Any], instances: Iterable[Process], launcher: Launcher) -> str:
@@ -205,21 +202,16 @@ def _entries_of(server: Server, context: dict[str, Any]) -> int:
     return int(found[1])
 
 
-def project_env(env: dict[str, str]) -> dict[str, str]:
-    """The environment of a process of the project under test."""
-    return under_test.current().environment(env)
-
-
-def listeners(composition: Composition, wiring: Wiring) -> dict[str, tuple[Server, Address]]:
+def listeners(case: Case, wiring: Wiring) -> dict[str, tuple[Server, Address]]:
     """The server and the address of every instance, by its name, the innermost server's first."""
     return {
         render.instance_name(server.name, number): (server, address)
-        for server in composition.servers
+        for server in case.servers
         for number, address in enumerate(wiring.listens[server.name], 1)
     }
 
 
-def front_url(composition: Composition, places: Places) -> str:
-    """Where clients speak to the composition, without a slash at the end."""
-    scheme = composition.settings["scheme"]
+def front_url(case: Case, places: Places) -> str:
+    """Where clients speak to the case, without a slash at the end."""
+    scheme = case.settings["scheme"]
     return f"{scheme}://{places.bind}:{places.port}"

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import paths
-from bench.catalog import compose, manifest
-from bench.catalog.compose import CannotRun, Composition
-from bench.catalog.manifest import NO_LAYER, Layer, Stack
-from bench.machine import identity, ports
+from bench.catalog import fit, manifest
+from bench.catalog.manifest import Layer, Stack
+from bench.machine import ports
 from bench.project import commands
+from bench.project.under_test import UnderTest
 from bench.serve import render
+from bench.serve.case import NO_DATABASE, CannotRun, Case, resolve
 from bench.serve.layout import Layout
 
 TIMEOUT_S = 30
@@ -38,14 +39,14 @@ class ConfigCheck:
     skipped: bool = False
 
 
-def check(stack: Stack, layer: Layer) -> list[ConfigCheck]:
+def check(project: UnderTest, stack: Stack, layer: Layer) -> list[ConfigCheck]:
     """Render the stack with the layer and run each server's configuration test.
 
     Without the layer every server is tested; with it, those that read one of its snippets.
     """
-    if compose.misfit(stack, layer):
+    if fit.misfit(stack, layer):
         return []
-    composed = compose.compose(stack.name, layer.name)
+    composed = resolve(project, stack.name, layer.name, database=NO_DATABASE)
     if isinstance(composed, CannotRun):
         return [ConfigCheck(stack.name, layer.name, "", composed.reason, skipped=True)]
     with contextlib.ExitStack() as cleanup:
@@ -53,27 +54,27 @@ def check(stack: Stack, layer: Layer) -> list[ConfigCheck]:
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         findings = []
         for server in composed.servers:
-            if server.check and (layer.name == NO_LAYER or server in layer.servers or layer.snippets(server.name)):
+            if server.check and (layer.is_none or server in layer.servers or layer.snippets(server.name)):
                 findings.append(ConfigCheck(stack.name, layer.name, server.name, problem(composed, server, folder)))
         return findings
 
 
-def problem(composed: Composition, server: manifest.Server, folder: Path) -> str:
+def problem(composed: Case, server: manifest.Server, folder: Path) -> str:
     """Why the server's own test refuses its files, rendered below `folder`, or an empty string."""
-    who = identity.worker(folder)
+    who = composed.project.worker(folder)
     layout = Layout(folder, folder / "run")
     layout.make(who)
-    places = layout.places(who, ports.free_port())
+    places = layout.places(composed.project, who, ports.free_port())
     wiring = render.wire(composed, places, ports.free_port)
     render.write_files(composed, places, wiring, layout.conf)
     who.give_tree(folder)
     context = render.context_of(server, composed, places, wiring)
     argv = render.argv(server.check, context, f"{server.name} check")
-    env = commands.site_environment("sqlite:///:memory:", layout.sockets)
+    env = commands.site_environment(composed.project, "sqlite:///:memory:", layout.sockets)
     return _with_templates(run_check([*who.prefix, *argv], env, server), server, composed, places.conf)
 
 
-def _with_templates(problem: str, server: manifest.Server, composed: Composition, conf: str) -> str:
+def _with_templates(problem: str, server: manifest.Server, composed: Case, conf: str) -> str:
     """A server's output with the path of the template in place of the file rendered from it."""
     sources = {f"{conf}/{name}": path for name, path in render.server_files(server, composed).items() if path}
     for name in sorted(sources, key=len, reverse=True):

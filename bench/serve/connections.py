@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from bench.project import under_test
+from bench.project.under_test import UnderTest
 
 # Seconds between two counts while a load is made.
 INTERVAL_S = 0.1
@@ -106,7 +106,7 @@ class Connections:
                 return
 
 
-def of_site(env: Mapping[str, str], pids: Iterable[int]) -> Connections | None:
+def of_site(project: UnderTest, env: Mapping[str, str], pids: Iterable[int]) -> Connections | None:
     """What counts the connections of a site with this environment and these processes.
 
     Where it names no database, the settings of a project name one, which may have other clients: those that were
@@ -114,7 +114,7 @@ def of_site(env: Mapping[str, str], pids: Iterable[int]) -> Connections | None:
     """
     if url := env.get("DATABASE_URL"):
         return of(url)
-    return of(under_test.current().facts.postgresql, min(map(_begun, pids), default=0.0))
+    return of(project.facts.postgresql, min(map(_begun, pids), default=0.0))
 
 
 def _begun(pid: int) -> float:

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server
-from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.machine.supervise import Address
-from bench.project import under_test
 from bench.serve import export, overlaid, project_image, render, units
+from bench.serve.case import Case
 from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring, instance_name
 from bench.serve.units import Unit
@@ -74,25 +72,25 @@ class Container:
     leaves: Words = ()
 
 
-def write(composition: Composition, target: Path, form: str, size: Size | None = None) -> list[Path]:
+def write(case: Case, target: Path, form: str) -> list[Path]:
     """Write the files of that form into `target`; returns them, sorted. When one cannot be written, none stays.
 
     Raises BenchError for values without places, for a server that no image can have, and for a project that none can
     serve.
     """
-    if not composition.values.places:
+    if not case.values.places:
         raise BenchError(f"--as {form} needs the places of a host: use --values production")
-    if reason := project_image.refusal():
-        raise BenchError(f"{under_test.current().folder}: --as {form}: {reason}")
-    host = export.production_places(composition.values)
-    composition, places, wiring = export.in_production(_with_writable_files(composition, host), host.bind)
-    if reason := uncontainable(composition, places):
-        raise BenchError(f"{composition.stack.name} as {form}: {reason}")
+    if reason := project_image.refusal(case.project):
+        raise BenchError(f"{case.project.folder}: --as {form}: {reason}")
+    host = export.production_places(case.values)
+    case, places, wiring = export.in_production(_with_writable_files(case, host), host.bind)
+    if reason := uncontainable(case, places):
+        raise BenchError(f"{case.stack.name} as {form}: {reason}")
     with export.whole(target.absolute()) as folder:
-        written = render.write_files(composition, places, wiring, folder / "conf")
+        written = render.write_files(case, places, wiring, folder / "conf")
         read = "\n".join(path.read_text("utf-8") for path in written)
-        written += overlaid.write(composition, folder / "conf", project_image.drivers())
-        context = _Context(composition, places, wiring, form, read).names(size)
+        written += overlaid.write(case, folder / "conf", project_image.drivers(case.project))
+        context = _Context(case, places, wiring, form, read).names()
         left_out = set(LEFT_OUT) - {f"{name}.yaml" for name in context["jobs"]}
         for source in sorted([*(TEMPLATES / "image").iterdir(), *(TEMPLATES / form).iterdir()]):
             if source.name in left_out:
@@ -104,19 +102,19 @@ def write(composition: Composition, target: Path, form: str, size: Size | None =
     return sorted(written)
 
 
-def _with_writable_files(composition: Composition, places: Places) -> Composition:
-    """The composition with the file that is made by hand among the sockets: the configuration is read-only."""
-    file = Path(composition.values.names[MAINTENANCE_FILE])
+def _with_writable_files(case: Case, places: Places) -> Case:
+    """The case with the file that is made by hand among the sockets: the configuration is read-only."""
+    file = Path(case.values.names[MAINTENANCE_FILE])
     if not file.is_relative_to(places.conf):
-        return composition
-    return replace(composition, values=composition.values.changed({MAINTENANCE_FILE: f"{places.run}/{file.name}"}))
+        return case
+    return replace(case, values=case.values.changed({MAINTENANCE_FILE: f"{places.run}/{file.name}"}))
 
 
-def uncontainable(composition: Composition, places: Places) -> str:
+def uncontainable(case: Case, places: Places) -> str:
     """Why no image can have these servers, or an empty string: each comes from Debian or from requirements.lock."""
     locked = re.findall(r"(?m)^([\w.-]+)==", (paths.PROJECT / "requirements.lock").read_text("utf-8"))
-    for server in composition.servers:
-        if not server.packages and not composition.programs[server.name].is_relative_to(places.venv):
+    for server in case.servers:
+        if not server.packages and not case.programs[server.name].is_relative_to(places.venv):
             return f"{server.name} is in no Debian package and not in the virtual environment, so no image can have it"
         if server.distribution and server.distribution not in locked:
             return f"{server.name} is not in requirements.lock, so no image can have it"
@@ -130,32 +128,32 @@ class _Context:
     read  the text of all files that the servers read
     """
 
-    composition: Composition
+    case: Case
     places: Places
     wiring: Wiring
     form: str
     read: str
 
-    def names(self, size: Size | None) -> dict[str, Any]:
+    def names(self) -> dict[str, Any]:
         """The names: those of the host's files and of the containers."""
-        found = units.units(self.composition, self.places, self.wiring)
-        host = export.host_context(self.composition, self.places, self.wiring, found)
+        found = units.units(self.case, self.places, self.wiring)
+        host = export.host_context(self.case, self.places, self.wiring, found)
         containers = self._containers({unit.name: unit for unit in found}, host["ends_tls"])
         *inner, front = sorted(containers, key=lambda container: bool(container.ready))
-        joined = self.composition.servers[-1].certificate
+        joined = self.case.servers[-1].certificate
         certificate = {JOINED_CERTIFICATE: joined} if joined else CERTIFICATE
-        cached = self.composition.caches != "nothing"
+        cached = self.case.caches != "nothing"
         return {
             **host,
-            **project_image.names(host),
+            **project_image.names(self.case.project, host),
             "jobs": ["sessions"] if "clearsessions" in host["timers"] else [],
             "containers": containers,
             "inner": inner,
             "front": front,
             "user_id": USER_ID,
-            "sizes": [size] if size else [],
+            "sizes": [self.case.size] if self.case.size.is_limited else [],
             # Limits of a whole pod are newer.
-            "kubernetes": "1.34" if size else "1.33",
+            "kubernetes": "1.34" if self.case.size.is_limited else "1.33",
             "ports": self._ports(host["ends_tls"]),
             "logs_to": self._logs(),
             "certificate": list(certificate.items()) if host["ends_tls"] else [],
@@ -168,12 +166,12 @@ class _Context:
     def _containers(self, found: dict[str, Unit], ends_tls: bool) -> list[Container]:
         """The container of every unit: services, then the chain from the inside out, then what runs beside it."""
         containers = []
-        for service in self.composition.services:
-            context = units.service_context(service, self.composition, self.places)
+        for service in self.case.services:
+            context = units.service_context(service, self.case, self.places)
             alive = self._probe(Address(path=context["socket"]))
             containers.append(self._container(found.pop(f"benchapp-{service.name}"), alive=alive, health=alive))
         before = tuple(container.name for container in containers)
-        for index, server in enumerate(self.composition.servers):
+        for index, server in enumerate(self.case.servers):
             chain = []
             for number, address in enumerate(self.wiring.listens[server.name], 1):
                 unit = found.pop(f"benchapp-{instance_name(server.name, number)}")
@@ -185,10 +183,10 @@ class _Context:
 
     def _of_server(self, index: int, address: Address, ends_tls: bool) -> dict[str, Any]:
         """The probes and the certificate of an instance of a server; those that ask speak HTTP to it."""
-        front = index == len(self.composition.servers) - 1
-        url = f"{'https' if front and ends_tls else 'http'}://{self.composition.settings['server_name']}"
-        application = index == 0 and self.composition.servers[0].speaks == "http"
-        project = under_test.current()
+        front = index == len(self.case.servers) - 1
+        url = f"{'https' if front and ends_tls else 'http'}://{self.case.settings['server_name']}"
+        application = index == 0 and self.case.servers[0].speaks == "http"
+        project = self.case.project
         return {
             "alive": self._probe(address, url + project.health if application else ""),
             "health": self._probe(address, url + project.health if application or front else ""),
@@ -224,13 +222,13 @@ class _Context:
         """The command with which a pod has a server finish: a signal that is not SIGTERM, and the wait for its end."""
         steps = [f"sleep {DRAIN_S}"] if front else []
         if stop_signal != "SIGTERM":
-            signal, wait_s = stop_signal.removeprefix("SIG"), self.composition.settings["stop_timeout_s"]
+            signal, wait_s = stop_signal.removeprefix("SIG"), self.case.settings["stop_timeout_s"]
             steps += [f"kill -{signal} 1", f"sleep {wait_s}"]
         return (self._json(["/bin/sh", "-c", "; ".join(steps)]),) if steps else ()
 
     def _ports(self, ends_tls: bool) -> list[dict[str, Any]]:
         """The ports of the front server: name, number, that of the cluster's Service, and what Compose publishes."""
-        port, settings = self.places.port, self.composition.settings
+        port, settings = self.places.port, self.case.settings
         found = [("https", port, 443)] if ends_tls else [("http", port, 80)]
         if ends_tls and settings["redirect"] == "on":
             found.append(("http", int(settings["http_port"]), 80))
@@ -247,7 +245,7 @@ class _Context:
         Those are its first process's: /dev/stdout is that of the server itself, which may have closed it.
         """
         files = sorted(set(re.findall(rf"{re.escape(self.places.logs)}/[\w.-]+", self.read)))
-        requests = self.composition.settings["access_log"]
+        requests = self.case.settings["access_log"]
         return {file: f"/proc/1/fd/{1 if file == requests else 2}" for file in files}
 
     def _json(self, value: Any) -> str:

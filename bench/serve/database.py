@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.machine.identity import Identity, worker
+from bench.machine.identity import Identity
 from bench.machine.lock import exclusive, shared
-from bench.project import commands, under_test
+from bench.project import commands
 from bench.project.under_test import UnderTest
 
 SQLITE = "sqlite"
@@ -70,18 +70,13 @@ class Database:
         return bool(self.url) and not self.made
 
 
-def default_sqlite() -> Path:
-    """The SQLite file that the instrument creates and fills, or copies the project's to."""
-    return under_test.current().copy_of("default")
-
-
-def parse(asked: str | None) -> Database:
+def parse(project: UnderTest, asked: str | None) -> Database:
     """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
 
     Without one it is a copy of the project's SQLite file, or the database of its settings as it is. Where `setup` makes
     the rows, it is an SQLite file that is filled by it, or without --project the DATABASE_URL of the environment.
     """
-    project, asked = under_test.current(), asked or None
+    asked = asked or None
     if not project.description.generated and (
         asked in (None, AS_IS) or (asked == SQLITE and "default" in project.copied)
     ):
@@ -94,7 +89,7 @@ def parse(asked: str | None) -> Database:
             # The URL is not repeated: it may hold a password.
             raise BenchError("--database: not a readable URL; write postgresql://USER:PASSWORD@HOST/NAME") from None
     if asked == SQLITE:
-        return Database(SQLITE, f"sqlite:///{default_sqlite()}", made=True)
+        return Database(SQLITE, f"sqlite:///{project.copy_of('default')}", made=True)
     persistent = [name for name, service in catalog.read().services.items() if service.persistent]
     if asked not in persistent:
         raise BenchError(
@@ -109,7 +104,7 @@ def _of_settings(project: UnderTest) -> Database:
     if "default" not in facts.databases:
         return Database("none")
     if (source := facts.database_files.get("default")) is not None:
-        return Database(SQLITE, f"sqlite:///{default_sqlite()}", made=True, source=Path(source))
+        return Database(SQLITE, f"sqlite:///{project.copy_of('default')}", made=True, source=Path(source))
     if facts.database_error:
         raise BenchError(
             f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "
@@ -118,12 +113,11 @@ def _of_settings(project: UnderTest) -> Database:
     return Database(AS_IS)
 
 
-def as_they_are() -> list[str]:
+def as_they_are(project: UnderTest) -> list[str]:
     """The aliases, besides `default`, of databases that a project's servers use as they are: neither files nor memory.
 
     Its SQLite files are copied.
     """
-    project = under_test.current()
     if not project.recorded:
         return []
     # What `setup` fills is a file of the kit's.
@@ -131,48 +125,47 @@ def as_they_are() -> list[str]:
     return sorted(alias for alias in project.facts.databases if alias != "default" and alias not in copied)
 
 
-def is_ours(chosen: Database) -> bool:
+def is_ours(project: UnderTest, chosen: Database) -> bool:
     """Whether checks may write to all databases of a deployment: they are the kit's, copies or private ones."""
-    return not under_test.current().recorded or (chosen.made and not as_they_are())
+    return not project.recorded or (chosen.made and not as_they_are(project))
 
 
-def notes(chosen: Database) -> list[str]:
+def notes(project: UnderTest, chosen: Database) -> list[str]:
     """Whose rows a deployment of a --project serves: copies, private ones, or databases as they are."""
-    if not under_test.current().recorded:
+    if not project.recorded:
         return []
-    others = as_they_are()
+    others = as_they_are(project)
     return [chosen.note, *([f"databases {', '.join(others)}: the project's own, as they are"] if others else [])]
 
 
 @contextmanager
-def in_use(asked: str | None, *, alone: bool) -> Iterator[None]:
-    """Hold the lock of the database of `--database asked`, alone or together with others that only serve it.
+def in_use(project: UnderTest, chosen: Database, *, alone: bool) -> Iterator[None]:
+    """Hold the lock of a database, alone or together with others that only serve it.
 
     A command that verifies pages writes rows, and the rows of another command are wrong content to it: it needs the
     database alone. A persistent service has a lock of its own. Raises BenchError when the database stays in use.
     """
-    chosen = parse(asked)
     if chosen.service or not chosen.url:
         yield
         return
-    path, what = _lock(chosen)
+    path, what = _lock(project, chosen)
     with (exclusive if alone else shared)(path, what):
         yield
 
 
-def _lock(chosen: Database) -> tuple[Path, str]:
+def _lock(project: UnderTest, chosen: Database) -> tuple[Path, str]:
     """The file of the database's lock, and a name for people without a password.
 
     It is beside an SQLite file of the kit's; for a database of somebody else it is below `var`.
     """
-    path = sqlite_path(chosen.url)
+    path = sqlite_path(project, chosen.url)
     if path is None:
         place = "".join(urlsplit(chosen.url)[1:3]).rpartition("@")[2]
-        return _lock_of_another(under_test.current().var, chosen.label, place), f"the database {place}"
+        return _lock_of_another(project.var, chosen.label, place), f"the database {place}"
     if chosen.made:
         path.parent.mkdir(parents=True, exist_ok=True)
     else:
-        check_sqlite(path, worker())
+        check_sqlite(project, path, project.worker())
     real = path.resolve()
     if chosen.made or paths.VAR.resolve() in real.parents:
         return real.with_name(f"{real.name}.lock"), f"the database {path}"
@@ -189,47 +182,50 @@ def _lock_of_another(folder: Path, label: str, place: str) -> Path:
     return folder / f"{label}-{hashlib.sha256(place.encode()).hexdigest()[:12]}.lock"
 
 
-def check(database: Database, env: dict[str, str], identity: Identity) -> None:
+def check(project: UnderTest, database: Database, env: dict[str, str], identity: Identity) -> None:
     """Before anything is started, have the site try the user's database and the user's settings in `env`.
 
     There is nothing to try when both are the instrument's own. Raises BenchError with the site's message, which
     holds no password.
     """
     if not database.made:
-        if (path := sqlite_path(database.url)) is not None:
-            check_sqlite(path, identity)
-        commands.check(database.url, env, identity)
+        if (path := sqlite_path(project, database.url)) is not None:
+            check_sqlite(project, path, identity)
+        commands.check(project, database.url, env, identity)
     elif env:
-        commands.check("sqlite://:memory:", env, identity, settings_only=True)
+        commands.check(project, "sqlite://:memory:", env, identity, settings_only=True)
 
 
-def prepare(database: Database, url: str, identity: Identity, progress: Callable[[str], None]) -> None:
+def prepare(
+    project: UnderTest, database: Database, url: str, identity: Identity, progress: Callable[[str], None]
+) -> None:
     """See that the database can be served: create and fill one of our own, check one of the user's.
 
     `progress` is called with nothing before rows are loaded, which shows its own progress. Raises BenchError when the
     user's SQLite file is missing or the workers cannot write to it.
     """
-    project = under_test.current()
     if database.made or project.copied:
         project.var.mkdir(parents=True, exist_ok=True)
         with exclusive(project.var / f"{database.label}.lock", f"the {database.label} database"):
-            _copy_files(identity)
+            _copy_files(project, identity)
             if database.made:
-                _fill_once(database, url, identity, progress)
-    path = sqlite_path(url)
+                _fill_once(project, database, url, identity, progress)
+    path = sqlite_path(project, url)
     if path is not None:
-        check_sqlite(path, identity)
+        check_sqlite(project, path, identity)
 
 
-def sqlite_path(url: str) -> Path | None:
+def sqlite_path(project: UnderTest, url: str) -> Path | None:
     """The file of an SQLite URL, or None for another database; a relative one is in the checkout."""
     parts = urlsplit(url)
-    return under_test.current().folder / parts.path[1:] if parts.scheme == SQLITE else None
+    return project.folder / parts.path[1:] if parts.scheme == SQLITE else None
 
 
-def _fill_once(database: Database, url: str, identity: Identity, progress: Callable[[str], None]) -> None:
-    path = sqlite_path(url)
-    marker = path or under_test.current().var / database.service / "filled"
+def _fill_once(
+    project: UnderTest, database: Database, url: str, identity: Identity, progress: Callable[[str], None]
+) -> None:
+    path = sqlite_path(project, url)
+    marker = path or project.var / database.service / "filled"
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         identity.give_tree(path.parent)
@@ -241,20 +237,19 @@ def _fill_once(database: Database, url: str, identity: Identity, progress: Calla
     progress("")
     print(f"{database.label}: creating the database and loading its rows (once)", file=sys.stderr, flush=True)
     if path is None:
-        _create_and_fill(url, identity)
+        _create_and_fill(project, url, identity)
         marker.touch()
         return
     # Only a complete file gets the name: the next command would take an interrupted one for a filled database.
     partial = path.with_name(f"{path.name}.partial")
     for end in ("", "-wal", "-shm", "-journal"):
         path.with_name(partial.name + end).unlink(missing_ok=True)
-    _create_and_fill(f"sqlite:///{partial}", identity)
+    _create_and_fill(project, f"sqlite:///{partial}", identity)
     partial.replace(path)
 
 
-def _copy_files(identity: Identity) -> None:
+def _copy_files(project: UnderTest, identity: Identity) -> None:
     """Copy the SQLite databases that the project has beside its default one."""
-    project = under_test.current()
     for alias, source in project.copied.items():
         if alias != "default" and Path(source).is_file():
             copied(Path(source), project.copy_of(alias), identity)
@@ -283,14 +278,14 @@ def _files_of(path: Path) -> list[Path]:
     return [each for each in (path, path.with_name(f"{path.name}-wal")) if each.is_file()]
 
 
-def _create_and_fill(url: str, identity: Identity) -> None:
-    for command in under_test.current().description.setup:
-        commands.manage(shlex.split(command), url, identity, show=True)
+def _create_and_fill(project: UnderTest, url: str, identity: Identity) -> None:
+    for command in project.description.setup:
+        commands.manage(project, shlex.split(command), url, identity, show=True)
 
 
-def check_sqlite(path: Path, identity: Identity) -> None:
+def check_sqlite(project: UnderTest, path: Path, identity: Identity) -> None:
     if not path.is_file():
-        commands_of_setup = " and ".join(f"./manage.py {words}" for words in under_test.current().description.setup)
+        commands_of_setup = " and ".join(f"./manage.py {words}" for words in project.description.setup)
         raise BenchError(f"{path}: no such database; run {commands_of_setup} with this DATABASE_URL")
     # The journal of a killed program, or of a command of another user, may be left beside it.
     for item in (path, path.parent, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):

@@ -1,4 +1,4 @@
-"""A composition brought up on this machine, and taken down whatever happens."""
+"""A case brought up on this machine, and taken down whatever happens."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.catalog import catalog, compose, sizes
-from bench.catalog.compose import Composition
+from bench.catalog import catalog, sizes
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.machine import orphans, ports, processes, small_disk, supervise
 from bench.machine.cgroups import Group
-from bench.machine.identity import worker
 from bench.machine.supervise import Address, Process
-from bench.project import commands, health, under_test
+from bench.project import commands, health
 from bench.serve import database, release, render
+from bench.serve.case import CannotRun, Case
 from bench.serve.chain import Chain, front_url
-from bench.serve.database import Database
 from bench.serve.launch import Launcher
 from bench.serve.layout import Layout, Places, directories
 from bench.serve.release import Releases
@@ -36,20 +34,18 @@ class Running:
 
     ready_s  seconds from the first server started to the first healthy answer
     notes    what a reader of its results must know
-    database whose rows it serves; for a private service without the URL, which is in `env`
     group    the control group of its size, None without one
     releases what it serves, where it was asked to serve releases rather than the checkout
     memory_idle_bytes  PSS of every process tree when all had just become ready; None where it cannot be read
     """
 
-    composition: Composition
+    case: Case
     layout: Layout
     services: Services
     chain: Chain
     group: Group | None
     ready_s: float
     notes: list[str]
-    database: Database
     releases: Releases | None = None
     memory_idle_bytes: dict[str, int | None] = field(init=False)
 
@@ -145,7 +141,7 @@ class Running:
         self.chain.stop()
         try:
             with small_disk.mounted(folder) as disk:
-                worker(self.layout.run_dir).give(folder)
+                self.case.project.worker(self.layout.run_dir).give(folder)
                 self.chain.start()
                 yield disk
         finally:
@@ -163,21 +159,20 @@ class Running:
     @contextmanager
     def again(self, changes: dict[str, Any]) -> Iterator[Running]:
         """The same deployment once more beside this one, on the same database, with some values changed."""
-        here = self.composition
-        changed = {**here.values.changes, **changes}
-        composition = compose.must_compose(here.stack.name, here.layer_name, changed, here.given_env)
-        with deployed(composition, database=self._same_database) as running:
+        changed = self.case.changed(changes)
+        if isinstance(changed, CannotRun):
+            raise BenchError(f"{self.case.name} cannot run here: {changed.reason}")
+        with deployed(self._on_same_database(changed)) as running:
             yield running
 
     @contextmanager
     def beside(self) -> Iterator[Running]:
         """A second web server: the same deployment once more, on the same database and the very same services."""
-        with deployed(self.composition, database=self._same_database, shares=self.services) as running:
+        with deployed(self._on_same_database(self.case), shares=self.services) as running:
             yield running
 
-    @property
-    def _same_database(self) -> Database:
-        return self.database.again(self.env["DATABASE_URL"])
+    def _on_same_database(self, case: Case) -> Case:
+        return replace(case, database=self.case.database.again(self.env["DATABASE_URL"]), size=sizes.UNLIMITED)
 
     def _note_memory(self) -> None:
         self.memory_idle_bytes = {name: processes.memory_bytes(pid) for name, pid in self.pids.items()}
@@ -189,20 +184,16 @@ def _show_nothing(step: str) -> None:
 
 @contextmanager
 def deployed(
-    composition: Composition,
+    case: Case,
     *,
-    database: str | Database | None = None,
-    size: str = sizes.UNLIMITED,
     port: int | None = None,
     run_dir: Path | None = None,
     progress: Callable[[str], None] = _show_nothing,
     releases: bool = False,
     shares: Services | None = None,
 ) -> Iterator[Running]:
-    """Bring the composition up, yield it once it serves, and stop all of it at the end.
+    """Bring the case up, yield it once it serves, and stop all of it at the end.
 
-    database  `sqlite`, the name of a persistent service, or a URL (see serve.database.parse), or one that was parsed
-    size      the limit put on services, servers and sidecars together; a name of deploy/values/sizes.toml
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
     progress  called with each step in words; with nothing before something else shows its progress
@@ -211,23 +202,23 @@ def deployed(
 
     Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
     """
-    limits = catalog.read().size(size)
+    project = case.project
     with ExitStack() as cleanup:
-        project = cleanup.enter_context(under_test.using(composition.stack.python))
         _must_be_plain(project.folder, project.venv, run_dir or Path(tempfile.gettempdir()))
         orphans.clean()
-        group = sizes.group(limits)
-        layout = cleanup.enter_context(directories(run_dir, f"{composition.stack.name}~{composition.layer_name}"))
+        group = sizes.group(case.size)
+        layout = cleanup.enter_context(directories(project, run_dir, f"{case.stack.name}~{case.layer_name}"))
         register = cleanup.enter_context(orphans.Register(layout.scratch))
-        if group and limits:
+        if group:
             # Registered before it is made, so that the next command can remove it after a kill.
             register.add_group(group)
             cleanup.callback(group.remove)
-            group.create(limits.limits)
-        places = layout.places(identity := worker(layout.run_dir), port or ports.free_port())
-        copies = Releases(layout, identity) if releases else None
+            group.create(case.size.limits)
+        identity = project.worker(layout.run_dir)
+        places = layout.places(project, identity, port or ports.free_port())
+        copies = Releases(project, layout, identity) if releases else None
         launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
-        yield _brought_up(composition, layout, places, launcher, database, cleanup, progress, copies, shares)
+        yield _brought_up(case, layout, places, launcher, cleanup, progress, copies, shares)
 
 
 def _must_be_plain(*folders: Path) -> None:
@@ -236,75 +227,87 @@ def _must_be_plain(*folders: Path) -> None:
 
 
 def _brought_up(
-    composition: Composition,
+    case: Case,
     layout: Layout,
     places: Places,
     launcher: Launcher,
-    asked: str | Database | None,
     cleanup: ExitStack,
     progress: Callable[[str], None],
     releases: Releases | None,
     shares: Services | None,
 ) -> Running:
     """Start services and servers, the inner before the outer, and wait until the site answers."""
-    chosen = asked if isinstance(asked, Database) else database.parse(asked)
-    health.require(under_test.current(), chosen.of_project)
-    name = f"{composition.stack.name} with layer {composition.layer_name}"
-    progress(f"starting {name}: database and services")
-    _prepare_front(composition, layout, places, launcher)
-    commands.make_files(launcher.identity)
-    given = dict(composition.given_env)
-    database.check(chosen, {**composition.values.env, **given} if given else {}, launcher.identity)
-    commands.collect_static(launcher.identity)
-    commands.link_media(launcher.identity)
+    project, chosen = case.project, case.database
+    health.require(project, chosen.of_project)
+    progress(f"starting {case.name}: database and services")
+    _prepare_front(case, layout, places, launcher)
+    commands.make_files(project, launcher.identity)
+    given = dict(case.given_env)
+    database.check(project, chosen, {**case.values.env, **given} if given else {}, launcher.identity)
+    commands.collect_static(project, launcher.identity)
+    commands.link_media(project, launcher.identity)
     places = releases.begin(places) if releases else places
-    services = Services(composition, layout, places, launcher)
+    services = Services(case, layout, places, launcher)
     cleanup.callback(services.stop)
-    url = _start_services(services, composition, chosen, shares)
-    with _global_fault(), under_test.by_the_instrument():
-        database.prepare(chosen, url, launcher.identity, progress)
+    url = _start_services(services, case, shares)
+    with _global_fault():
+        database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
     begun = time.monotonic()
-    env = {**commands.site_environment(url, layout.sockets), "BENCHAPP_STATIC_ROOT": places.static_root, **services.env}
-    env = {**env, **render.site_env(composition, places), **(release.MARKED if releases else {}), **given}
-    wiring = render.wire(composition, places, ports.free_port)
-    render.write_files(composition, places, wiring, layout.conf)
-    chain = Chain(composition, places, wiring, launcher, env)
+    env = _site_env(case, layout, places, services, url, marked=releases is not None)
+    wiring = render.wire(case, places, ports.free_port)
+    render.write_files(case, places, wiring, layout.conf)
+    chain = Chain(case, places, wiring, launcher, env)
     cleanup.callback(chain.stop)
-    progress(f"starting {name}: {', '.join(server.name for server in composition.servers)}")
+    progress(f"starting {case.name}: {', '.join(server.name for server in case.servers)}")
     chain.start()
-    took_s, notes = time.monotonic() - begun, _notes(composition, chosen, launcher)
-    return Running(composition, layout, services, chain, launcher.group, took_s, notes, chosen, releases)
+    took_s, notes = time.monotonic() - begun, _notes(case, launcher)
+    return Running(case, layout, services, chain, launcher.group, took_s, notes, releases)
 
 
-def _notes(composition: Composition, chosen: Database, launcher: Launcher) -> list[str]:
+def _site_env(
+    case: Case, layout: Layout, places: Places, services: Services, url: str, *, marked: bool
+) -> dict[str, str]:
+    """The environment of the application server; `marked` has pages say which release rendered them."""
+    return {
+        **commands.site_environment(case.project, url, layout.sockets),
+        "BENCHAPP_STATIC_ROOT": places.static_root,
+        **services.env,
+        **render.site_env(case, places),
+        **(release.MARKED if marked else {}),
+        **case.given_env,
+    }
+
+
+def _notes(case: Case, launcher: Launcher) -> list[str]:
     """What a reader of its results must know: of layers, the project, its rows, and the user that servers run as."""
     notice = launcher.identity.notice
-    of_project = [*under_test.current().notes, *database.notes(chosen)]
-    return [*composition.notes, *of_project, *([notice] if notice else [])]
+    of_project = [*case.project.notes, *database.notes(case.project, case.database)]
+    return [*case.notes, *of_project, *([notice] if notice else [])]
 
 
-def _prepare_front(composition: Composition, layout: Layout, places: Places, launcher: Launcher) -> None:
+def _prepare_front(case: Case, layout: Layout, places: Places, launcher: Launcher) -> None:
     """Check that the front port is free, and make the certificate of a TLS listener."""
     if Address(places.bind, places.port).accepts():
         raise BenchError(f"port {places.port} is in use; name another with --port or leave it out")
-    if not front_url(composition, places).startswith("https:"):
+    if not front_url(case, places).startswith("https:"):
         return
-    front = composition.servers[-1]
-    if not render.has_tls(front, composition):
-        raise BenchError(f"{composition.stack.name}: {front.name} has no TLS listener; use listener=plain")
+    front = case.servers[-1]
+    if not render.has_tls(front, case):
+        raise BenchError(f"{case.stack.name}: {front.name} has no TLS listener; use listener=plain")
     make_certificate(layout.tls)
     launcher.identity.give_tree(layout.tls)
 
 
-def _start_services(services: Services, composition: Composition, chosen: Database, shares: Services | None) -> str:
+def _start_services(services: Services, case: Case, shares: Services | None) -> str:
     """Start the database's service and those of the layers, or use those of another; returns the DATABASE_URL."""
+    chosen = case.database
     if shares:
         services.share(shares)
         return chosen.url
     if chosen.service:
         with _global_fault():
             services.start(catalog.read().services[chosen.service])
-    for service in composition.services:
+    for service in case.services:
         services.start(service)
     return services.env.get("DATABASE_URL", chosen.url)
 

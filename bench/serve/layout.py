@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import BenchError, DeploymentError
-from bench.machine.identity import Identity, worker
+from bench.machine.identity import Identity
 from bench.machine.supervise import MAX_SOCKET_FOLDER, Address
-from bench.project import commands, under_test
+from bench.project.under_test import UnderTest
 
 LOOPBACK = "127.0.0.1"
 
@@ -101,13 +101,12 @@ class Layout:
         for path in self.store.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def places(self, identity: Identity, port: int) -> Places:
+    def places(self, project: UnderTest, identity: Identity, port: int) -> Places:
         """The places of a deployment that serves on this port of the loopback interface."""
-        project = under_test.current()
         return Places(
             project=str(project.folder),
             venv=str(project.venv),
-            static_root=str(commands.static_root()),
+            static_root=str(project.static_root),
             conf=str(self.conf),
             run=str(self.sockets),
             logs=str(self.logs),
@@ -124,7 +123,7 @@ class Layout:
 
 
 @contextmanager
-def directories(run_dir: Path | None, name: str) -> Iterator[Layout]:
+def directories(project: UnderTest, run_dir: Path | None, name: str) -> Iterator[Layout]:
     """The directories of a deployment, made; a temporary `run_dir` where None is given, and the sockets go at the end.
 
     The logs of a temporary one survive a DeploymentError, under var/logs/`name`.
@@ -136,16 +135,16 @@ def directories(run_dir: Path | None, name: str) -> Iterator[Layout]:
             cleanup.callback(shutil.rmtree, run_dir, ignore_errors=True)
         run_dir = run_dir.absolute()
         fresh_directory(run_dir)
-        worker().give(run_dir)
+        project.worker().give(run_dir)
         layout = Layout(run_dir, _socket_folder(run_dir), temporary)
         cleanup.callback(shutil.rmtree, layout.sockets, ignore_errors=True)
-        layout.make(worker(run_dir))
+        layout.make(project.worker(run_dir))
         try:
             yield layout
         except DeploymentError as error:
             if not temporary:
                 raise
-            raise _with_saved_logs(error, layout.logs, under_test.current().var / "logs" / name) from None
+            raise _with_saved_logs(error, layout.logs, project.var / "logs" / name) from None
 
 
 def _with_saved_logs(error: DeploymentError, logs: Path, target: Path) -> DeploymentError:

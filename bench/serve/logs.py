@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server
 from bench.serve import render
+from bench.serve.case import Case
 from bench.serve.units import Unit
 
 OFF = "off"
@@ -30,37 +30,37 @@ class Written:
     reopen: str
 
 
-def names(composition: Composition, found: Sequence[Unit], logs: str) -> dict[str, Any]:
+def names(case: Case, found: Sequence[Unit], logs: str) -> dict[str, Any]:
     """What the host's files can name of its logs.
 
     reopened_logs, copied_logs  those whose writer opens new ones, and those that are copied and emptied
     unlogged                    the servers that answer without a line in a log
     """
-    rotated = list(written(composition, found, logs))
-    front = composition.servers[-1]
+    rotated = list(written(case, found, logs))
+    front = case.servers[-1]
     return {
         "reopened_logs": [log for log in rotated if log.reopen],
         "copied_logs": [log for log in rotated if not log.reopen],
-        "unlogged": [front.name] if front not in composition.stack.servers else [],
+        "unlogged": [front.name] if front not in case.stack.servers else [],
     }
 
 
-def written(composition: Composition, found: Sequence[Unit], logs: str) -> Iterator[Written]:
+def written(case: Case, found: Sequence[Unit], logs: str) -> Iterator[Written]:
     """The log files of each server that has a unit among those `found`; `logs` is their directory."""
     units = {unit.name: unit for unit in found}
-    for server in composition.servers:
+    for server in case.servers:
         unit = units.get(f"benchapp-{server.name}")
-        files = [name.replace("{{ logs }}", logs) for name in _files(server, composition)]
-        files = [name.replace(ACCESS, str(composition.settings["access_log"])) for name in files]
+        files = [name.replace("{{ logs }}", logs) for name in _files(server, case)]
+        files = [name.replace(ACCESS, str(case.settings["access_log"])) for name in files]
         if unit and files and not server.rotates:
             yield Written(tuple(files), unit.user, _reopen(server, unit))
 
 
-def _files(server: Server, composition: Composition) -> list[str]:
-    texts = [path.read_text("utf-8") for path in render.server_files(server, composition).values() if path]
+def _files(server: Server, case: Case) -> list[str]:
+    texts = [path.read_text("utf-8") for path in render.server_files(server, case).values() if path]
     found = sorted({name for text in texts for name in OTHER.findall(text)})
     # One behind another web server has the file for it, too, and does not read it.
-    outermost = server == composition.stack.servers[-1] and composition.settings["access_log"] != OFF
+    outermost = server == case.stack.servers[-1] and case.settings["access_log"] != OFF
     return found + ([ACCESS] if outermost and any(ACCESS in text for text in texts) else [])
 
 

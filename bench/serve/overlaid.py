@@ -14,11 +14,11 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from bench import paths, programs
-from bench.catalog import compose
-from bench.catalog.compose import Composition
+from bench.catalog import fit
 from bench.project import under_test
 from bench.project.description import FILE
 from bench.project.under_test import UnderTest
+from bench.serve.case import Case
 from bench.serve.layout import Places
 
 # Below the rendered directory: packages for the path of the project's processes, and what to install for its servers.
@@ -36,10 +36,10 @@ OPTION = "CACHING_"
 SESSIONS = "clearsessions"
 
 
-def write(composition: Composition, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]:
+def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]:
     """Write the packages and the requirements into `folder`, with those of databases; returns the files. None for a
     project that needs none."""
-    if not under_test.current().overlaid:
+    if not case.project.overlaid:
         return []
     packages = folder / PACKAGES
     for name in ("benchapp/serving", "benchapp/caching"):
@@ -48,14 +48,14 @@ def write(composition: Composition, folder: Path, drivers: tuple[str, ...] = ())
     (packages / "benchapp" / "__init__.py").touch()
     lines = [
         "# The servers, what the settings laid over the project import, and what its layer needs.",
-        *_pinned(composition, drivers),
+        *_pinned(case, drivers),
     ]
     (folder / REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
-    locks = [shutil.copy(path, folder) for path in _locks(composition)]
+    locks = [shutil.copy(path, folder) for path in _locks(case)]
     return [path for path in packages.rglob("*") if path.is_file()] + [folder / REQUIREMENTS, *map(Path, locks)]
 
 
-def names(composition: Composition, places: Places) -> dict[str, Any]:
+def names(case: Case, places: Places) -> dict[str, Any]:
     """What the templates of a host's files can name of the project.
 
     health, ready       paths that answer while it serves, and while it can use its database, too
@@ -73,38 +73,38 @@ def names(composition: Composition, places: Places) -> dict[str, Any]:
     brought             packages of its servers that are not installed because the project has them itself
     sqlite              aliases of its databases that are SQLite files
     """
-    project = under_test.current()
-    application = project.names[composition.servers[0].interface]
+    project = case.project
+    application = project.names[case.servers[0].interface]
     return {
         "overlaid": project.overlaid,
         "health": project.health,
         "ready": project.ready,
         "checks": [path for path in under_test.health_paths(project) if path in (project.health, project.ready)],
         "application_module": application.partition(":")[0],
-        "fail_level": _fail_level(composition),
+        "fail_level": _fail_level(case),
         **_each_day(project),
         "health_by_address": project.facts.health_by_address,
-        "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, composition) else "true",
-        "python_env": with_path({}, places),
+        "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, case) else "true",
+        "python_env": with_path(case, {}, places),
         "locks": places.conf if project.overlaid else places.project,
         "packages_script": f"production/_packages.{'project' if project.overlaid else 'lock'}",
-        "cache_url": next(iter(under_test.renamed({compose.CACHE_URL: ""}))) if project.overlaid else compose.CACHE_URL,
+        "cache_url": next(iter(under_test.renamed({fit.CACHE_URL: ""}))) if project.overlaid else fit.CACHE_URL,
         "variables": sorted(project.project.env),
         "requirements": listing(project.folder),
-        "brought": _brought(composition),
+        "brought": _brought(case),
         "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
     }
 
 
-def _fail_level(composition: Composition) -> str:
-    values = composition.values
+def _fail_level(case: Case) -> str:
+    values = case.values
     asked = values.env.get("BENCHAPP_HTTPS") == "1" and values.names["hsts_seconds"]
-    return "--fail-level WARNING" if asked and not under_test.current().overlaid else ""
+    return "--fail-level WARNING" if asked and not case.project.overlaid else ""
 
 
-def _can_be_emptied(project: UnderTest, composition: Composition) -> bool:
+def _can_be_emptied(project: UnderTest, case: Case) -> bool:
     """Whether a layer caches under keys of the kit; a project's own templates and views have their own."""
-    known = [layer for layer in composition.layers if not (layer.in_site and project.overlaid)]
+    known = [layer for layer in case.layers if not (layer.in_site and project.overlaid)]
     return any(layer.caches != "nothing" for layer in known)
 
 
@@ -116,17 +116,17 @@ def _each_day(project: UnderTest) -> dict[str, Any]:
     return {"timers": timers, "backup": said.backup or "", "backup_words": words, "restore": said.restore or ""}
 
 
-def with_path(env: dict[str, str], places: Places) -> dict[str, str]:
+def with_path(case: Case, env: dict[str, str], places: Places) -> dict[str, str]:
     """The environment of one of the project's processes, with the packages laid over it behind those on its path."""
-    if not under_test.current().overlaid:
+    if not case.project.overlaid:
         return env
     before = [env[PATH]] if PATH in env else []
     return {**env, PATH: ":".join([*before, f"{places.conf}/{PACKAGES}"])}
 
 
-def environment(env: dict[str, str], places: Places) -> dict[str, str]:
+def environment(case: Case, env: dict[str, str], places: Places) -> dict[str, str]:
     """The project's environment on the host, of the kit's variables: those that somebody reads there."""
-    project = under_test.current()
+    project = case.project
     if not project.overlaid:
         return env
     read = _read_names()
@@ -158,36 +158,36 @@ def listing(folder: Path) -> str:
     return FILE if table.get("project", {}).get("dependencies") else ""
 
 
-def _wanted(composition: Composition) -> list[str]:
+def _wanted(case: Case) -> list[str]:
     """The distributions that the servers, the settings laid over the project and the layer need, each once."""
     of_servers = [
-        name for server in composition.servers for name in server.requirements or filter(None, [server.distribution])
+        name for server in case.servers for name in server.requirements or filter(None, [server.distribution])
     ]
-    of_services = [name for service in composition.services for name in service.requirements]
-    imported = IMPORTED[:1] if SERVED_ELSEWHERE in composition.env.items() else IMPORTED
+    of_services = [name for service in case.services for name in service.requirements]
+    imported = IMPORTED[:1] if SERVED_ELSEWHERE in case.env.items() else IMPORTED
     return list(dict.fromkeys((*of_servers, *imported, *of_services)))
 
 
-def _brought(composition: Composition) -> list[str]:
-    layered = under_test.current().layered
+def _brought(case: Case) -> list[str]:
+    layered = case.project.layered
     there = layered.own_packages if layered else frozenset()
-    return [name for name in _wanted(composition) if canonicalize_name(name) in there]
+    return [name for name in _wanted(case) if canonicalize_name(name) in there]
 
 
-def _pinned(composition: Composition, drivers: tuple[str, ...] = ()) -> list[str]:
+def _pinned(case: Case, drivers: tuple[str, ...] = ()) -> list[str]:
     """A requirement for each that the project has not itself, in the version of the kit's lock file."""
     lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
     versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", lock))
-    brought = _brought(composition)
+    brought = _brought(case)
     wanted = {
         name: versions.get(name) or programs.distribution_version(name)
-        for name in (*_wanted(composition), *drivers)
+        for name in (*_wanted(case), *drivers)
         if name not in brought
     }
     return [f"{name}=={version}" if version else name for name, version in wanted.items()]
 
 
-def _locks(composition: Composition) -> list[Path]:
+def _locks(case: Case) -> list[Path]:
     """The kit's lock files that commands of the servers name."""
-    commands = " ".join(words for server in composition.servers for words in server.host)
+    commands = " ".join(words for server in case.servers for words in server.host)
     return [path for path in sorted(paths.PROJECT.glob("requirements-*.lock")) if path.name in commands]

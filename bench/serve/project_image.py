@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.project import under_test
 from bench.project.description import ENVIRONMENTS, FILE
+from bench.project.under_test import UnderTest
 from bench.serve import overlaid
 
 # Where the kit's settings are laid over none: the Python of its image, and the file that locks its packages.
@@ -18,9 +19,8 @@ DATABASE_FILES = "BENCHAPP_DATABASE_FILES"
 DRIVER = "psycopg2-binary"
 
 
-def refusal() -> str:
+def refusal(project: UnderTest) -> str:
     """Why no image can serve the project, or an empty string."""
-    project = under_test.current()
     if not project.overlaid:
         named = LOCK in project.description.image
         return "" if named else f"with reads_environment name in image what it is made of, its {LOCK} among that"
@@ -31,13 +31,12 @@ def refusal() -> str:
     return ""
 
 
-def drivers() -> tuple[str, ...]:
+def drivers(project: UnderTest) -> tuple[str, ...]:
     """The distribution for the database server that takes the place of an SQLite file."""
-    project = under_test.current()
     return (DRIVER,) if project.overlaid and "default" in project.facts.database_files else ()
 
 
-def names(host: dict[str, Any]) -> dict[str, Any]:
+def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
     """What the templates of an image and its containers can name of the project, besides those of a host's files.
 
     env               that of a host, without files of databases
@@ -51,7 +50,6 @@ def names(host: dict[str, Any]) -> dict[str, Any]:
     compiled          folders whose Python is compiled then
     unlisted          the file whose dependencies are to be made a list of packages, if they are
     """
-    project = under_test.current()
     said = project.description
     found: dict[str, Any] = {
         "packages_step": f"containers/_packages.{'project' if project.overlaid else 'lock'}",

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench import paths
 from bench.errors import BenchError
 from bench.machine.identity import Identity
-from bench.project import commands, run_command, under_test
+from bench.project import commands, run_command
 from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.serve.layout import Layout, Places
@@ -29,11 +29,13 @@ MARKED = {"BENCHAPP_MARKS": "1"}
 class Releases:
     """Copies of the project in a deployment's run directory; the checkout is never changed.
 
+    project      what is released
     current      the link to the release that is served: the `project` of templates
     static_root  the static files of all releases together, so that pages of an older one find theirs
     """
 
-    def __init__(self, layout: Layout, identity: Identity):
+    def __init__(self, project: UnderTest, layout: Layout, identity: Identity):
+        self.project = project
         self.current = layout.run_dir / "current"
         self.static_root = layout.run_dir / "static"
         self._folder = layout.run_dir / "releases"
@@ -41,7 +43,7 @@ class Releases:
 
     def begin(self, places: Places) -> Places:
         """Make the first release, of static files that are collected; the places of a deployment that serves it."""
-        shutil.copytree(commands.static_root(), self.static_root)
+        shutil.copytree(self.project.static_root, self.static_root)
         self._identity.give_tree(self.static_root)
         self._folder.mkdir()
         first = self.add("1")
@@ -55,7 +57,7 @@ class Releases:
         Raises BenchError when it cannot be copied.
         """
         folder = self._folder / name
-        project = under_test.current()
+        project = self.project
         if project.overlaid:
             _copy_other(project, folder)
         else:
@@ -70,9 +72,9 @@ class Releases:
 
     def collect_static(self, folder: Path) -> None:
         """Add the static files of a release to those of the others. Raises BenchError when that fails."""
-        project = under_test.current()
+        project = self.project
         env = {
-            **commands.site_environment("sqlite:///:memory:", folder),
+            **commands.site_environment(project, "sqlite:///:memory:", folder),
             **commands.COMMANDS_ENV,
             "BENCHAPP_STATIC_ROOT": str(self.static_root),
         }

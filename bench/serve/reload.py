@@ -68,16 +68,16 @@ def reload(running: Running) -> dict[str, str]:
     Returns what was done, by the server's name. Raises BenchError, and changes nothing, when the site's own check, a
     template or a server's test of its files fails; raises DeploymentError when the site does not come back.
     """
-    chain, composition = running.chain, running.composition
+    chain, case = running.chain, running.case
     identity, url = chain.launcher.identity, running.env["DATABASE_URL"]
-    commands.manage(["check"], url, identity, env=running.env)
-    commands.collect_static(identity, again=True)
+    commands.manage(case.project, ["check"], url, identity, env=running.env)
+    commands.collect_static(case.project, identity, again=True)
     with tempfile.TemporaryDirectory(prefix="benchapp-check-") as folder:
-        for server in composition.servers:
-            if server.check and (problem := config_check.problem(composition, server, Path(folder))):
+        for server in case.servers:
+            if server.check and (problem := config_check.problem(case, server, Path(folder))):
                 raise BenchError(f"{server.name}: {problem}")
     before = _texts(running.layout.conf)
-    render.write_files(composition, chain.places, chain.wiring, running.layout.conf)
+    render.write_files(case, chain.places, chain.wiring, running.layout.conf)
     after = _texts(running.layout.conf)
     return chain.reload({name for name in before.keys() | after.keys() if before.get(name) != after.get(name)})
 
@@ -85,8 +85,8 @@ def reload(running: Running) -> dict[str, str]:
 @contextmanager
 def reachable(running: Running) -> Iterator[Served]:
     """Let `reload` find this deployment until the block ends."""
-    composition = running.composition
-    served = Served(orphans.owner(), os.getpid(), composition.stack.name, composition.layer_name, running.url)
+    case = running.case
+    served = Served(orphans.owner(), os.getpid(), case.stack.name, case.layer_name, running.url)
     FOLDER.mkdir(parents=True, exist_ok=True)
     served.write()
     try:

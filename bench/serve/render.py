@@ -1,4 +1,4 @@
-"""Rendering a composition's files into a directory. Nothing is started here.
+"""Rendering a case's files into a directory. Nothing is started here.
 
 A server reads, all from one directory:
 
@@ -23,11 +23,12 @@ from jinja2 import meta
 
 from bench import paths
 from bench.catalog import catalog
-from bench.catalog.compose import Composition
-from bench.catalog.manifest import NO_LAYER, Layer, Server, Service
+from bench.catalog.manifest import Layer, Server, Service
 from bench.errors import BenchError
 from bench.machine.supervise import Address
 from bench.project import under_test
+from bench.results.records import NO_LAYER
+from bench.serve.case import Case
 from bench.serve.layout import LOOPBACK, Places
 
 ENGINE = jinja2.Environment(
@@ -58,14 +59,14 @@ def instance_name(server: str, number: int) -> str:
     return server if number == 1 else f"{server}-{number}"
 
 
-def wire(composition: Composition, places: Places, ports: Callable[[], int]) -> Wiring:
+def wire(case: Case, places: Places, ports: Callable[[], int]) -> Wiring:
     """Give each server its addresses: the outermost the front port, the others a Unix socket or a port of `ports()`."""
     listens: dict[str, list[Address]] = {}
-    for server in composition.servers:
-        if server is composition.servers[-1]:
+    for server in case.servers:
+        if server is case.servers[-1]:
             listens[server.name] = [Address(host=places.bind, port=places.port)]
             continue
-        count = int(composition.settings[server.instances]) if server.instances else 1
+        count = int(case.settings[server.instances]) if server.instances else 1
         listens[server.name] = [_inner_address(server, places, index, ports) for index in range(count)]
     return Wiring(listens)
 
@@ -90,16 +91,16 @@ def _compiled(template: str) -> jinja2.Template:
     return ENGINE.from_string(template)
 
 
-def context_of(server: Server, composition: Composition, places: Places, wiring: Wiring) -> dict[str, Any]:
+def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> dict[str, Any]:
     """The names that the templates of one server can use."""
-    chain = [item.name for item in composition.servers]
+    chain = [item.name for item in case.servers]
     index = chain.index(server.name)
     context: dict[str, Any] = {
-        **site_context(composition, places),
-        **under_test.current().names,
-        "modules": composition.modules.get(server.name, {}),
-        "stack": composition.stack.name,
-        "program": str(composition.programs[server.name]),
+        **site_context(case, places),
+        **case.project.names,
+        "modules": case.modules.get(server.name, {}),
+        "stack": case.stack.name,
+        "program": str(case.programs[server.name]),
         "speaks": server.speaks,
         "connection": _connection(server),
         "listens": wiring.listens[server.name],
@@ -108,9 +109,9 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     if context["listen"].port:
         # The front address is that of the outermost server alone, which a layer may have put in front of this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
-    context["bypass_re"] = under_test.bypass_re(under_test.current(), context["probed"])
-    if under_test.current().overlaid:
-        context["page_headers"] = under_test.current().page_headers
+    context["bypass_re"] = under_test.bypass_re(case.project, context["probed"])
+    if case.project.overlaid:
+        context["page_headers"] = case.project.page_headers
     if index + 1 < len(chain) and context["listener"] == "behind":
         # The outermost server has found out who the client is.
         context["listener"] = "plain"
@@ -118,7 +119,7 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
     context["binds"] = [context["bind"], *context["binds6"]]
     if index > 0:
-        inner = composition.servers[index - 1]
+        inner = case.servers[index - 1]
         context["upstreams"] = wiring.upstreams(inner.name)
         context["upstream"] = context["upstreams"][0]
         context["upstream_speaks"] = inner.speaks
@@ -131,16 +132,14 @@ def context_of(server: Server, composition: Composition, places: Places, wiring:
     return context
 
 
-def site_context(composition: Composition, places: Places) -> dict[str, Any]:
+def site_context(case: Case, places: Places) -> dict[str, Any]:
     """The names that all templates can use."""
     return {
-        **composition.settings,
+        **case.settings,
         **places.names,
-        "services": {item.name: places.address(item.name, item.name) for item in composition.services},
+        "services": {item.name: places.address(item.name, item.name) for item in case.services},
         "doors": {
-            door: places.address(door, f"{server.name}-{door}")
-            for server in composition.servers
-            for door in server.doors
+            door: places.address(door, f"{server.name}-{door}") for server in case.servers for door in server.doors
         },
     }
 
@@ -151,13 +150,13 @@ def _connection(server: Server) -> str:
 
 
 def write_files(
-    composition: Composition, places: Places, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
+    case: Case, places: Places, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
 ) -> list[Path]:
     """Render every file that these servers, by default all, read into `conf`; returns the files written."""
     written = []
-    for server in composition.servers if servers is None else servers:
-        context = context_of(server, composition, places, wiring)
-        for name, source in server_files(server, composition).items():
+    for server in case.servers if servers is None else servers:
+        context = context_of(server, case, places, wiring)
+        for name, source in server_files(server, case).items():
             target = conf / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text(source.read_text("utf-8"), context, str(source)) if source else "", "utf-8")
@@ -165,31 +164,31 @@ def write_files(
     return written
 
 
-def server_files(server: Server, composition: Composition) -> dict[str, Path | None]:
+def server_files(server: Server, case: Case) -> dict[str, Path | None]:
     """The templates of one server, by the name they are rendered to; None for a point of a layer that nothing fills."""
     files: dict[str, Path | None] = {}
     for path in sorted((paths.DEPLOY / "common" / server.name).glob("[!_]*")):
         if path.name != "server.toml":
             own = path.name.startswith(f"{server.name}.")
             files[path.name if own else f"{server.name}/{path.name}"] = path
-    for folder in reversed(_homes(server, composition)):
+    for folder in reversed(_homes(server, case)):
         files |= {path.name: path for path in sorted(folder.glob(f"{server.name}.*"))}
     layers = catalog.read().layers
     snippets = [layer.snippets(server.name) for layer in layers.values() if not _brings(layer, server)]
     files |= {f"layer/{point}": None for points in snippets for point in points}
-    for layer in (layers[NO_LAYER], *composition.layers):
+    for layer in (layers[NO_LAYER], *case.layers):
         if not _brings(layer, server):
             files |= {f"layer/{point}": path for point, path in layer.snippets(server.name).items()}
     return files
 
 
-def names_used(composition: Composition) -> set[str]:
-    """The values that the files, commands and environment of a composition use by name."""
-    texts = [word for server in composition.servers for word in server.start]
-    texts += [*composition.env.values(), *(word for words in composition.sidecars.values() for word in words)]
-    for server in composition.servers:
-        texts += [path.read_text("utf-8") for path in server_files(server, composition).values() if path]
-    used = {server.instances for server in composition.servers if server.instances}
+def names_used(case: Case) -> set[str]:
+    """The values that the files, commands and environment of a case use by name."""
+    texts = [word for server in case.servers for word in server.start]
+    texts += [*case.env.values(), *(word for words in case.sidecars.values() for word in words)]
+    for server in case.servers:
+        texts += [path.read_text("utf-8") for path in server_files(server, case).values() if path]
+    used = {server.instances for server in case.servers if server.instances}
     while texts:
         parsed = ENGINE.parse(texts.pop())
         used |= meta.find_undeclared_variables(parsed)
@@ -205,28 +204,28 @@ def _brings(layer: Layer, server: Server) -> bool:
     return server.name in {item.name for item in layer.servers}
 
 
-def has_tls(server: Server, composition: Composition) -> bool:
+def has_tls(server: Server, case: Case) -> bool:
     """Whether the server has a file to listen with TLS."""
-    return any("listen.tls." in name for name in server_files(server, composition))
+    return any("listen.tls." in name for name in server_files(server, case))
 
 
-def ends_tls(composition: Composition) -> bool:
+def ends_tls(case: Case) -> bool:
     """Whether the server in front is reached over TLS."""
-    return composition.values.names["listener"] == "tls" and has_tls(composition.servers[-1], composition)
+    return case.values.names["listener"] == "tls" and has_tls(case.servers[-1], case)
 
 
-def _homes(server: Server, composition: Composition) -> tuple[Path, ...]:
+def _homes(server: Server, case: Case) -> tuple[Path, ...]:
     """The folder of the layer that brings the server, or else the stack's own and those of its bases."""
-    return next(((layer.folder,) for layer in composition.layers if server in layer.servers), composition.stack.folders)
+    return next(((layer.folder,) for layer in case.layers if server in layer.servers), case.stack.folders)
 
 
 def service_context(
-    service: Service, programs: dict[str, str], composition: Composition, places: Places, data: Path
+    service: Service, programs: dict[str, str], case: Case, places: Places, data: Path
 ) -> dict[str, Any]:
     """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
     address = places.address(service.name, service.name)
     return {
-        **site_context(composition, places),
+        **site_context(case, places),
         "programs": programs,
         "data": str(data),
         "run_in_url": quote(str(places.run)),
@@ -243,23 +242,23 @@ def write_service_file(service: Service, context: dict[str, Any], folder: Path) 
         (folder / service.config).write_text(text(source.read_text("utf-8"), context, str(source)), "utf-8")
 
 
-def site_env(composition: Composition, places: Places) -> dict[str, str]:
+def site_env(case: Case, places: Places) -> dict[str, str]:
     """What values, stack and layers add to the application server's environment."""
-    context = site_context(composition, places)
+    context = site_context(case, places)
     templates = {
-        "BENCHAPP_CACHE_SECONDS": str(composition.values.names["cache_seconds"]),
-        "BENCHAPP_HSTS_SECONDS": str(composition.values.names["hsts_seconds"]),
-        **composition.values.env,
-        **composition.env,
+        "BENCHAPP_CACHE_SECONDS": str(case.values.names["cache_seconds"]),
+        "BENCHAPP_HSTS_SECONDS": str(case.values.names["hsts_seconds"]),
+        **case.values.env,
+        **case.env,
     }
     return {key: text(template, context, f"environment {key}") for key, template in templates.items()}
 
 
-def sidecars(composition: Composition, places: Places) -> dict[str, list[str]]:
+def sidecars(case: Case, places: Places) -> dict[str, list[str]]:
     """The command of each program that the layers run beside the servers, by its name."""
-    context = site_context(composition, places)
-    where = f"{composition.layer_name} sidecar"
-    return {name: argv(words, context, where) for name, words in composition.sidecars.items()}
+    context = site_context(case, places)
+    where = f"{case.layer_name} sidecar"
+    return {name: argv(words, context, where) for name, words in case.sidecars.items()}
 
 
 def argv(items: tuple[str, ...], context: dict[str, Any], where: str) -> list[str]:

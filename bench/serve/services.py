@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from bench import programs
-from bench.catalog import compose
-from bench.catalog.compose import Composition
+from bench.catalog import fit
 from bench.catalog.manifest import Service
 from bench.errors import BenchError
 from bench.machine import supervise
 from bench.machine.lock import exclusive
 from bench.machine.supervise import Address, Process
-from bench.project import under_test
 from bench.serve import render
+from bench.serve.case import INSTALL, Case
 from bench.serve.launch import Launcher
 from bench.serve.layout import Layout, Places
 
@@ -48,9 +47,9 @@ class Services:
     env  what the services give to the application server's environment
     """
 
-    def __init__(self, composition: Composition, layout: Layout, places: Places, launcher: Launcher):
+    def __init__(self, case: Case, layout: Layout, places: Places, launcher: Launcher):
         self.env: dict[str, str] = {}
-        self._composition, self._layout, self._places, self._launcher = composition, layout, places, launcher
+        self._case, self._layout, self._places, self._launcher = case, layout, places, launcher
         self._started: dict[str, _Started] = {}
         self._stopped: set[str] = set()
         self._locks = ExitStack()
@@ -67,11 +66,11 @@ class Services:
 
     def start(self, service: Service) -> None:
         """Start the service and wait until it serves. Raises BenchError when it cannot or does not."""
-        if missing := compose.missing_programs(service):
-            raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {compose.INSTALL}")
+        if missing := fit.missing_programs(service):
+            raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {INSTALL}")
         found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
         folder, lock = self._data_folder(service)
-        context = render.service_context(service, found, self._composition, self._places, folder / "data")
+        context = render.service_context(service, found, self._case, self._places, folder / "data")
         render.write_service_file(service, context, self._layout.conf)
         if not (folder / "data").exists():
             self._run(service, service.prepare, context)
@@ -124,7 +123,7 @@ class Services:
         """The folder of the service's data, and the lock that protects one that outlives the deployment."""
         if not service.persistent:
             return self._layout.sockets, ()
-        folder = under_test.current().var / service.name
+        folder = self._case.project.var / service.name
         folder.mkdir(parents=True, exist_ok=True)
         self._launcher.identity.give(folder)
         lock = self._locks.enter_context(exclusive(folder / "lock", f"{service.name} ({folder})"))

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bench import programs
-from bench.catalog.compose import Composition
 from bench.catalog.manifest import Server, Service
 from bench.machine.supervise import Address
-from bench.project import under_test
 from bench.serve import overlaid, render
+from bench.serve.case import Case
 from bench.serve.layout import Places
 from bench.serve.render import Wiring, instance_name
 
@@ -94,22 +93,22 @@ class Unit:
         return f"{self.stop_signal} {int(signal.Signals[self.stop_signal])}"
 
 
-def units(composition: Composition, places: Places, wiring: Wiring) -> list[Unit]:
+def units(case: Case, places: Places, wiring: Wiring) -> list[Unit]:
     """A unit for each instance of a server, each sidecar of a layer and each service."""
     return [
-        *(unit for server in composition.servers for unit in _of_server(server, composition, places, wiring)),
-        *_of_sidecars(composition, places),
-        *(_of_service(service, composition, places) for service in composition.services),
+        *(unit for server in case.servers for unit in _of_server(server, case, places, wiring)),
+        *_of_sidecars(case, places),
+        *(_of_service(service, case, places) for service in case.services),
     ]
 
 
-def service_context(service: Service, composition: Composition, places: Places) -> dict[str, Any]:
+def service_context(service: Service, case: Case, places: Places) -> dict[str, Any]:
     """The names that the templates of a service can use on the host."""
     found = {
         key: str(programs.find([name], service.search) or DEBIAN_PROGRAMS / name)
         for key, name in service.programs.items()
     }
-    return render.service_context(service, found, composition, places, Path(places.store) / service.name)
+    return render.service_context(service, found, case, places, Path(places.store) / service.name)
 
 
 def _asked(address: Address) -> str:
@@ -117,11 +116,11 @@ def _asked(address: Address) -> str:
     return f"--unix-socket {address.path} http://localhost/" if address.path else address.url
 
 
-def _of_server(server: Server, composition: Composition, places: Places, wiring: Wiring) -> Iterator[Unit]:
-    chain = [item.name for item in composition.servers]
+def _of_server(server: Server, case: Case, places: Places, wiring: Wiring) -> Iterator[Unit]:
+    chain = [item.name for item in case.servers]
     index = chain.index(server.name)
-    front = server is composition.servers[-1]
-    context = render.context_of(server, composition, places, wiring)
+    front = server is case.servers[-1]
+    context = render.context_of(server, case, places, wiring)
     env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
     for number, address in enumerate(wiring.listens[server.name], 1):
         name = f"benchapp-{instance_name(server.name, number)}"
@@ -129,16 +128,16 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             name,
             server.about,
             " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
-            user=places.user if index == 0 else web_user(composition, places),
-            environment_files=environment_files(places) if index == 0 else (),
-            credentials=credentials(places) if index == 0 else (),
+            user=places.user if index == 0 else web_user(case, places),
+            environment_files=environment_files(case, places) if index == 0 else (),
+            credentials=credentials(case, places) if index == 0 else (),
             state=_state(places) if index == 0 else (),
             type="notify" if server.notify else "exec",
             socket=address.endpoint if server.inherits else "",
             inherits=server.inherits if isinstance(server.inherits, tuple) else (),
             instance=(_asked(address),) if len(wiring.listens[server.name]) > 1 and not server.inherits else (),
             socket_files=(address.path,) if address.path and not server.inherits else (),
-            capability=LOW_PORTS if front and _binds_low_port(composition, places) else "",
+            capability=LOW_PORTS if front and _binds_low_port(case, places) else "",
             check=_check(server, context),
             good_status=server.good_status,
             bad_output=server.bad_output,
@@ -148,36 +147,36 @@ def _of_server(server: Server, composition: Composition, places: Places, wiring:
             reconfigures=bool(server.reload.configuration),
             loses=server.reload.loses,
             renew="" if index or server.inherits else _renew(server, name, context),
-            replaced=str(composition.settings[server.reload.replaces]) if server.reload.replaces else "",
+            replaced=str(case.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
-            env=overlaid.with_path(env, places) if index == 0 else env,
+            env=overlaid.with_path(case, env, places) if index == 0 else env,
         )
 
 
-def environment_files(places: Places) -> tuple[str, ...]:
+def environment_files(case: Case, places: Places) -> tuple[str, ...]:
     """Where the site's environment comes from."""
     # Settings that are laid over others know the environment alone.
-    secrets = (f"{places.conf}/secrets.env",) if under_test.current().overlaid else ()
+    secrets = (f"{places.conf}/secrets.env",) if case.project.overlaid else ()
     return (f"{places.conf}/site.env", *secrets)
 
 
-def credentials(places: Places) -> tuple[str, ...]:
+def credentials(case: Case, places: Places) -> tuple[str, ...]:
     """What the site reads itself, so that no child process and no look at a process's environment shows it."""
-    return () if under_test.current().overlaid else (f"secrets.env:{places.conf}/secrets.env",)
+    return () if case.project.overlaid else (f"secrets.env:{places.conf}/secrets.env",)
 
 
 def _state(places: Places) -> tuple[str, ...]:
     return (Path(places.data).name,)
 
 
-def web_user(composition: Composition, places: Places) -> str:
+def web_user(case: Case, places: Places) -> str:
     """Who the outermost server runs as: the application's user where one server is both, or where a layer needs it."""
-    one = len(composition.servers) == 1 or any(layer.same_user for layer in composition.layers)
+    one = len(case.servers) == 1 or any(layer.same_user for layer in case.layers)
     return places.user if one else places.web_user
 
 
-def _binds_low_port(composition: Composition, places: Places) -> bool:
-    names = composition.settings
+def _binds_low_port(case: Case, places: Places) -> bool:
+    names = case.settings
     return places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT)
 
 
@@ -215,28 +214,28 @@ def _renew(server: Server, name: str, context: dict[str, Any]) -> str:
     return f"systemctl reload {name}.service" if server.reload.application else ""
 
 
-def _of_sidecars(composition: Composition, places: Places) -> Iterator[Unit]:
-    about = f"a program of layer {composition.layer_name}, beside the servers"
-    for name, argv in render.sidecars(composition, places).items():
+def _of_sidecars(case: Case, places: Places) -> Iterator[Unit]:
+    about = f"a program of layer {case.layer_name}, beside the servers"
+    for name, argv in render.sidecars(case, places).items():
         yield Unit(
             f"benchapp-{name}",
             about,
             " ".join(argv),
             user=places.user,
-            env=overlaid.with_path({}, places),
-            environment_files=environment_files(places),
-            credentials=credentials(places),
+            env=overlaid.with_path(case, {}, places),
+            environment_files=environment_files(case, places),
+            credentials=credentials(case, places),
             state=_state(places),
         )
 
 
-def _of_service(service: Service, composition: Composition, places: Places) -> Unit:
+def _of_service(service: Service, case: Case, places: Places) -> Unit:
     """The service where servers and site look for it."""
     start = service.shared if service.name in places.shared else service.start
-    argv = render.argv(start, service_context(service, composition, places), service.name)
+    argv = render.argv(start, service_context(service, case, places), service.name)
     return Unit(
         f"benchapp-{service.name}",
-        f"{service.title}, for layer {composition.layer_name}",
+        f"{service.title}, for layer {case.layer_name}",
         # systemd needs quotes for an empty argument.
         " ".join(word or '""' for word in argv),
         user=places.cache_user,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from bench.catalog.manifest import Layer
 from bench.serve.deployment import Running
 from bench.verify import wire
 from bench.verify.browser import Browser, log_in
@@ -94,7 +95,7 @@ class Context:
 
     target: Target
     site: Site
-    layers: tuple[str, ...]
+    layers: tuple[Layer, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     pages: dict[str, Answer] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)

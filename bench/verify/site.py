@@ -25,6 +25,7 @@ from bench.project.commands import COMMANDS_ENV
 from bench.project.description import FILE, Description
 from bench.project.inspection import SESSION_COOKIE
 from bench.project.run_command import INHERITED, Interpreter
+from bench.project.under_test import UnderTest
 from bench.serve import database
 from bench.serve.database import Database
 from bench.verify.expected import ORIGIN, Expected
@@ -247,9 +248,9 @@ def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: 
     return list(islice(cycle(found), count))
 
 
-def permitted(site: Site, chosen: Database, write: bool) -> Site:
+def permitted(site: Site, project: UnderTest, chosen: Database, write: bool) -> Site:
     """The site with what checks may do to its database; `write` is the user's leave for one that is not the kit's."""
-    ours = database.is_ours(chosen)
+    ours = database.is_ours(project, chosen)
     return replace(site, may_write=write or ours, is_copy=ours)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from bench.catalog.manifest import Layer
 from bench.errors import BenchError, hint
 from bench.results.records import GROUPS, Outcome
 from bench.serve.deployment import Running
@@ -64,14 +65,15 @@ class Selection:
     def __post_init__(self) -> None:
         require_checks(self.checks)
 
-    def of(self, layers: tuple[str, ...]) -> list[Check]:
+    def of(self, layers: tuple[Layer, ...]) -> list[Check]:
         """The checks that are made of a deployment with these layers, in their order."""
+        caching = any(not layer.is_none for layer in layers)
         return [
             item
             for item in all_checks()
             if (not self.checks or item.name in self.checks)
             and (not self.groups or item.group in self.groups)
-            and (layers or item.group == BEHAVIOUR)
+            and (caching or item.group == BEHAVIOUR)
         ]
 
     def leaves_out(self, item: Check) -> bool:
@@ -91,7 +93,7 @@ class Subject:
     target: Target
     site: Site
     stack: str
-    layer: str
+    layers: tuple[Layer, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     declared: Mapping[str, str] = field(default_factory=dict)
     running: Running | None = None
@@ -100,14 +102,9 @@ class Subject:
         require_checks(self.declared)
 
     @property
-    def layers(self) -> tuple[str, ...]:
-        """The names of its layers, empty for `none`."""
-        return layer_names(self.layer)
-
-
-def layer_names(layer: str) -> tuple[str, ...]:
-    """The layers that `+` joins in a name, empty for `none`."""
-    return tuple(name for name in layer.split("+") if name != "none")
+    def layer(self) -> str:
+        """The name of its layers."""
+        return "+".join(layer.name for layer in self.layers)
 
 
 def run_suite(subject: Subject, selection: Selection, progress: Progress | None = None) -> list[Outcome]:
@@ -118,8 +115,9 @@ def run_suite(subject: Subject, selection: Selection, progress: Progress | None 
     """
     checks = selection.of(subject.layers)
     due = [item for item in checks if item.name not in subject.declared and not selection.leaves_out(item)]
+    caching = tuple(layer for layer in subject.layers if not layer.is_none)
     context = Context(
-        subject.target, subject.site, subject.layers, subject.env, load_s=selection.load_s, running=subject.running
+        subject.target, subject.site, caching, subject.env, load_s=selection.load_s, running=subject.running
     )
     with context.exits, ThreadPoolExecutor(THREADS) as pool:
         context.accounts = _accounts(context, due, pool)

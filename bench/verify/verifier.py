@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from bench.machine.identity import worker
-from bench.project import commands, under_test
+from bench.project import commands
+from bench.project.under_test import UnderTest
 from bench.results.records import Outcome
 from bench.serve.deployment import Running
 from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, permitted, prepare
@@ -18,12 +18,11 @@ from bench.verify.wire import Target
 class Verifier:
     """Verifies one deployment after another of the same database; each Python renders the expected pages once."""
 
-    def __init__(self, selection: Selection, write: bool = False):
+    def __init__(self, project: UnderTest, selection: Selection, write: bool = False):
         """`write` lets checks write to a project's own database; a copy and a private one they may always.
 
         Raises BenchError when the project names accounts that are not there.
         """
-        project = under_test.current()
         if (login := project.description.login) and login.users_env:
             described_accounts(login.users_env, {**os.environ, **project.project.env}, count=len(login.users_env))
         self.selection = selection
@@ -38,7 +37,7 @@ class Verifier:
         """
         try:
             found = run_suite(self._subject(running), self.selection, progress)
-            if under_test.current().description.write:
+            if running.case.project.description.write:
                 # The described write stays: pages of the next deployment are others.
                 self._sites.clear()
             return found
@@ -49,28 +48,28 @@ class Verifier:
         return run_suite(self._subject(running), self.selection, progress)
 
     def _subject(self, running: Running) -> Subject:
-        project = under_test.current()
+        case = running.case
+        project = case.project
         if project.python not in self._sites:
-            commands.warm_up()
-            env = commands.site_environment(running.env["DATABASE_URL"], project.var)
+            commands.warm_up(project)
+            env = commands.site_environment(project, running.env["DATABASE_URL"], project.var)
             site = learn(
                 None,
                 project.environment(env),
                 project.python,
                 project.manage_py,
-                prefix=worker().prefix,
+                prefix=project.worker().prefix,
                 description=project.description,
-                static=commands.static_root(),
+                static=project.static_root,
                 static_url=project.names["static_url"],
             )
-            self._sites[project.python] = prepare(permitted(site, running.database, self.write))
-        composition = running.composition
+            self._sites[project.python] = prepare(permitted(site, project, case.database, self.write))
         return Subject(
             Target.parse(running.url),
             self._sites[project.python],
-            composition.stack.name,
-            composition.layer_name,
+            case.stack.name,
+            case.layers,
             project.environment(running.env),
-            {item.check: item.reason for item in composition.declares},
+            {item.check: item.reason for item in case.declares},
             running,
         )

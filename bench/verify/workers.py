@@ -27,7 +27,7 @@ NOT_BACK = f"the site does not come back within {BACK_S:g} s after its workers a
 def servers_of(context: Context) -> list[str]:
     """The names of the servers of the deployment, the innermost first."""
     assert context.running is not None
-    return [server.name for server in context.running.composition.servers]
+    return [server.name for server in context.running.case.servers]
 
 
 def kill_workers(context: Context, servers: Container[str]) -> int:

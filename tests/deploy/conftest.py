@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.machine.identity import worker
 from bench.project import commands
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
 from tests import once
+from tests.cases import kit
 from tests.deploy.running import command
 
 ROWS = 3000
@@ -22,7 +22,7 @@ ROWS = 3000
 @pytest.fixture(scope="session")
 def verifier() -> Verifier:
     """Verifies deployments of `site_url`, whose expected pages are rendered once for all tests."""
-    return Verifier(Selection(thorough=False))
+    return Verifier(kit(), Selection(thorough=False))
 
 
 @pytest.fixture(scope="session")
@@ -32,9 +32,9 @@ def site_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="benchapp-site-", dir="/tmp"))
     shutil.copyfile(once.made(tmp_path_factory, "site.sqlite3", _with_rows), folder / "site.sqlite3")
     url = f"sqlite:///{folder / 'site.sqlite3'}"
-    worker(folder).give_tree(folder)
+    kit().worker(folder).give_tree(folder)
     # Each deployment runs some more commands on it.
-    commands.warm_up()
+    commands.warm_up(kit())
     yield url
     shutil.rmtree(folder)
 

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
+from bench.project.under_test import UnderTest
 from bench.serve import export
+from tests.cases import for_files
 from tests.deploy import wheels
 from tests.deploy.machine import Machine
 
@@ -111,12 +113,12 @@ def commit(machine: Machine, message: str) -> str:
     return machine.run(f"git -C {SOURCE} rev-parse --short HEAD").strip()
 
 
-def render(machine: Machine, stack: str, layer: str, **changes: object) -> str:
-    """Render the stack for production to the machine; returns the install note."""
+def render(machine: Machine, stack: str, layer: str, project: UnderTest | None = None, **changes: object) -> str:
+    """Render the stack for production to the machine, by default for the kit's site; returns the install note."""
     chosen = catalog.read().values["production"].changed({**FEW, **changes})
     target = machine.root / "srv/rendered"
     shutil.rmtree(target, ignore_errors=True)
-    export.write(compose.compose_for_files(stack, layer, chosen), target)
+    export.write(for_files(stack, layer, chosen, project), target)
     return (target / "INSTALL.md").read_text()
 
 
@@ -129,9 +131,11 @@ def blocks(note: str) -> list[str]:
     return found
 
 
-def install(machine: Machine, stack: str, layer: str = "none", **changes: object) -> None:
+def install(
+    machine: Machine, stack: str, layer: str = "none", project: UnderTest | None = None, **changes: object
+) -> None:
     """Follow the install note, and write the database's address into the file of secrets where it says so."""
-    before = render(machine, stack, layer, **changes).partition("\n## ")[0]
+    before = render(machine, stack, layer, project, **changes).partition("\n## ")[0]
     for block in blocks(before):
         if block.strip().startswith("DATABASE_URL"):
             block = f"echo {DATABASE} >> /etc/benchapp/secrets.env"

@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
-from bench.catalog.compose import CannotRun
+from bench.catalog import catalog
 from bench.machine import ports, supervise
-from bench.machine.identity import worker
-from bench.project import under_test
+from bench.project.under_test import UnderTest
+from bench.serve import case as cases
 from bench.serve import config_check, export, render
+from bench.serve.case import NO_DATABASE, CannotRun
+from tests.cases import for_files, kit
 from tests.deploy.running import FEW, ONE
 
 NAME = "example.org"
@@ -38,29 +39,28 @@ CERTIFIED = (NAME, f"www.{NAME}", "*.example.com", "example.net", "*.example.net
 
 
 class Host:
-    """A host of production's in a directory: the same values and templates, the places moved there."""
+    """A host of production's in a directory: the same values and templates, the places moved there.
 
-    def __init__(self, stack: str, layer: str, folder: Path, certificate: Path, **changes: str):
-        composed = compose.compose(stack, layer)
+    It serves the kit's site without a project.
+    """
+
+    def __init__(
+        self,
+        stack: str,
+        layer: str,
+        folder: Path,
+        certificate: Path,
+        project: UnderTest | None = None,
+        **changes: str,
+    ):
+        project = project or kit()
+        composed = cases.resolve(project, stack, layer, database=NO_DATABASE)
         if isinstance(composed, CannotRun):
             pytest.skip(composed.reason)
-        self.identity = worker(folder)
+        self.identity = project.worker(folder)
         chosen = catalog.read().values["production"]
         self.http_port = ports.free_port()
-        places = {
-            "project": str(under_test.current().folder),
-            "venv": str(paths.VENV),
-            "static_root": str(folder / "static"),
-            # By number: `install` in scripts takes it for a group.
-            "user": str(self.identity.gid),
-            "web_user": str(self.identity.gid),
-            "cache_user": "www-data",
-            "data": str(folder),
-            "group": str(self.identity.gid),
-            "bind": "127.0.0.1",
-            "port": ports.free_port(),
-        }
-        places |= {name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")}
+        places = self._below(folder, project)
         own = {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), "bind6": BIND6}
         own |= {"maintenance_file": str(folder / "conf" / "maintenance"), "acme_webroot": str(folder / "acme")}
         # Instances are units of their own.
@@ -68,18 +68,33 @@ class Host:
         self.values = dataclasses.replace(chosen.changed({**few, **own, **changes}), places=places)
         self.places = export.production_places(self.values)
         self.stack = composed.stack
-        self.composition = compose.compose_for_files(stack, layer, self.values)
+        self.case = for_files(stack, layer, self.values, project)
         for name in ("run", "logs", "store", "static"):
             (folder / name).mkdir()
         shutil.copytree(certificate, folder / "tls")
         found = composed.modules
-        self.written = export.write(self.composition, Path(self.places.conf))
+        self.written = export.write(self.case, Path(self.places.conf))
         for server in self.stack.servers:
             # As the install note's commands do.
             for name, template in server.host_modules.items():
                 Path(render.text(template, places, server.name)).symlink_to(found[server.name][name])
         (Path(self.places.conf) / "secrets.env").write_text("SECRET_KEY=x\nDATABASE_URL=sqlite://:memory:\n")
-        worker().give_tree(folder)
+        self.identity.give_tree(folder)
+
+    def _below(self, folder: Path, project: UnderTest) -> dict[str, str | int]:
+        """The places of a host, all below a folder."""
+        return {
+            "project": str(project.folder),
+            "venv": str(paths.VENV),
+            "static_root": str(folder / "static"),
+            # By number: `install` in scripts takes it for a group.
+            **dict.fromkeys(("user", "web_user", "group"), str(self.identity.gid)),
+            "cache_user": "www-data",
+            "data": str(folder),
+            "bind": "127.0.0.1",
+            "port": ports.free_port(),
+            **{name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")},
+        }
 
     def environment(self, unit: str) -> dict[str, str]:
         """What systemd would give the unit."""
@@ -101,7 +116,7 @@ class Host:
 
     def services(self) -> list[str]:
         """The names of the services, the inner before the outer."""
-        chain = [server.name for server in self.composition.servers]
+        chain = [server.name for server in self.case.servers]
         names = [path.stem for path in self.units() if path.suffix == ".service"]
         return sorted(names, key=lambda name: (chain.index(name.split("-")[1]), name))
 
@@ -113,7 +128,7 @@ class Host:
     def command(self, unit: str) -> list[str]:
         """What systemd would start, without the words by which the program takes a socket from systemd."""
         words = self.lines(unit, "ExecStart")[0].split()
-        server = next((item for item in self.composition.servers if unit.split("-")[1] == item.name), None)
+        server = next((item for item in self.case.servers if unit.split("-")[1] == item.name), None)
         taken = list(server.inherits) if server and isinstance(server.inherits, tuple | list) else []
         return words[: -len(taken)] if taken and words[-len(taken) :] == taken else words
 
@@ -133,11 +148,12 @@ def make_certificate(folder: Path) -> Path:
 
 def refused_by_servers(made: Host) -> dict[str, str]:
     """What each server's own test says against its files, by the server's name; empty when all accept them."""
-    wiring = render.wire(made.composition, made.places, ports.free_port)
+    # With the programs of the host's virtual environment.
+    case, places, wiring = export.in_production(made.case, "127.0.0.1")
     problems = {}
-    for server in made.composition.servers:
+    for server in case.servers:
         if server.check:
-            context = render.context_of(server, made.composition, made.places, wiring)
+            context = render.context_of(server, case, places, wiring)
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
             problems[server.name] = config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server)
     return {name: problem for name, problem in problems.items() if problem}
@@ -172,8 +188,8 @@ def start(made: Host, unit: str, env: dict[str, str]) -> supervise.Process:
 def serving(made: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
     processes: dict[str, supervise.Process] = {}
-    _, places, wiring = export.in_production(made.composition, "127.0.0.1")
-    inner = [address for server in made.composition.servers[:-1] for address in wiring.listens[server.name]]
+    _, places, wiring = export.in_production(made.case, "127.0.0.1")
+    inner = [address for server in made.case.servers[:-1] for address in wiring.listens[server.name]]
     with contextlib.ExitStack() as stack:
         if places.port == export.PLAIN_PORT or any(address.port for address in inner):
             stack.enter_context(_alone())
@@ -184,7 +200,7 @@ def serving(made: Host, **env: str):
             # Nginx's processes each leave out an instance that was not there yet.
             for address in inner:
                 wait_for(address.accepts, True, processes.values())
-            wait_for(lambda: ask(made, under_test.current().health, NAME)[0], 200, processes.values())
+            wait_for(lambda: ask(made, made.case.project.health, NAME)[0], 200, processes.values())
             for name in made.services():
                 told[name].as_said(made.lines(name, "Type"), processes.values())
             yield processes
@@ -303,7 +319,7 @@ def answers_challenges(made: Host) -> None:
     challenges.mkdir(parents=True)
     (folder / "secret").write_text("x")
     (challenges / "to_Ken-1").write_text("to_Ken-1.thumbprint")
-    worker().give_tree(folder)
+    made.identity.give_tree(folder)
 
     def body(path: str) -> tuple[int, str]:
         url = f"http://{NAME}:{made.http_port}/.well-known/acme-challenge/{path}"

@@ -14,9 +14,10 @@ import psutil
 import pytest
 
 from bench import paths
-from bench.catalog import compose
-from bench.catalog.compose import CannotRun
 from bench.machine.supervise import Address
+from bench.serve import case as cases
+from bench.serve.case import NO_DATABASE, CannotRun
+from tests.cases import kit
 
 
 def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> subprocess.CompletedProcess:
@@ -36,9 +37,9 @@ def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> 
 
 def runnable(stack: str, layer: str = "none") -> None:
     """Skip the test when a program that it needs is not installed, naming it."""
-    composed = compose.compose(stack, layer)
-    if isinstance(composed, CannotRun):
-        pytest.skip(composed.reason)
+    found = cases.resolve(kit(), stack, layer, database=NO_DATABASE)
+    if isinstance(found, CannotRun):
+        pytest.skip(found.reason)
 
 
 # Half the processes of the benchmarks' values: each takes half a second of a core to start.

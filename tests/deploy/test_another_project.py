@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import paths, programs
-from bench.project import under_test
+from bench.project.under_test import open_project
 from tests.deploy.production_host import (
     NAME,
     Host,
@@ -18,7 +17,7 @@ from tests.deploy.production_host import (
     serving,
 )
 
-pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
 
 @pytest.mark.parametrize(
@@ -31,12 +30,11 @@ pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
     ],
 )
 def test_it_is_served_from_the_rendered_files(new_project, tmp_path, tmp_path_factory, stack, layer):
-    under_test.select(new_project())
-    # The host has one virtual environment; here it is the kit's, which has none of the packages laid over the project.
-    programs.use(paths.VENV)
+    project = open_project(new_project())
     folder = tmp_path / "host"
     folder.mkdir()
-    made = Host(stack, layer, folder, make_certificate(tmp_path_factory.mktemp("certificate")))
+    # The host has one virtual environment; here it is the kit's, which has none of the packages laid over the project.
+    made = Host(stack, layer, folder, make_certificate(tmp_path_factory.mktemp("certificate")), project)
     assert refused_by_servers(made) == {}
     assert refused_by_systemd(made) == []
     # What its servers are built from there is with them, not in the project.

@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from bench import programs
-from bench.project import under_test
+from bench.project.under_test import open_project
 from tests.deploy.installing import (
     NAME,
     RENEWED,
@@ -322,14 +322,13 @@ def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
     assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
 
 
-@pytest.mark.usefixtures("selection")
+@pytest.mark.usefixtures("own_var")
 def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):
     said = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
     folder = new_project(said=said)
     uninstall(host)
     replace(host, folder)
-    under_test.select(folder)
-    install(host, "nginx-gunicorn")
+    install(host, "nginx-gunicorn", project=open_project(folder))
     assert ask(host, "/who/")[0] == 200
     assert "No module named" in host.try_run("benchapp-manage shell -c 'import bench.inside'").stdout
     # Its own packages, and its database beside the releases.

@@ -10,9 +10,9 @@ import httpx
 import psycopg2
 import pytest
 
-from bench.catalog import compose
 from bench.serve import deployment
 from tests import postgresql
+from tests.cases import resolved
 from tests.deploy.running import FEW, client_of, command, get
 from tests.waiting import until
 
@@ -24,7 +24,7 @@ HEALTH_S = 8
 
 def test_writers_that_wait_for_a_lock_of_sqlite_hold_up_no_health_page(site_url):
     path = site_url.removeprefix("sqlite:///")
-    with deployment.deployed(compose.must_compose("gunicorn", changes=FEW), database=site_url) as running:
+    with deployment.deployed(resolved("gunicorn", database_url=site_url, changes=FEW)) as running:
         lock = sqlite3.connect(path, isolation_level=None)
         with client_of(running.url) as client:
             made = client.post("/__probe__/rows/", headers=token(client)).json()["author"]
@@ -63,7 +63,7 @@ def test_a_database_that_takes_no_more_connections_is_a_503_until_one_is_free():
         for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", "500"]):
             done = command("manage.py", *words, database=database)
             assert done.returncode == 0, done.stderr
-        with deployment.deployed(compose.must_compose("gunicorn", changes=FEW), database=database) as running:
+        with deployment.deployed(resolved("gunicorn", database_url=database, changes=FEW)) as running:
             held = []
             try:
                 with pytest.raises(psycopg2.OperationalError, match="too many clients"):

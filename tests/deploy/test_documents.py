@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, compose, manifest
+from bench.catalog import catalog, manifest
 from bench.machine.identity import worker
 from bench.serve import export, render
+from tests.cases import for_files
 from tests.deploy.running import get
 
 TEXT = (paths.PROJECT / "docs" / "adding-a-stack.md").read_text("utf-8")
@@ -87,10 +88,10 @@ def test_the_commands_of_the_document_do_what_it_says(words, checkout, site_url)
 
 def test_the_names_of_the_document_are_the_names_of_the_templates():
     chosen = catalog.read().values["production"]
-    composition = compose.compose_for_files("nginx-uwsgi", "none", chosen)
+    case = for_files("nginx-uwsgi", values=chosen)
     places = export.production_places(chosen)
-    wiring = render.wire(composition, places, iter([8001]).__next__)
-    context = render.context_of(composition.stack.servers[1], composition, places, wiring)
+    wiring = render.wire(case, places, iter([8001]).__next__)
+    context = render.context_of(case.stack.servers[1], case, places, wiring)
     table = TEXT[TEXT.index("| name | what it is |") :]
     documented = set(re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if "|" in line)))
     assert documented == context.keys() - chosen.names.keys()

@@ -237,7 +237,7 @@ def asks_for(made: Host, name: str) -> int | None:
 
 def logged(made: Host, processes: dict[str, Process]) -> None:
     """Each request is a line with host and time, and after the log was renamed goes to a new one."""
-    front = made.composition.servers[-1]
+    front = made.case.servers[-1]
     log = Path(made.values.names["access_log"])
     if front.name == "haproxy":
         # Its standard output, which systemd would collect.

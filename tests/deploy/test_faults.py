@@ -9,9 +9,9 @@ import stat
 
 import pytest
 
-from bench.catalog import compose
 from bench.machine import supervise
 from bench.serve import deployment
+from tests.cases import resolved
 from tests.deploy.running import FEW, command, runnable
 from tests.waiting import until
 
@@ -55,7 +55,7 @@ def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site
 
 def test_the_socket_of_granian_is_for_its_group_alone_and_no_hindrance_after_a_kill(site_url):
     runnable("nginx-granian")
-    with deployment.deployed(compose.must_compose("nginx-granian", changes=FEW), database=site_url) as running:
+    with deployment.deployed(resolved("nginx-granian", database_url=site_url, changes=FEW)) as running:
         assert stat.S_IMODE((running.layout.sockets / "granian.sock").stat().st_mode) == 0o660
         master = running.pids["granian"]
         os.kill(master, signal.SIGKILL)

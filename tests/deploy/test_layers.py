@@ -14,11 +14,13 @@ import httpx
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, compose, values
-from bench.catalog.compose import CannotRun, Composition
+from bench.catalog import catalog, fit, values
 from bench.project import commands
+from bench.serve import case as cases
 from bench.serve import deployment
-from tests.deploy.running import ONE, client_of, get
+from bench.serve.case import NO_DATABASE, CannotRun, Case
+from tests.cases import kit, resolved
+from tests.deploy.running import ONE, client_of, get, runnable
 from tests.skips import needs
 
 
@@ -31,10 +33,10 @@ from tests.skips import needs
     ],
 )
 def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says):
-    composed = compose.compose(stack, layers)
-    assert isinstance(composed, CannotRun)
-    assert says in composed.reason
-    assert composed.reason.endswith(": join layers that work in different places")
+    found = cases.resolve(kit(), stack, layers, database=NO_DATABASE)
+    assert isinstance(found, CannotRun)
+    assert says in found.reason
+    assert found.reason.endswith(": join layers that work in different places")
 
 
 @pytest.mark.parametrize(
@@ -48,11 +50,11 @@ def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says)
 )
 def test_layers_in_different_places_go_together(one, other):
     layers = catalog.read().joined_layers(f"{one}+{other}")
-    fitting = [stack for stack in catalog.read().stacks.values() if not any(compose.misfit(stack, it) for it in layers)]
+    fitting = [stack for stack in catalog.read().stacks.values() if not any(fit.misfit(stack, it) for it in layers)]
     assert fitting
     for stack in fitting:
-        composed = compose.compose(stack.name, f"{one}+{other}")
-        assert isinstance(composed, Composition) or "not installed" in composed.reason
+        found = cases.resolve(kit(), stack.name, f"{one}+{other}", database=NO_DATABASE)
+        assert isinstance(found, Case) or "not installed" in found.reason
 
 
 def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
@@ -65,7 +67,7 @@ def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
         "assert answer.status_code == 200\n"
         "print(json.dumps(dict(answer.headers)))\n"
     )
-    env = {**os.environ, **commands.site_environment("sqlite:///:memory:", paths.VAR), **chosen.env}
+    env = {**os.environ, **commands.site_environment(kit(), "sqlite:///:memory:", paths.VAR), **chosen.env}
     env["BENCHAPP_HSTS_SECONDS"] = str(chosen.names["hsts_seconds"])
     migrated = "from django.core.management import call_command; call_command('migrate', verbosity=0)\n"
     done = subprocess.run(
@@ -108,12 +110,10 @@ ALLOWED = {"ALLOWED_HOSTS": "127.0.0.1,localhost,example.org,.example.com"}
 def test_hits_over_tls_have_the_headers_of_a_rendering(stack, layer, site_url):
     production = catalog.read().values["production"]
     changes = {"listener": "tls", "hsts_seconds": production.names["hsts_seconds"], **NAMES}
-    if isinstance(composed := compose.compose(stack, layer, changes, {"BENCHAPP_HTTPS": "1", **ALLOWED}), CannotRun):
-        pytest.skip(composed.reason)
-    with (
-        deployment.deployed(composed, database=site_url) as running,
-        client_of(running.url) as client,
-    ):
+    runnable(stack, layer)
+    env = {"BENCHAPP_HTTPS": "1", **ALLOWED}
+    case = resolved(stack, layer, database_url=site_url, changes=changes, env=env)
+    with deployment.deployed(case) as running, client_of(running.url) as client:
         hits_equal_renderings(client, values.derived(production.names)["page_headers"])
         assert protocol_chosen(running.url) != "h2"
         # One deployment serves for both; the layers without TLS have a test of their own below.
@@ -151,9 +151,9 @@ def hits_equal_renderings(client: httpx.Client, page_headers: dict[str, str]) ->
 @pytest.mark.servers
 @pytest.mark.parametrize(("stack", "layer"), [("nginx-uwsgi", "varnish"), ("apache-modwsgi", "apache-cache")])
 def test_names_below_a_domain_share_cached_pages(stack, layer, site_url):
-    if isinstance(composed := compose.compose(stack, layer, NAMES, ALLOWED), CannotRun):
-        pytest.skip(composed.reason)
-    with deployment.deployed(composed, database=site_url) as running, client_of(running.url) as client:
+    runnable(stack, layer)
+    case = resolved(stack, layer, database_url=site_url, changes=NAMES, env=ALLOWED)
+    with deployment.deployed(case) as running, client_of(running.url) as client:
         names_share_a_page(client)
 
 
@@ -175,16 +175,15 @@ def names_share_a_page(client: httpx.Client) -> None:
 @pytest.mark.servers
 def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_path):
     needs("redis-server")
-    composed = compose.must_compose("uwsgi@cache=redis", "fragments")
-    assert [service.name for service in composed.services] == ["redis"]
-    with deployment.deployed(
-        compose.must_compose("uwsgi", "fragments", {"cache": "redis", **ONE}), database=site_url
-    ) as running:
+    variant = resolved("uwsgi@cache=redis", "fragments")
+    assert [service.name for service in variant.services] == ["redis"]
+    case = resolved("uwsgi", "fragments", database_url=site_url, changes={"cache": "redis", **ONE})
+    with deployment.deployed(case) as running:
         assert running.env["CACHE_URL"].startswith("redis://")
         assert "memcached" not in running.pids
         assert get(running.url).status_code == 200
-    composed = compose.must_compose("uwsgi", "fragments", ONE, {"CACHE_URL": "dbcache://parts"})
-    with deployment.deployed(composed, database=site_url) as running:
+    env = {"CACHE_URL": "dbcache://parts"}
+    with deployment.deployed(resolved("uwsgi", "fragments", database_url=site_url, changes=ONE, env=env)) as running:
         assert running.env["CACHE_URL"] == "dbcache://parts"
         assert [get(running.url).status_code for _ in range(2)] == [200, 200]
     with sqlite3.connect(site_url.removeprefix("sqlite:///")) as database:
@@ -196,9 +195,8 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
     "stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"]
 )
 def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, site_url):
-    if isinstance(composed := compose.compose(stack, "varnish", ONE), CannotRun):
-        pytest.skip(composed.reason)
-    with deployment.deployed(composed, database=site_url) as running:
+    runnable(stack, "varnish")
+    with deployment.deployed(resolved(stack, "varnish", database_url=site_url, changes=ONE)) as running:
         forged = {"FrontAddress": "9.9.9.9", "FrontProto": "https", "X-Real-IP": "9.9.9.9"}
         transport = httpx.HTTPTransport(verify=False, local_address="127.0.0.2")
         with client_of(running.url, transport=transport) as client:

@@ -18,7 +18,7 @@ import psycopg2
 import pytest
 
 from bench import paths
-from bench.project import under_test
+from bench.project.under_test import open_project
 from bench.serve import connections
 from bench.serve.connections import Connections
 from tests.deploy.running import command, runnable
@@ -84,10 +84,9 @@ def rows(url: str) -> dict[str, int]:
         return {**found, "sessions": cursor.fetchone()[0]}
 
 
-def test_its_connections_are_counted_as_its_settings_name_it(live, selection):
+def test_its_connections_are_counted_as_its_settings_name_it(live, own_var):
     folder, url = live
-    under_test.select(folder)
-    counted = connections.of_site({"DATABASE_URL": ""}, [])
+    counted = connections.of_site(open_project(folder), {"DATABASE_URL": ""}, [])
     assert counted is not None
     # Other clients that were there before the site do not count.
     client = partial(psycopg2.connect, url)

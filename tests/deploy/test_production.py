@@ -185,7 +185,7 @@ def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, s
     made = host(stack)
     note = (Path(made.places.conf) / "INSTALL.md").read_text()
     assert "This stack speaks plain HTTP on 127.0.0.1:8000." in note
-    assert made.environment(f"benchapp-{made.composition.servers[0].name}")["BENCHAPP_BEHIND_PROXY"] == "1"
+    assert made.environment(f"benchapp-{made.case.servers[0].name}")["BENCHAPP_BEHIND_PROXY"] == "1"
     files = [path.read_text() for path in made.written if path.suffix in (".service", ".py", ".ini", ".toml")]
     assert any("8000" in text for text in files)
 

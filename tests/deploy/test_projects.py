@@ -17,13 +17,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bench import paths, programs
-from bench.catalog import compose
+from bench import paths
 from bench.faults.scene import FIRST, Versions
 from bench.faults.visitors import said
-from bench.machine import identity
-from bench.project import under_test
+from bench.project.under_test import open_project
 from bench.serve import deployment
+from bench.serve.case import must_resolve
 from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable
 from tests.projects import tree
 from tests.skips import needs
@@ -131,12 +130,12 @@ def fragments_project() -> Iterator[Path]:
         yield folder
 
 
-def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_project, selected_alone):
+def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_project):
     """All processes share one memcached; without the layer the project's own cache stays, one for each."""
     needs("memcached")
-    under_test.select(fragments_project)
+    opened = open_project(fragments_project)
     for layer, kind in (("none", "LocMemCache"), ("fragments", "SharedMemcachedCache")):
-        with deployment.deployed(compose.must_compose("gunicorn", layer, changes=FEW)) as running:
+        with deployment.deployed(must_resolve(opened, "gunicorn", layer, changes=FEW)) as running:
             assert get(f"{running.url}/kind/").text == kind
             words = {get(f"{running.url}/").text for _ in range(20)}
             assert len(words) == 1 or layer == "none"
@@ -158,20 +157,10 @@ def test_a_login_that_fails_is_one_line(project, monkeypatch):
 
 
 @pytest.fixture
-def selected_alone(monkeypatch):
-    """Selecting a project ends with the test."""
-    for module, name in ((under_test, "_selected"), (identity, "_read_also")):
-        monkeypatch.setattr(module, name, [])
-    yield
-    programs.use(paths.VENV)
-    identity.worker.cache_clear()
-
-
-@pytest.fixture
-def served_in_releases(project, selected_alone):
+def served_in_releases(project):
     """The project, served by gunicorn from a release that a new one can replace."""
-    under_test.select(project)
-    with deployment.deployed(compose.must_compose("gunicorn", changes=FEW), releases=True) as running:
+    case = must_resolve(open_project(project), "gunicorn", changes=FEW)
+    with deployment.deployed(case, releases=True) as running:
         yield running
 
 

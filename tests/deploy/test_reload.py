@@ -8,10 +8,11 @@ import threading
 import httpx
 import pytest
 
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.faults.scene import FIRST, Versions
 from bench.faults.visitors import PAGE, said
 from bench.serve import deployment, reload
+from tests.cases import resolved
 from tests.deploy.running import FEW, Up, client_of, command, get, runnable
 from tests.waiting import until
 
@@ -97,8 +98,8 @@ def workers(url: str) -> set[int]:
 def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site_url):
     runnable(stack, layer)
     # A page may take longer than a second on a busy machine.
-    composition = compose.must_compose(stack, layer, {"stop_timeout_s": 10, **FEW})
-    with deployment.deployed(composition, database=site_url, releases=True) as running:
+    case = resolved(stack, layer, database_url=site_url, changes={"stop_timeout_s": 10, **FEW})
+    with deployment.deployed(case, releases=True) as running:
         before = workers(running.url)
         with anew(running.url) as client:
             old = page(client)
@@ -109,8 +110,8 @@ def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site
             done = reload.reload(running)
             until(lambda: not before & workers(running.url), "new workers", 20)
         assert running.died() is None
-        assert list(done) == [server.name for server in composition.servers]
-        inner, *outer = composition.servers
+        assert list(done) == [server.name for server in case.servers]
+        inner, *outer = case.servers
         assert "restarted" not in [done[server.name] for server in outer]
         if inner.reload.application:
             assert done[inner.name].startswith("reloaded by ")

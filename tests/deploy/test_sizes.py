@@ -15,12 +15,12 @@ import httpx
 import psutil
 import pytest
 
-from bench.catalog import catalog, compose
 from bench.catalog.sizes import Size
 from bench.machine import cgroups
 from bench.machine.cgroups import Unavailable
 from bench.measure import resource_usage
 from bench.serve import deployment
+from tests.cases import resolved
 from tests.deploy.running import Up, get, runnable
 from tests.waiting import until
 
@@ -128,9 +128,9 @@ def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkey
     runnable("lighttpd-flup")
     monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.5)
     # Less than bronze, so that fewer threads, and less time, are enough.
-    known = dataclasses.replace(catalog.read(), sizes={"small": Size("small", 32, 56, 1)})
-    monkeypatch.setattr(catalog, "read", lambda: known)
-    with deployment.deployed(compose.must_compose("lighttpd-flup"), database=site_url, size="small") as running:
+    small = Size("small", 32, 56, 1)
+    case = dataclasses.replace(resolved("lighttpd-flup", database_url=site_url), size=small)
+    with deployment.deployed(case) as running:
         observer = resource_usage.Observer(running)
         visitors = load(running.url, 100)
         try:
@@ -152,7 +152,7 @@ def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkey
 
 def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url):
     runnable("nginx-uwsgi")
-    with deployment.deployed(compose.must_compose("nginx-uwsgi"), database=site_url, size="bronze") as running:
+    with deployment.deployed(resolved("nginx-uwsgi", database_url=site_url, size="bronze")) as running:
         observer = resource_usage.Observer(running)
         observer.start()
         master = psutil.Process(running.pids["uwsgi"])

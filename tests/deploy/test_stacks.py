@@ -9,13 +9,13 @@ import httpx
 import psutil
 import pytest
 
-from bench.catalog import catalog, compose
-from bench.machine.identity import worker
+from bench.catalog import catalog, fit
 from bench.project import commands
 from bench.results.records import Outcome
 from bench.serve import config_check, deployment
 from bench.serve.deployment import Running
 from bench.verify.verifier import Verifier
+from tests.cases import kit, resolved
 from tests.deploy.running import FEW, QUICK_LOGINS, alive, client_of, command, get, idle_connection, runnable
 from tests.waiting import until
 
@@ -27,7 +27,7 @@ PAIRS = [
     (stack, layer)
     for stack in STACKS
     for layer in LAYERS
-    if not compose.misfit(catalog.read().stacks[stack], catalog.read().layers[layer])
+    if not fit.misfit(catalog.read().stacks[stack], catalog.read().layers[layer])
 ]
 SCOPES = {name: "none" if name == "none" else layer.scope for name, layer in catalog.read().layers.items()}
 # A layer of place `app` changes no file of a server, and one in front only where the outermost listens.
@@ -52,14 +52,15 @@ FULL = ("nginx-uwsgi", "nginx-memcached")
 @pytest.mark.parametrize(("stack", "layer"), CONFIGURED)
 def test_the_servers_accept_their_files(stack, layer):
     runnable(stack, layer)
-    findings = config_check.check(catalog.read().stacks[stack], catalog.read().layers[layer])
+    findings = config_check.check(kit(), catalog.read().stacks[stack], catalog.read().layers[layer])
     assert [finding for finding in findings if finding.problem] == []
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_stack_gives_the_right_answers(stack, site_url, verifier):
     runnable(stack)
-    with deployment.deployed(compose.must_compose(stack, changes=FEW, env=QUICK_LOGINS), database=site_url) as running:
+    case = resolved(stack, database_url=site_url, changes=FEW, env=QUICK_LOGINS)
+    with deployment.deployed(case) as running:
         assert wrong_answers(verifier, running) == []
 
 
@@ -88,7 +89,8 @@ def test_the_answers_are_right_on_postgresql_too(postgresql_url):
 @pytest.mark.parametrize(("stack", "layer"), [pair for pair in LAYERED if pair != FULL])
 def test_a_layer_gives_the_right_answers(stack, layer, site_url, verifier):
     runnable(stack, layer)
-    with deployment.deployed(compose.must_compose(stack, layer, FEW, QUICK_LOGINS), database=site_url) as running:
+    case = resolved(stack, layer, database_url=site_url, changes=FEW, env=QUICK_LOGINS)
+    with deployment.deployed(case) as running:
         assert wrong_answers(verifier, running) == []
         if layer in COMMENTED:
             shows_a_comment_soon(running.url, site_url)
@@ -106,7 +108,7 @@ def test_a_layer_passes_the_thorough_checks_too(site_url):
 
 def shows_a_comment_soon(url: str, database: str) -> None:
     """Assert that a comment is on its pages long before their time to live is up."""
-    made = json.loads(commands.manage(["verifyaccount", "create"], database, worker()).splitlines()[-1])
+    made = json.loads(commands.manage(kit(), ["verifyaccount", "create"], database, kit().worker()).splitlines()[-1])
     (account,) = made["accounts"]
     try:
         with client_of(url) as visitor:
@@ -121,7 +123,9 @@ def shows_a_comment_soon(url: str, database: str) -> None:
         for path in ("/", "/comments/"):
             until(lambda path=path: "fresh words" in get(url + path).text, f"a fresh {path}", 5)
     finally:
-        commands.manage(["verifyaccount", "delete", account["username"], "--post", "1"], database, worker())
+        commands.manage(
+            kit(), ["verifyaccount", "delete", account["username"], "--post", "1"], database, kit().worker()
+        )
 
 
 def token(answer: httpx.Response) -> str:
@@ -134,9 +138,9 @@ def token(answer: httpx.Response) -> str:
 )
 def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inner, site_url, tmp_path):
     runnable(stack)
-    composed = compose.must_compose(stack, changes={"client_keepalive_s": 1, **FEW})
+    case = resolved(stack, database_url=site_url, changes={"client_keepalive_s": 1, **FEW})
     with (
-        deployment.deployed(composed, database=site_url, run_dir=tmp_path / "run") as running,
+        deployment.deployed(case, run_dir=tmp_path / "run") as running,
         idle_connection(running.chain.wiring.listens[inner][0]) as idle,
         pytest.raises(TimeoutError),
     ):
@@ -147,8 +151,8 @@ def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inne
 
 def test_an_emptied_layer_begins_anew_on_the_same_address(site_url, tmp_path):
     runnable("nginx-uwsgi", "site-middleware+staticgenerator")
-    composed = compose.must_compose("nginx-uwsgi", "site-middleware+staticgenerator", FEW)
-    with deployment.deployed(composed, database=site_url, run_dir=tmp_path / "run") as running:
+    case = resolved("nginx-uwsgi", "site-middleware+staticgenerator", database_url=site_url, changes=FEW)
+    with deployment.deployed(case, run_dir=tmp_path / "run") as running:
         before = {name: psutil.Process(pid) for name, pid in running.pids.items()}
         url = running.url
         assert "X-Render-Id" not in [get(url + "/posts/") for _ in range(2)][1].headers, "served from a file"

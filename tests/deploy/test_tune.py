@@ -11,6 +11,7 @@ from bench.figures import capacity
 from bench.measure import guards, staircase, tuning
 from bench.measure.instrument import Instrument
 from bench.results.folder import read_run
+from tests.cases import kit
 from tests.deploy.running import runnable
 
 RATES = (2, 5, 10)
@@ -38,7 +39,7 @@ def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_p
     tune.add_arguments(parser)
     off = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
     words = ["nginx-gunicorn", "--limit", "p50=9s", "--workload", "login", "--duration", "1", "--database", site_url]
-    assert tune.main(parser.parse_args([*words, "--to", str(tmp_path / "run"), *off]), Unverified()) == 0
+    assert tune.main(parser.parse_args([*words, "--to", str(tmp_path / "run"), *off]), Unverified(kit())) == 0
     run = read_run(tmp_path / "run")
     assert [(trial.status, trial.level) for trial in run.trials] == [("ok", 5), ("ok", 10), ("ok", 10)]
     rendered = (tmp_path / "run" / "configs" / f"{run.info.cases[0].stack}~none" / "gunicorn.conf.py").read_text()

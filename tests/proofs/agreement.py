@@ -21,16 +21,17 @@ import tempfile
 from pathlib import Path
 
 from bench import load, programs
-from bench.catalog import compose
 from bench.cli.options import count
 from bench.figures import ratios, stats
 from bench.machine.http import get
-from bench.measure.plan import Measurement
+from bench.measure.plan import Measurement, record
 from bench.measure.trial import Load, measure
 from bench.project import commands, workload
+from bench.project.under_test import open_project
 from bench.results.folder import Folder
-from bench.results.records import Case
+from bench.results.records import NO_LAYER
 from bench.serve import deployment
+from bench.serve.case import must_resolve
 
 # A tool of the instrument -> the plain tool that it is compared with.
 TOOLS = {"wrk": "wrk", "ab": "ab", "closedloop": "wrk"}
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure and judge; 0 when all plain figures agree."""
     parser = argparse.ArgumentParser(prog="python -m tests.proofs.agreement", description=__doc__.splitlines()[0])
     parser.add_argument("--stack", default="nginx-uwsgi", metavar="S")
-    parser.add_argument("--layer", default="none", metavar="L")
+    parser.add_argument("--layer", default=NO_LAYER, metavar="L")
     parser.add_argument("--workload", default="home", metavar="W", help="one of a single URL (default: %(default)s)")
     parser.add_argument("--level", type=count, default=16, metavar="N")
     parser.add_argument("--duration", type=count, default=5, metavar="SEC")
@@ -49,8 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tool", action="append", choices=TOOLS, help="only this tool of the instrument (repeatable)")
     args = parser.parse_args(arguments)
     tools = {tool: TOOLS[tool] for tool in args.tool or TOOLS}
-    composition = compose.must_compose(args.stack, args.layer)
-    with tempfile.TemporaryDirectory() as folder, deployment.deployed(composition) as running:
+    case = must_resolve(open_project(), args.stack, args.layer)
+    with tempfile.TemporaryDirectory() as folder, deployment.deployed(case) as running:
         rates = _rates(args, tools, running, Folder(Path(folder)))
     agree = [_judge(tool, plain, rates["instrument", tool], rates["plain", plain]) for tool, plain in tools.items()]
     return 0 if all(agree) else 1
@@ -60,10 +61,10 @@ def _rates(
     args: argparse.Namespace, tools: dict[str, str], running: deployment.Running, folder: Folder
 ) -> dict[tuple[str, str], dict[int, float]]:
     """(instrument or plain, tool) -> round -> requests/s."""
-    case = Case("agreement", args.stack, args.layer, args.workload, "unlimited", "default")
-    steps = workload.workload(args.workload)
+    case, project = record(running.case, args.workload), running.case.project
+    steps = workload.workload(project, args.workload)
     addresses = workload.resolve(
-        steps, lambda path: get(running.url, path).decode(), commands.static_names(), "/static/"
+        steps, lambda path: get(running.url, path).decode(), commands.static_names(project), "/static/"
     )
     found: dict[tuple[str, str], dict[int, float]] = {("instrument", tool): {} for tool in tools}
     found |= {("plain", tool): {} for tool in tools.values()}

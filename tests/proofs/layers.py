@@ -28,13 +28,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench import programs
-from bench.catalog import compose
-from bench.catalog.compose import CannotRun
 from bench.cli.options import count
 from bench.errors import BenchError
 from bench.machine import http, pin, processes
-from bench.project import commands
+from bench.project.under_test import open_project
 from bench.serve import deployment
+from bench.serve.case import CannotRun, resolve
+from bench.serve.database import parse as parse_database
 
 LIMIT = "limit"
 SERVERS_CORE, LOAD_CORE = 0, 1
@@ -144,18 +144,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: contextlib.ExitStack) -> Iterator[Line]:
     """Start every layer that can run here, pinned to its core, its page cached; the limit comes with `none`."""
+    project = open_project()
+    rows = parse_database(project, database)
     for layer in layers:
         stack = stacks.get(layer, USUAL)
-        if isinstance(composed := compose.compose(stack, layer), CannotRun):
-            print(f"{layer} on {stack} left out: {composed.reason}", file=sys.stderr)
+        if isinstance(case := resolve(project, stack, layer, database=rows), CannotRun):
+            print(f"{layer} on {stack} left out: {case.reason}", file=sys.stderr)
             continue
-        running = cleanup.enter_context(deployment.deployed(composed, database=database))
+        running = cleanup.enter_context(deployment.deployed(case))
         pids = list(running.pids.values())
         pin.move({pin.STACK: (SERVERS_CORE,)}, pin.STACK, pids)
         bodies = [http.get(running.url, "/") for _ in range(8)]
         yield Line(layer, stack, f"{running.url}/", len(bodies[-1]), pids)
         if layer == "none":
-            file = commands.static_root() / f"layers-limit-{os.getpid()}.html"
+            file = project.static_root / f"layers-limit-{os.getpid()}.html"
             file.write_bytes(bodies[-1])
             cleanup.callback(file.unlink, missing_ok=True)
             path = f"/static/{file.name}"

@@ -19,14 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import load, programs
-from bench.catalog import compose
 from bench.cli.options import count
 from bench.figures import ratios
 from bench.load import Figures, Job
 from bench.machine import processes
 from bench.measure.resource_usage import Observer
 from bench.measure.trial import Load, load_once
-from bench.serve import deployment
+from bench.project.under_test import open_project
+from bench.results.records import NO_LAYER
+from bench.serve import database, deployment
+from bench.serve.case import must_resolve
 from bench.serve.deployment import Running
 
 LIMIT = 0.02
@@ -52,7 +54,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("stack", nargs="?", default="nginx-uwsgi", help="default: nginx-uwsgi")
-    parser.add_argument("--layer", default="none", help="default: none")
+    parser.add_argument("--layer", default=NO_LAYER, help="default: none")
     parser.add_argument("--path", default="/", help="what is asked for (default: /)")
     parser.add_argument("--level", type=count, default=16, help="connections (default: 16)")
     parser.add_argument("--rounds", type=count, default=15, help="pairs (default: 15)")
@@ -113,7 +115,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure and print; returns 1 when the observer is shown to cost more than the limit."""
     args = parse(arguments)
     tool, program = load.choose([(args.path,)], programs.find)
-    with deployment.deployed(compose.must_compose(args.stack, args.layer), database=args.database) as running:
+    project = open_project()
+    rows = database.parse(project, args.database)
+    with deployment.deployed(must_resolve(project, args.stack, args.layer, database=rows)) as running:
         how = Load(tool, str(program), args.duration, threads=1)
         measured = measure(running, how, how.job(running.url, (args.path,), args.level, keep_alive=True), args.rounds)
     print(f"load average: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores", file=sys.stderr)

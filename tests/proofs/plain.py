@@ -29,16 +29,15 @@ from pathlib import Path
 from typing import Any
 
 from bench import load, paths, programs
-from bench.catalog import compose
-from bench.catalog.compose import CannotRun
 from bench.cli.options import count
 from bench.errors import BenchError
 from bench.figures import ratios
 from bench.load import Job
 from bench.machine import ports, processes, supervise
 from bench.measure.trial import Load, load_once
-from bench.project import under_test
-from bench.serve import deployment
+from bench.project.under_test import open_project
+from bench.serve import database, deployment
+from bench.serve.case import CannotRun, resolve
 from bench.serve.chain import READY_TIMEOUT_S
 from bench.serve.deployment import Running
 
@@ -184,15 +183,17 @@ def main(arguments: list[str] | None = None) -> int:
 def measure(name: str, args: argparse.Namespace) -> list[Pair]:
     """All rounds of one server; none when its stack cannot run here."""
     server = SERVERS[name]
-    if isinstance(composed := compose.compose(server.stack, changes=server.changes), CannotRun):
-        print(f"{name} left out: {composed.reason}", file=sys.stderr)
+    project = open_project()
+    rows = database.parse(project, args.database)
+    if isinstance(case := resolve(project, server.stack, database=rows, changes=server.changes), CannotRun):
+        print(f"{name} left out: {case.reason}", file=sys.stderr)
         return []
     # wrk takes a connection that is closed without a word for an error.
     wanted = None if server.keep_alive else "closedloop"
     tool, program = load.choose([(page,) for page in PAGES], programs.find, wanted)
     how = Load(tool, str(program), args.duration, threads=1)
     pairs = [Pair(name, page) for page in PAGES]
-    with deployment.deployed(composed, database=args.database) as running, plain(server, running) as (url, pid):
+    with deployment.deployed(case) as running, plain(server, running) as (url, pid):
         sides = {PLAIN: (url, [pid]), STACK: (running.url, list(running.pids.values()))}
         # The first round is a warm-up.
         for number in range(args.rounds + 1):
@@ -214,14 +215,14 @@ def plain(server: Server, running: Running) -> Iterator[tuple[str, int]]:
     launcher = running.chain.launcher
     with tempfile.TemporaryDirectory() as folder:
         launcher.identity.give(Path(folder))
-        workers = running.composition.values.names["processes"]
+        workers = running.case.values.names["processes"]
         program, *words = server.command.format(port=port, processes=workers, folder=folder).split()
         argv = [str(paths.VENV / "bin" / program), *words]
         env = {**running.env, "PYTHONPATH": str(paths.PROJECT)}
         process = launcher.start("plain", argv, env, cwd=paths.PROJECT, stop_signal="INT")
         try:
             url = f"http://127.0.0.1:{port}"
-            supervise.wait_healthy([process], url, under_test.current().health, READY_TIMEOUT_S)
+            supervise.wait_healthy([process], url, running.case.project.health, READY_TIMEOUT_S)
             yield url, process.pid
         finally:
             supervise.stop([process])

@@ -20,11 +20,11 @@ import time
 from dataclasses import dataclass, field
 
 from bench import paths
-from bench.catalog import compose
-from bench.catalog.compose import CannotRun
-from bench.catalog.survey import survey
 from bench.cli.options import count
 from bench.machine.supervise import Address
+from bench.project.under_test import open_project
+from bench.serve.case import CannotRun, resolve
+from bench.serve.survey import survey
 
 READY_LIMIT_S, GONE_LIMIT_S = 3.0, 2.0
 PATIENCE_S = 60
@@ -84,11 +84,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def chosen(names: list[str]) -> list[StartStop]:
     """What is to be measured: the stacks named, else all that can run here."""
-    known = survey()["stacks"]
+    project = open_project()
+    known = survey(project)["stacks"]
     found = []
     for name in names or known:
-        if isinstance(composed := compose.compose(name), CannotRun):
-            print(f"skipped: {name}: {composed.reason}", file=sys.stderr)
+        if isinstance(case := resolve(project, name), CannotRun):
+            print(f"skipped: {name}: {case.reason}", file=sys.stderr)
             continue
         servers = [f"{item['name']} {item['version'] or '?'}" for item in known[name.partition("@")[0]]["servers"]]
         found.append(StartStop(name, " <- ".join(servers)))

@@ -29,21 +29,21 @@ ROWS = "/__probe__/rows/"
 def application_server_hangs(scene: Scene) -> Generator[None]:
     """The application server with all its workers answers nothing for 3 s."""
     yield
-    _hang(scene, scene.running.composition.servers[0].name)
+    _hang(scene, scene.running.case.servers[0].name)
 
 
 @fault("front-server-hangs", group="hung", expected=Expected(lost=None), misfit=is_alone)
 def front_server_hangs(scene: Scene) -> Generator[None]:
     """The server that clients speak to answers nothing for 3 s."""
     yield
-    _hang(scene, scene.running.composition.servers[-1].name)
+    _hang(scene, scene.running.case.servers[-1].name)
 
 
 @fault("caching-service-hangs", group="hung", misfit=has_no_service)
 def caching_service_hangs(scene: Scene) -> Generator[None]:
     """The caching service answers nothing for 3 s: the site serves without it."""
     yield
-    _hang(scene, scene.running.composition.services[0].name)
+    _hang(scene, scene.running.case.services[0].name)
 
 
 @fault("database-hangs", group="hung", expected=Expected(lost=None))
@@ -144,7 +144,7 @@ def _writers(scene: Scene, headers: dict[str, str]) -> Iterator[None]:
             except (BadAnswer, OSError):
                 over.wait(SETTLED_S)
 
-    threads = [threading.Thread(target=write, daemon=True) for _ in range(scene.running.composition.threads)]
+    threads = [threading.Thread(target=write, daemon=True) for _ in range(scene.running.case.threads)]
     for thread in threads:
         thread.start()
     try:

@@ -41,21 +41,21 @@ def _worker(scene: Scene) -> int:
 def application_server(scene: Scene) -> Generator[None]:
     """The main process of the application server is killed, or of one of its instances."""
     yield
-    _kill(scene, scene.running.composition.servers[0].name)
+    _kill(scene, scene.running.case.servers[0].name)
 
 
 @fault("front-server", group="killed", expected=Expected(lost=None), misfit=is_alone)
 def front_server(scene: Scene) -> Generator[None]:
     """The main process of the server that clients speak to is killed."""
     yield
-    _kill(scene, scene.running.composition.servers[-1].name)
+    _kill(scene, scene.running.case.servers[-1].name)
 
 
 @fault("caching-service", group="killed", misfit=has_no_service)
 def caching_service(scene: Scene) -> Generator[None]:
     """The caching service is killed: the site serves without it, and with it when it is back."""
     yield
-    _kill(scene, scene.running.composition.services[0].name)
+    _kill(scene, scene.running.case.services[0].name)
 
 
 @fault("database", group="killed", expected=Expected(lost=None))

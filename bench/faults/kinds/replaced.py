@@ -7,12 +7,11 @@ import ssl
 from collections.abc import Generator
 from pathlib import Path
 
-from bench.catalog.compose import Composition
 from bench.errors import DeploymentError
 from bench.faults.fault import Expected, caches_no_pages, fault
 from bench.faults.scene import Scene
-from bench.machine.identity import worker
 from bench.serve import render
+from bench.serve.case import Case
 from bench.serve.tls import make_certificate
 
 # How long a release is served, or tried, that cannot be imported.
@@ -24,10 +23,10 @@ ROLLED_BACK_S = 5.0
 @fault("configuration", group="replaced")
 def configuration(scene: Scene) -> Generator[None]:
     """Every server takes over its configuration files anew."""
-    composition = scene.running.composition
+    case = scene.running.case
     yield
     scene.strike()
-    scene.reload({name for server in composition.servers for name in render.server_files(server, composition)})
+    scene.reload({name for server in case.servers for name in render.server_files(server, case)})
 
 
 @fault("application", group="replaced")
@@ -55,29 +54,29 @@ def broken_application(scene: Scene) -> Generator[None]:
 def _reload_unchecked(scene: Scene, folder: Path) -> None:
     """Switch to a release and reload or restart the application server, whether or not the site answers then."""
     scene.versions.switch(folder)
-    application = scene.running.composition.servers[0].name
+    application = scene.running.case.servers[0].name
     if scene.running.chain.ask_application():
         return
     with contextlib.suppress(DeploymentError):
         scene.running.chain.restart(application)
 
 
-def _has_no_tls(composition: Composition) -> str:
-    front = composition.servers[-1]
-    return "" if render.has_tls(front, composition) else f"{front.name} has no TLS listener"
+def _has_no_tls(case: Case) -> str:
+    front = case.servers[-1]
+    return "" if render.has_tls(front, case) else f"{front.name} has no TLS listener"
 
 
 @fault("certificate", group="replaced", misfit=_has_no_tls, changes={"listener": "tls"})
 def certificate(scene: Scene) -> Generator[None]:
     """The certificate of the TLS listener is replaced, and the server in front takes it over."""
     running = scene.running
-    front = running.composition.servers[-1]
+    front = running.case.servers[-1]
     old = _served_certificate(scene)
     yield
     scene.strike()
     make_certificate(running.layout.tls)
-    worker(running.layout.run_dir).give_tree(running.layout.tls)
-    scene.reload(render.server_files(front, running.composition).keys(), only=front.name)
+    running.case.project.worker(running.layout.run_dir).give_tree(running.layout.tls)
+    scene.reload(render.server_files(front, running.case).keys(), only=front.name)
     scene.end()
     if _served_certificate(scene) == old:
         scene.wrong.append(f"{front.name} still serves the old certificate")

@@ -16,11 +16,11 @@ from bench.figures.stats import Estimate, estimate
 from bench.report.model import MEASURED, CaseRow, Report, per_thousand, total
 from bench.results import stability
 from bench.results.faults import FaultOutcome
-from bench.results.records import Outcome
+from bench.results.records import NO_LAYER, UNLIMITED, Outcome
 from bench.results.trials import Trial
 
 DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
-DEFAULTS = {"layer": "none", "size": "unlimited"}
+DEFAULTS = {"layer": NO_LAYER, "size": UNLIMITED}
 
 Place = Mapping[str, Any]
 Rounds = dict[int, float]

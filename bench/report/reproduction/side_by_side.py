@@ -22,6 +22,7 @@ from bench.report.reproduction.undecided import undecided
 from bench.results import reproduction
 from bench.results.faults import FaultsRun, is_faults, read_faults
 from bench.results.folder import RUN_FILE, read_run
+from bench.results.records import NO_LAYER
 from bench.results.reproduction import Part, Reproduction
 
 STABILITY = "stability"
@@ -159,7 +160,7 @@ def _row(row: Table, data: Table, columns: Sequence[PublishedColumn], measured: 
         title=row["title"],
         details=row.get("details", ""),
         stack=place["stack"],
-        layer=place.get("layer", "none"),
+        layer=place.get("layer", NO_LAYER),
         size=place.get("size", "unlimited"),
         added=bool(row.get("added")),
         baseline=row is base,

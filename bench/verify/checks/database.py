@@ -40,7 +40,7 @@ def database_connections(context: Context) -> Iterator[Finding]:
             yield Mismatch(f"{len(answered)} requests by {CLIENTS} clients: status 200", f"{failed} of them failed")
         if not counter or not context.running:
             raise NotTried("the site's database and number of threads are not known: bench did not start it")
-        yield from _too_many(counter, context.running.composition.threads)
+        yield from _too_many(counter, context.running.case.threads)
 
 
 def _too_many(counter: Connections, limit: int) -> Iterator[Finding]:

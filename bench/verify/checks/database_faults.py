@@ -57,8 +57,8 @@ def _database(context: Context) -> tuple[Running, str]:
 def _without(context: Context, running: Running, when: str) -> Iterator[Finding]:
     """One request for each thread, for a page that no layer caches, and meanwhile one for the health page."""
     health = context.site.url("health")
-    with ThreadPoolExecutor(running.composition.threads) as pool:
-        pages = [pool.submit(_page, context) for _ in range(running.composition.threads)]
+    with ThreadPoolExecutor(running.case.threads) as pool:
+        pages = [pool.submit(_page, context) for _ in range(running.case.threads)]
         time.sleep(SETTLED_S)
         begun = time.monotonic()
         status = context.get(health).status
@@ -93,7 +93,7 @@ def _back(context: Context, when: str) -> Iterator[Finding]:
     assert context.running is not None
     begun = time.monotonic()
     right = 0
-    while right < 2 * context.running.composition.threads:
+    while right < 2 * context.running.case.threads:
         right = right + 1 if _page(context)[0].startswith("200 ") else 0
         if time.monotonic() > begun + BACK_S:
             yield Mismatch(f"pages again within {BACK_S:g} s {when}", "none")

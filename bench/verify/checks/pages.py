@@ -139,7 +139,7 @@ def repeat(context: Context) -> Iterator[Mismatch]:
 @check("hit")
 def hit(context: Context) -> Iterator[Finding]:
     """With a layer that caches pages, home, a list and a detail page are soon hits for anonymous visitors."""
-    if not set(context.layers) - PARTS_ONLY:
+    if not {layer.name for layer in context.layers} - PARTS_ONLY:
         return
     require_visible_hits(context)
     for path in context.site.main_paths:

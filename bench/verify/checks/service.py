@@ -63,7 +63,7 @@ def restarts(context: Context) -> Iterator[Finding]:
     require_invalidation(context)
     if context.running is None:
         raise NotTried(NEEDS_OWN)
-    services = [service.name for service in context.running.composition.services]
+    services = [service.name for service in context.running.case.services]
     with new_rows(context) as (writer, (row,)):
         for name in (*services, *servers_of(context)):
             with _reading(context, row, _judge_while_down, tolerant=True) as clients:
@@ -78,7 +78,7 @@ def _services(context: Context) -> list[str]:
     """The services of the deployment's layers; raises NotTried where there are none to stop."""
     if context.running is None:
         raise NotTried(NEEDS_OWN)
-    if names := [service.name for service in context.running.composition.services]:
+    if names := [service.name for service in context.running.case.services]:
         return names
     raise NotTried("no layer here uses a service")
 

@@ -23,7 +23,7 @@ def shared_cache(context: Context) -> Iterator[Finding]:
     """Two web servers share one cache: what one has stored the other answers, and a write at one reaches both."""
     if context.running is None:
         raise NotTried(NEEDS_OWN)
-    if not context.running.composition.services:
+    if not context.running.case.services:
         raise NotTried("its layers cache in no service, which is what two web servers could share")
     if not caches_pages(context):
         raise NotTried("it caches parts of pages, and no answer says where its parts are from")

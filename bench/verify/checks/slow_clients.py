@@ -31,7 +31,7 @@ def _held_up(context: Context, how: Slowness) -> Iterator[Mismatch]:
     if context.running is None:
         raise NotTried("the site's number of threads is not known: bench did not start it")
     with SlowClients(context.target, how) as clients:
-        clients.grow(FOR_EACH_THREAD * context.running.composition.threads + 1)
+        clients.grow(FOR_EACH_THREAD * context.running.case.threads + 1)
         for path in (context.site.url("home"), context.site.url("health")):
             if problem := slow.held_up(context.target, [path]):
                 yield Mismatch(

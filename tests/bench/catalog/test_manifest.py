@@ -9,10 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import paths
-from bench.catalog import catalog, compose, manifest
+from bench import paths, programs
+from bench.catalog import catalog, fit, manifest
 from bench.errors import BenchError
 from bench.serve import render
+from bench.serve.case import CannotRun, Case, resolve
+from tests.cases import bare, kit, resolved
 
 GOOD = """
 title = "T"
@@ -158,7 +160,7 @@ def test_every_stack_is_a_folder_that_explains_itself(name):
     stack = catalog.read().stacks[name]
     assert stack.title
     assert stack.about.endswith(".")
-    files = {server.name: render.server_files(server, compose.Composition(stack, (), {})) for server in stack.servers}
+    files = {server.name: render.server_files(server, bare(stack)) for server in stack.servers}
     for server in stack.servers:
         if server.config:
             assert server.config in files[server.name], f"{name} has no {server.config}"
@@ -169,7 +171,7 @@ def test_every_stack_is_a_folder_that_explains_itself(name):
 def test_every_layer_names_services_that_exist(name):
     layer = catalog.read().layers[name]
     for cache in ("memcached", "redis"):
-        services = set(compose.services_of(layer, {"cache": cache}))
+        services = set(fit.services_of(layer, {"cache": cache}))
         assert services <= set(catalog.read().services)
         assert services & {cache} <= set(layer.without) or not layer.without
 
@@ -191,8 +193,8 @@ def test_unknown_names_come_with_the_nearest():
 
 def test_a_layer_fits_where_a_server_has_a_snippet():
     layer = catalog.read().layers["staticgenerator"]
-    assert compose.misfit(catalog.read().stacks["nginx-gunicorn"], layer) == ""
-    reason = compose.misfit(catalog.read().stacks["gunicorn"], layer)
+    assert fit.misfit(catalog.read().stacks["nginx-gunicorn"], layer) == ""
+    reason = fit.misfit(catalog.read().stacks["gunicorn"], layer)
     servers = "apache or cherokee or lighttpd or nginx"
     assert reason == f"staticgenerator needs {servers} in the chain: it has no snippet for another server"
 
@@ -201,33 +203,33 @@ def test_a_declaration_of_a_layer_holds_only_with_its_server():
     layer = catalog.read().layers["staticgenerator"]
     one = manifest.Declaration("whole-pages", "it looks before it opens", server="cherokee")
     layer = msgspec.structs.replace(layer, declares=(one,))
-    assert compose.declared((), (layer,), {"uwsgi", "cherokee"}) == (one,)
-    assert compose.declared((), (layer,), {"uwsgi", "nginx"}) == ()
+    assert fit.declared((), (layer,), {"uwsgi", "cherokee"}) == (one,)
+    assert fit.declared((), (layer,), {"uwsgi", "nginx"}) == ()
 
 
 def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
-    monkeypatch.setattr(compose.programs, "find", lambda names, search=(): None)
-    skip = compose.compose("nginx-uwsgi", "none")
-    assert isinstance(skip, compose.CannotRun)
+    monkeypatch.setattr(programs, "find", lambda names, search=(), venvs=(): None)
+    skip = resolve(kit(), "nginx-uwsgi")
+    assert isinstance(skip, CannotRun)
     assert skip.reason == "program not installed: uwsgi; `make servers` installs it on Debian and Ubuntu"
 
 
-def notes_of_layers(composed: compose.Composition) -> tuple[str, ...]:
+def notes_of_layers(case: Case) -> tuple[str, ...]:
     """The notes without the stack's own reason."""
-    return tuple(note for note in composed.notes if not note.startswith(f"{composed.stack.name}: "))
+    return tuple(note for note in case.notes if not note.startswith(f"{case.stack.name}: "))
 
 
 def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
-    monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
-    composed = compose.compose("gunicorn", "fragments")
-    assert composed.services == ()
-    assert composed.env["CACHE_URL"].startswith("locmemcache://")
-    assert notes_of_layers(composed) == (
+    monkeypatch.setattr(fit, "missing_programs", lambda service: ["memcached"])
+    case = resolved("gunicorn", "fragments")
+    assert case.services == ()
+    assert case.env["CACHE_URL"].startswith("locmemcache://")
+    assert notes_of_layers(case) == (
         "fragments: memcached is not installed: each worker process has a cache of its own in memory (locmem)",
     )
     for name in ("fragments", "site-middleware", "view-cache"):
         layer = catalog.read().layers[name]
-        (without,) = compose.compose("gunicorn", name).layers
+        (without,) = resolved("gunicorn", name).layers
         assert (without.invalidation, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
         assert layer.invalidation
 
@@ -243,19 +245,19 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
     ],
 )
 def test_a_cache_url_needs_no_service_and_is_invalidated_if_it_can_be(url, invalidated, monkeypatch):
-    monkeypatch.setattr(compose, "missing_programs", lambda service: ["memcached"])
-    composed = compose.compose("gunicorn", "site-middleware", env={"CACHE_URL": url})
-    assert composed.services == ()
-    assert notes_of_layers(composed) == ("site-middleware: it uses the cache of the given CACHE_URL",)
-    (layer,) = composed.layers
+    monkeypatch.setattr(fit, "missing_programs", lambda service: ["memcached"])
+    case = resolved("gunicorn", "site-middleware", env={"CACHE_URL": url})
+    assert case.services == ()
+    assert notes_of_layers(case) == ("site-middleware: it uses the cache of the given CACHE_URL",)
+    (layer,) = case.layers
     assert (bool(layer.invalidation), bool(layer.coalesces)) == (invalidated, invalidated)
 
 
 def test_a_cache_url_leaves_the_service_that_a_server_needs(monkeypatch):
-    monkeypatch.setattr(compose.programs, "find", lambda names, search=(): Path("/bin/true"))
-    composed = compose.compose("nginx-uwsgi", "nginx-memcached+fragments", env={"CACHE_URL": "dbcache://x"})
-    assert [service.name for service in composed.services] == ["memcached"]
-    assert composed.notes == ("fragments: it uses the cache of the given CACHE_URL",)
+    monkeypatch.setattr(programs, "find", lambda names, search=(), venvs=(): Path("/bin/true"))
+    case = resolved("nginx-uwsgi", "nginx-memcached+fragments", env={"CACHE_URL": "dbcache://x"})
+    assert [service.name for service in case.services] == ["memcached"]
+    assert case.notes == ("fragments: it uses the cache of the given CACHE_URL",)
 
 
 def test_a_variant_is_a_stack_of_its_own_with_other_values():
@@ -321,7 +323,7 @@ def test_what_a_layer_declares_holds_where_it_says():
     layers = catalog.read().layers
     names = {
         (stack, layer): {
-            item.check for item in compose.declared((), tuple(layers[name] for name in layer.split("+")), (), stack)
+            item.check for item in fit.declared((), tuple(layers[name] for name in layer.split("+")), (), stack)
         }
         for stack, layer in (
             ("cherokee-uwsgi-roundrobin", "uwsgi-cache"),

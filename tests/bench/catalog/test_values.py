@@ -8,8 +8,9 @@ import shutil
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, compose, values
+from bench.catalog import catalog, values
 from bench.errors import BenchError
+from tests.cases import for_files
 
 
 def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
@@ -105,8 +106,8 @@ def test_an_own_file_changes_production_and_wins_over_the_stack(tmp_path):
     known = catalog.read()
     path = own(tmp_path, "processes = 3\nthreads = 2\n\n[env]\nDEBUG = 0\n\n[places]\nport = 8443\n")
     found = known.value_set(path)
-    composition = compose.compose_for_files("gunicorn", "none", found)
-    assert (composition.settings["processes"], composition.settings["threads"]) == (3, 2)
+    case = for_files("gunicorn", values=found)
+    assert (case.settings["processes"], case.settings["threads"]) == (3, 2)
     assert (found.env["DEBUG"], found.places["port"]) == ("0", 8443)
     production = known.value_set("production")
     assert found.places["conf"] == production.places["conf"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from bench.catalog import catalog
-from bench.catalog.survey import survey
 from bench.cli.list import as_text
+from bench.serve.survey import survey
+from tests.cases import kit
 
 
 def test_list_says_what_fits_and_why_not(bench):
@@ -22,7 +23,7 @@ def test_list_says_what_fits_and_why_not(bench):
 
 
 def test_of_another_project_no_layer_says_that_a_write_makes_pages_fresh():
-    listing = survey()
+    listing = survey(kit())
     text = as_text(listing, 80, other=True)
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from bench import __version__, paths
-from bench.cli import gone
+from bench.cli import gone, main
 
 NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
 
@@ -135,3 +135,23 @@ def test_an_option_that_is_gone_is_refused_in_one_line_that_says_what_to_do(benc
         (line,) = done.stderr.splitlines()
         assert (done.returncode, done.stdout) == (2, "")
         assert line == f"python -m bench {command}: {option} is gone: {gone.OPTIONS[command][option]}"
+
+
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_the_help_of_a_command_fits_one_screen(bench, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = bench(command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"usage: python -m bench {command}")
+    assert len(done.stdout.splitlines()) <= 40
+
+
+def test_the_help_names_the_workloads_of_the_project(bench, monkeypatch, tmp_path):
+    (tmp_path / "manage.py").write_text('os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")')
+    described = tmp_path / "described.toml"
+    described.write_text('[tool.benchapp.workloads.browse]\nurls = ["/"]\n')
+    words = ("run", "--help", "--project", str(tmp_path), "--describe", str(described))
+    monkeypatch.setattr(sys, "argv", ["bench", *words])
+    shown = bench(*words).stdout
+    assert "browse; also NAME-close (repeatable; default: browse)" in " ".join(shown.split())
+    assert "static-small" not in shown

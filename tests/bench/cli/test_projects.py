@@ -14,7 +14,7 @@ from bench.cli import main as command_line
 from tests.projects import tree
 
 # Each starts several programs.
-pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
 POSTED = {
     "startedDateTime": "2026-11-22T12:00:00Z",

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.catalog import catalog, compose
+from bench.catalog import catalog, fit
 from bench.cli import faults, main, reproduce, run
 from bench.errors import BenchError
 from bench.faults import kinds
@@ -22,6 +22,7 @@ from tests.bench.measure.fake_instrument import FakeInstrument
 from tests.bench.report.faults import fault_folder
 from tests.bench.report.faults.fault_folder import outcome
 from tests.bench.report.reproduction.tiny import TINY, record
+from tests.cases import kit
 
 NAMES = list(reproduction.benchmarks())
 
@@ -44,7 +45,7 @@ def test_every_part_is_a_run_of_what_exists(benchmark, part, quick):
     for layer in asked.layer:
         assert catalog.read().joined_layers(layer)
     for name in asked.workload:
-        assert workload.workload(name)
+        assert workload.workload(kit(), name)
     for size in asked.size or []:
         assert size == "unlimited" or catalog.read().size(size)
 
@@ -233,7 +234,7 @@ def test_a_benchmark_must_be_named():
 
 
 def test_a_missing_published_database_is_replaced_with_a_note(monkeypatch):
-    monkeypatch.setattr(compose, "missing_programs", lambda service: ["initdb"])
+    monkeypatch.setattr(fit, "missing_programs", lambda service: ["initdb"])
     asked_for = replace(record(), benchmark="caching")
     assert reproduce._database(asked_for, "layers") == (
         "sqlite",

@@ -72,7 +72,7 @@ def test_a_password_in_the_command_line_is_not_recorded():
 
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
-    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "resume", "inventory"))
+    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "describe", "resume", "inventory"))
     assert vars(args) == unsaid | {
         "env": [],
         "set": [],

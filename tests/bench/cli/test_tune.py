@@ -144,7 +144,10 @@ def test_a_stack_with_wrong_answers_has_no_settings(go, instrument, tmp_path, ca
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["gunicorn@processes=2"], "tune gunicorn@processes=2: it finds the settings by itself; leave out @ and what "),
+        (
+            ["gunicorn@processes=2"],
+            "tune gunicorn@processes=2: it finds processes and threads by itself; leave them out",
+        ),
         (["lighttpd-flup"], "tune lighttpd-flup: it has neither processes nor threads to set; try another stack"),
         (["gunicron"], "no stack called 'gunicron'; did you mean gunicorn?"),
     ],

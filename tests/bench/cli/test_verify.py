@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bench.catalog import catalog, compose
+from bench import programs
+from bench.catalog import catalog
 from bench.cli import verify
 from bench.cli.main import main
 from bench.errors import BenchError, DeploymentError
@@ -19,14 +20,15 @@ from bench.machine.ports import free_port
 from bench.measure.printer import Printer
 from bench.measure.progress import show_check
 from bench.results.records import Outcome
+from bench.serve import case as cases
 from bench.serve import deployment
-from bench.serve.database import Database
 from bench.verify import table, verifier
 from bench.verify.site import Expected
 from bench.verify.suite import Selection, all_checks
 from bench.verify.verifier import Verifier
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_site import FakeSite
+from tests.cases import kit, resolved
 
 
 @dataclass
@@ -34,11 +36,10 @@ class FakeRunning:
     """What verify needs of a deployment."""
 
     url: str
-    composition: compose.Composition
+    case: cases.Case
     env: dict[str, str] = field(default_factory=lambda: {"DATABASE_URL": "sqlite:////tmp/none.sqlite3"})
     death: DeploymentError | None = None
     notes: list[str] = field(default_factory=list)
-    database: Database = field(default_factory=lambda: Database("sqlite", "sqlite:////tmp/none.sqlite3"))
 
     def died(self):
         return self.death
@@ -75,20 +76,20 @@ def deployments(stub, monkeypatch, database_url):
     asked: list[tuple] = []
 
     @contextlib.contextmanager
-    def deployed(composition, **how):
-        stack, layer = composition.stack.name, composition.layer_name
+    def deployed(case, **how):
+        stack, layer = case.stack.name, case.layer_name
         asked.append((stack, layer, how))
         mistake = wrong.get(stack, "")
         if isinstance(mistake, DeploymentError):
             raise mistake
         stub.reset(*mistake.split(), *(["keeps"] if layer not in ("none", "fragments") else []))
         with serving(stub) as url:
-            yield FakeRunning(url, composition)
+            yield FakeRunning(url, case)
 
     monkeypatch.setattr(deployment, "deployed", deployed)
     learnt_at_once(monkeypatch, stub)
     # All programs are installed.
-    monkeypatch.setattr(compose.programs, "find", lambda *words: "/bin/true")
+    monkeypatch.setattr(programs, "find", lambda *words: "/bin/true")
     wrong["asked"] = asked
     return wrong
 
@@ -159,7 +160,7 @@ def test_without_names_all_but_the_historic_stacks_that_can_run_here_are_verifie
         for stack in catalog.read().stacks
         if catalog.read().stacks[stack].era != "historic"
         for layer in catalog.read().layers
-        if not isinstance(compose.compose(stack, layer), compose.CannotRun)
+        if not isinstance(cases.resolve(kit(), stack, layer), cases.CannotRun)
     ]
     assert status == 0
     assert pairs == expected
@@ -179,7 +180,7 @@ def test_a_declaration_is_printed_with_its_reason():
 def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments):
     status, _, err = run(capsys, "gunicorn", "--layer", "staticgenerator")
     assert status == 2
-    reason = compose.compose("gunicorn", "staticgenerator").reason
+    reason = cases.resolve(kit(), "gunicorn", "staticgenerator").reason
     assert err == f"bench verify: nothing to verify here: gunicorn with layer staticgenerator: {reason}\n"
 
 
@@ -334,9 +335,9 @@ def test_the_checks_are_listed_with_what_each_proves(capsys):
 def test_the_site_is_asked_for_its_answers_once(deployments, monkeypatch, stub):
     asked = []
     monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
-    one = Verifier(Selection(("status",)))
+    one = Verifier(kit(), Selection(("status",)))
     for name in ("gunicorn", "uwsgi"):
-        with deployment.deployed(compose.must_compose(name)) as running:
+        with deployment.deployed(resolved(name)) as running:
             assert [item.ok for item in one.verify(running)] == [True]
     assert len(asked) == 1
 

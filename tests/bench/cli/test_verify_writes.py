@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import pytest
 
 from bench.cli import verify
-from bench.project import under_test
 from bench.project.description import Description
 from bench.serve import deployment
+from bench.serve.database import Database
 from bench.verify.site import Site
 from bench.verify.suite import Selection
 from bench.verify.wire import Target
+from tests.cases import bare, kit
 
 NOTE = "database: the project's own, as it is"
 HERE = Target.parse("http://127.0.0.1:1/")
@@ -25,25 +26,24 @@ HERE = Target.parse("http://127.0.0.1:1/")
 def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypatch, write, may):
     facts = SimpleNamespace(databases={}, database_files={}, databases_in_memory=())
     said = dict.fromkeys(("python", "manage_py", "var")) | {"description": Description(), "copied": {}}
-    project = SimpleNamespace(facts=facts, recorded="theirs", overlaid=False, environment=dict, **said)
-    monkeypatch.setattr(under_test, "current", lambda: project)
-    for name in ("site_environment", "warm_up"):
+    user = SimpleNamespace(prefix=())
+    project = SimpleNamespace(facts=facts, recorded="theirs", environment=dict, worker=lambda: user, **said)
+    for name in ("site_environment", "warm_up", "make_files"):
         monkeypatch.setattr(verify.commands, name, lambda *words: {})
     monkeypatch.setattr(verify, "learn", lambda *words, **more: Site({}, {}, Path(), Path(), Path()))
     monkeypatch.setattr(verify, "prepare", lambda site: site)
-    args = Namespace(target="http://live/", database="postgresql://live/shop", env=[], write=write)
-    site, _ = verify._site_of(HERE, args)
+    args = Namespace(target="http://live/", env=[], write=write)
+    site, _ = verify._site_of(HERE, project, Database("postgresql", "postgresql://live/shop"), args)
     assert (site.may_write, site.is_copy) == may
 
 
 def test_notes_are_said_once_and_go_into_the_document(capsys, monkeypatch):
     @contextlib.contextmanager
-    def deployed(composition, **how):
+    def deployed(case, **how):
         yield SimpleNamespace(notes=[NOTE], died=lambda: None)
 
     monkeypatch.setattr(deployment, "deployed", deployed)
     monkeypatch.setattr(verify.Verifier, "verify", lambda self, running, progress: [])
-    composition = SimpleNamespace(stack=SimpleNamespace(name="any"), layer_name="none")
-    args = Namespace(write=False, database=None, size="unlimited")
-    assert verify._verify_all([composition] * 2, Selection(), args) == ([], [NOTE])
+    case = bare(SimpleNamespace(name="any"), SimpleNamespace(name="none"))
+    assert verify._verify_all([case] * 2, verify.Verifier(kit(), Selection())) == ([], [NOTE])
     assert capsys.readouterr().err.count(f"note: {NOTE}\n") == 1

@@ -40,7 +40,7 @@ def run(fault, scene) -> None:
 
 def test_every_instance_of_a_server_hangs_and_goes_on():
     made = scene(processes=[SimpleNamespace(name=name) for name in ("cheroot-1", "cheroot-2", "nginx")])
-    made.running.composition = SimpleNamespace(servers=[SimpleNamespace(name="cheroot"), SimpleNamespace(name="nginx")])
+    made.running.case = SimpleNamespace(servers=[SimpleNamespace(name="cheroot"), SimpleNamespace(name="nginx")])
 
     @contextmanager
     def hangs(name):

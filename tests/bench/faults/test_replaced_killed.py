@@ -54,9 +54,15 @@ def stage(monkeypatch):
     """A scene on a fake deployment; everything done is logged."""
     log = []
     servers = (SimpleNamespace(name="app"), SimpleNamespace(name="front"))
-    composition = SimpleNamespace(servers=servers, caches="pages", services=(SimpleNamespace(name="cache"),))
+    worker = SimpleNamespace(give_tree=lambda folder: None)
+    case = SimpleNamespace(
+        project=SimpleNamespace(worker=lambda *folder: worker),
+        servers=servers,
+        caches="pages",
+        services=(SimpleNamespace(name="cache"),),
+    )
     running = SimpleNamespace(
-        composition=composition,
+        case=case,
         chain=FakeChain(log),
         env={"DATABASE_URL": "sqlite://"},
         pids={"app": 11, "front": 12, "cache": 13, "db": 14},
@@ -65,9 +71,8 @@ def stage(monkeypatch):
     )
     supervisor = SimpleNamespace(deaths=[], wait=lambda until, seconds: (log.append("wait"), until())[1])
     made = Scene(running, supervisor, FakeVersions(log), SimpleNamespace())
-    monkeypatch.setattr(scene.commands, "manage", lambda words, *_, **__: log.append(words[0]))
-    monkeypatch.setattr(scene, "worker", lambda: None)
-    monkeypatch.setattr(replaced.render, "server_files", lambda server, composition: {f"{server.name}.conf": None})
+    monkeypatch.setattr(scene.commands, "manage", lambda project, words, *_, **__: log.append(words[0]))
+    monkeypatch.setattr(replaced.render, "server_files", lambda server, case: {f"{server.name}.conf": None})
 
     def kill(pid, number):
         assert number == signal.SIGKILL
@@ -109,7 +114,7 @@ def test_a_new_version_is_switched_to_reloaded_and_invalidates_the_cache(stage, 
 
 
 def test_without_cached_pages_there_is_nothing_to_invalidate(stage):
-    stage.running.composition.caches = "nothing"
+    stage.running.case.caches = "nothing"
     assert "invalidatepages" not in make(stage, "application")
 
 
@@ -128,7 +133,6 @@ def test_a_certificate_that_is_not_taken_over_is_noticed(stage, monkeypatch):
     served = iter(["old", "old"])
     monkeypatch.setattr(replaced, "_served_certificate", lambda scene: next(served))
     monkeypatch.setattr(replaced, "make_certificate", lambda folder: stage.log.append("certificate"))
-    monkeypatch.setattr(replaced, "worker", lambda folder: SimpleNamespace(give_tree=lambda folder: None))
     stage.running.layout = SimpleNamespace(tls="", run_dir="")
     assert make(stage, "certificate") == ["|", "certificate", "reload front"]
     assert stage.scene.wrong == ["front still serves the old certificate"]
@@ -172,12 +176,12 @@ def test_a_database_of_the_user_is_not_killed(stage):
 
 
 def test_what_does_not_fit_says_why(stage):
-    composition = stage.running.composition
-    assert FAULTS["front-server"].misfit(composition) == FAULTS["caching-service"].misfit(composition) == ""
-    composition.servers, composition.services, composition.caches = composition.servers[:1], (), "parts"
-    assert FAULTS["front-server"].misfit(composition) == "the application server is itself in front"
-    assert FAULTS["caching-service"].misfit(composition) == "no layer here uses a caching service"
-    assert FAULTS["cache-after-deploy"].misfit(composition) == "no layer here caches pages"
+    case = stage.running.case
+    assert FAULTS["front-server"].misfit(case) == FAULTS["caching-service"].misfit(case) == ""
+    case.servers, case.services, case.caches = case.servers[:1], (), "parts"
+    assert FAULTS["front-server"].misfit(case) == "the application server is itself in front"
+    assert FAULTS["caching-service"].misfit(case) == "no layer here uses a caching service"
+    assert FAULTS["cache-after-deploy"].misfit(case) == "no layer here caches pages"
 
 
 def test_faults_are_chosen_by_name_and_by_group():

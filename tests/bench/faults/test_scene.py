@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from bench import paths
-from bench.faults import scene
 from bench.faults.scene import FILES, FIRST, OUTSIDE, CannotFault, Versions
 from bench.inside import visits
 
@@ -51,11 +50,11 @@ def test_a_broken_version_cannot_be_imported(tmp_path):
         exec((made / "bench" / "inside" / "__init__.py").read_text())
 
 
-def test_a_project_whose_code_is_elsewhere_has_no_new_version(monkeypatch):
+def test_a_project_whose_code_is_elsewhere_has_no_new_version():
     project = SimpleNamespace(settings="shop.settings", folder=Path("/srv/shop"))
-    monkeypatch.setattr(scene.under_test, "current", lambda: SimpleNamespace(project=project))
+    releases = SimpleNamespace(current=Path("/"), project=SimpleNamespace(project=project))
     with pytest.raises(CannotFault) as refused:
-        Versions(SimpleNamespace(current=Path("/")), OUTSIDE).new()
+        Versions(releases, OUTSIDE).new()
     assert str(refused.value) == (
         "the settings shop.settings are imported from outside of /srv/shop: a new version of that folder would not be "
         "served"

@@ -17,7 +17,7 @@ from bench.faults.session import Session
 from bench.interrupt import Interrupts, Stopped
 from bench.measure.printer import Printer
 from bench.results.faults import FORMAT, FaultsFolder, FaultsInfo, read_faults
-from tests.bench.faults.test_plan import PICKY, PLAIN, composed, nothing, plan
+from tests.bench.faults.test_plan import PICKY, PLAIN, nothing, plan, resolved
 from tests.bench.results.run_data import ENVIRONMENT
 
 OTHER = Fault("other", nothing, "Nothing.", "killed")
@@ -38,7 +38,7 @@ class FakeUp:
         self.meanwhile = lambda: None
 
     @contextmanager
-    def __call__(self, composition, directory, interrupts, progress):
+    def __call__(self, case, directory, interrupts, progress):
         self.log.append("up")
         if self.refuses:
             raise self.refuses
@@ -79,7 +79,7 @@ def made(up, directory, faults, **asked):
         folder.create(info)
     printed = io.StringIO()
     with Interrupts() as interrupts:
-        Session(folder, info, ledger, up, Printer(printed)).go(batches(asked, faults, composed), interrupts)
+        Session(folder, info, ledger, up, Printer(printed)).go(batches(asked, faults, resolved), interrupts)
     return printed.getvalue()
 
 

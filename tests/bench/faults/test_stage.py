@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench.faults import stage
-from bench.project import commands, under_test
+from bench.project import commands
 from bench.project.description import Description, Login
 from bench.serve.database import AS_IS, Database
 from bench.verify.site import Site
@@ -30,14 +30,19 @@ def site(monkeypatch):
         manage_py=Path(),
         var=Path(),
         environment=dict,
+        worker=lambda: SimpleNamespace(prefix=()),
     )
-    monkeypatch.setattr(under_test, "current", lambda: project)
-    monkeypatch.setattr(commands, "site_environment", lambda url, home: {})
+    monkeypatch.setattr(commands, "site_environment", lambda project, url, home: {})
     urls = {"login": "/in/"}
     monkeypatch.setattr(
         stage, "learn", lambda *place, **how: Site(urls, {}, Path(), Path(), Path(), description=how["description"])
     )
-    return lambda database, write: stage._site(SimpleNamespace(env={"DATABASE_URL": ""}, database=database), write)
+
+    def made(database, write):
+        case = SimpleNamespace(project=project, database=database)
+        return stage._site(SimpleNamespace(env={"DATABASE_URL": ""}, case=case), write)
+
+    return made
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def stage(monkeypatch):
     log = []
     settings = {"cache_seconds": 60}
     running = SimpleNamespace(
-        url="http://127.0.0.1:1", answers=lambda: True, composition=SimpleNamespace(settings=settings, caches="nothing")
+        url="http://127.0.0.1:1", answers=lambda: True, case=SimpleNamespace(settings=settings, caches="nothing")
     )
     supervisor = SimpleNamespace(deaths=[], wait=lambda until, seconds: log.append("time passes"))
     scene = Scene(running, supervisor, SimpleNamespace(word="release-1"), SimpleNamespace())

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.fleet import export, inventory
 from bench.fleet.inventory import CACHE, DB, FRONT, LOAD, WEB, Inventory
+from tests import cases
 from tests.bench.fleet.world import build, plan
 from tests.bench.fleet.world.plan import NETWORK, Member
 from tests.deploy import wheels
@@ -77,7 +78,7 @@ class DeployedWorld:
         return {**made, "private key": key[len(key) // 2]}
 
     def with_layer(self, stack: str, layer: str, **changes: object) -> DeployedWorld:
-        """The same hosts with the files of another composition, which are not there yet."""
+        """The same hosts with the files of another case, which are not there yet."""
         folder = self.path.with_name(f"{stack} {layer}")
         return replace(self, rendered=_rendered(self.path, stack, layer, folder, changes))
 
@@ -117,7 +118,7 @@ def render(world: build.World, stack: str, layer: str, folder: Path, changes: di
 
 def _rendered(path: Path, stack: str, layer: str, folder: Path, changes: dict[str, object]) -> Path:
     chosen = catalog.read().values["production"].changed(changes)
-    export.write(compose.compose_for_files(stack, layer, chosen), inventory.read(path), folder)
+    export.write(cases.for_files(stack, layer, chosen), inventory.read(path), folder)
     return folder
 
 

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from bench import programs
-from bench.catalog import catalog, compose
+from bench.catalog import catalog, fit
 from bench.cli import main
 from bench.errors import BenchError
 from bench.fleet import export as fleet
 from bench.fleet import split
 from bench.fleet.inventory import Host, Inventory
 from bench.serve import export
+from bench.serve.case import Case
+from tests.cases import for_files
 
 ADDRESSES = {"front1": "10.0.0.10", "web1": "10.0.0.11", "web2": "10.0.0.12", "db1": "10.0.0.20", "cache1": "10.0.0.21"}
 GROUPS = {"front1": ("front",), "web1": ("web",), "web2": ("web",), "db1": ("db", "cache")}
@@ -32,12 +34,12 @@ def hosts(groups: dict[str, tuple[str, ...]] = GROUPS) -> Inventory:
     return Inventory(Path("hosts.ini"), tuple(found))
 
 
-def composed(stack: str, layer: str, **changes: object) -> compose.Composition:
-    return compose.compose_for_files(stack, layer, catalog.read().values["production"].changed(changes))
+def case(stack: str, layer: str, **changes: object) -> Case:
+    return for_files(stack, layer, catalog.read().values["production"].changed(changes))
 
 
 def rendered(folder: Path, stack: str, layer: str, groups=GROUPS, **changes: object) -> Path:
-    fleet.write(composed(stack, layer, **changes), hosts(groups), folder)
+    fleet.write(case(stack, layer, **changes), hosts(groups), folder)
     return folder
 
 
@@ -81,7 +83,7 @@ def without_addresses(text: str) -> list[str]:
     ],
 )
 def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, layer, changes):
-    one = export.write(composed(stack, layer, **changes), tmp_path / "one") and files(tmp_path / "one")
+    one = export.write(case(stack, layer, **changes), tmp_path / "one") and files(tmp_path / "one")
     several = rendered(tmp_path / "several", stack, layer, **changes) / "hosts"
     every = {name: files(several / name) for name in GROUPS if (several / name).exists()}
     assert one.keys() - {"INSTALL.md"} == {name for found in every.values() for name in found} - OWN
@@ -177,7 +179,7 @@ def test_a_database_takes_the_web_hosts_alone(tmp_path):
 
 def test_one_web_host_has_what_the_inventory_names_no_host_for(tmp_path):
     groups = {"web1": ("web",)}
-    one = export.write(composed("uwsgi", "fragments"), tmp_path / "one") and files(tmp_path / "one")
+    one = export.write(case("uwsgi", "fragments"), tmp_path / "one") and files(tmp_path / "one")
     found = files(rendered(tmp_path / "out", "uwsgi", "fragments", groups) / "hosts/web1")
     assert {**found, "INSTALL.md": one["INSTALL.md"]} == {**one, "rendered": found["rendered"]}
     assert not (tmp_path / "out" / "drained").exists()
@@ -207,9 +209,7 @@ def test_a_stack_that_can_be_split_has_no_address_of_one_host(tmp_path, stack):
 
 @pytest.mark.parametrize("layer", [name for name, it in catalog.read().layers.items() if it.one_host])
 def test_a_layer_that_is_of_one_host_is_refused_with_the_reason(tmp_path, layer):
-    stack = next(
-        name for name, it in catalog.read().stacks.items() if not compose.misfit(it, catalog.read().layers[layer])
-    )
+    stack = next(name for name, it in catalog.read().stacks.items() if not fit.misfit(it, catalog.read().layers[layer]))
     reason = catalog.read().layers[layer].one_host
     assert refused(tmp_path, stack, layer) == (
         f"layer {layer}: not over several hosts: {reason}; "
@@ -251,7 +251,7 @@ def test_the_command_says_where_it_does_not_fit(tmp_path, capsys):
     assert main.main([*words, "--values", "production", "--as", "compose"]) == 2
     assert capsys.readouterr().err == "bench render: --inventory renders for systemd on hosts; leave out --as\n"
     with pytest.raises(BenchError, match="--inventory needs the places of a host: use --values production"):
-        fleet.write(compose.compose_for_files("nginx-uwsgi", "none", catalog.read().values["bench"]), hosts(), tmp_path)
+        fleet.write(for_files("nginx-uwsgi"), hosts(), tmp_path)
 
 
 def test_web_server_and_application_on_two_hosts_need_no_common_user(tmp_path):

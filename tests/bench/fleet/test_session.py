@@ -20,11 +20,11 @@ from bench.fleet.trials import links
 from bench.load import Job
 from bench.load.engine import OpenLoopTool
 from bench.measure import guards
-from bench.project import under_test
 from bench.results.folder import read_run
 from bench.results.hosts import HostCosts
 from bench.serve.tls import make_certificate
 from tests.bench.load.load_target import target
+from tests.cases import kit
 from tests.skips import needs
 
 pytestmark = pytest.mark.servers
@@ -125,7 +125,7 @@ def test_a_front_that_has_gone_is_no_failed_trial_of_a_resumed_run(there, site, 
     found = read_run(folder)
     assert found.resume_command() == f"python -m bench run --resume {folder} --inventory FILE"
     there(port=9)
-    wanted = f"GET {under_test.current().ready}: [Errno 111] Connection refused"
+    wanted = f"GET {kit().ready}: [Errno 111] Connection refused"
     assert refused_resume(capsys, folder, "--inventory", "hosts.ini") == wanted
     assert read_run(folder).trials == ()
 
@@ -221,7 +221,7 @@ def test_a_load_host_that_cannot_be_reached_fails_the_trial(there, tmp_path):
 def test_a_front_that_does_not_answer_is_refused(there, tmp_path, capsys):
     there(port=9)
     words = [*QUICK, "--to", str(tmp_path / "run")]
-    assert refused(capsys, *words) == f"GET {under_test.current().ready}: [Errno 111] Connection refused"
+    assert refused(capsys, *words) == f"GET {kit().ready}: [Errno 111] Connection refused"
     assert not (tmp_path / "run").exists()
 
 
@@ -245,7 +245,7 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
         site.socket = context.wrap_socket(site.socket, server_side=True)
         there(url="https://localhost", port=site.server_port)
         assert refused(capsys, *QUICK) == (
-            f"GET {under_test.current().ready}: the certificate of 127.0.0.1 is not trusted (self-signed certificate); "
+            f"GET {kit().ready}: the certificate of 127.0.0.1 is not trusted (self-signed certificate); "
             "name the one that signed it as benchapp_trust in the inventory"
         )
         there(trusting(tmp_path / "tls/fullchain.pem"), url="https://localhost", port=site.server_port)

@@ -21,7 +21,7 @@ from bench.machine import cgroups, orphans
 from bench.machine.cgroups import Limits, Unavailable
 from bench.measure import plan
 from bench.results.records import Skip
-from tests.bench.measure.fake_instrument import composition
+from tests.bench.measure.fake_instrument import fake_case
 
 MIB = 1024 * 1024
 LIMITS = Limits(64 * MIB, 96 * MIB, 0.2)
@@ -227,7 +227,8 @@ def test_a_group_is_removed_with_whatever_still_runs_in_it(group, python):
 
 
 def test_the_sizes_are_those_of_benchmark_b():
-    found = {size.name: (size.guaranteed_mb, size.burstable_mb, size.cpus) for size in catalog.read().sizes.values()}
+    limited = [size for size in catalog.read().sizes.values() if size.is_limited]
+    found = {size.name: (size.guaranteed_mb, size.burstable_mb, size.cpus) for size in limited}
     assert found == {"bronze": (128, 256, 1), "silver": (384, 512, 1), "gold": (1024, 1536, 2)}
 
 
@@ -245,7 +246,7 @@ def test_a_size_that_does_not_exist_is_named_with_the_nearest():
         ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 0", "size tiny: cpus must be a number above 0, not 0"),
         ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 'one'", "cpus must be a number, not a string"),
         ("[tiny]\nmemory = 9", "unknown key 'memory'; known keys: name, guaranteed_mb, burstable_mb, cpus"),
-        ("tiny = 9", "tiny: write each size as a table of its own, [bronze]; unlimited is no size"),
+        ("tiny = 9", "tiny: write each size as a table of its own, [bronze]; not unlimited"),
         ("[tiny", "not valid TOML"),
     ],
 )
@@ -265,7 +266,7 @@ def test_a_wrong_file_of_sizes_is_refused_in_one_line(tmp_path, monkeypatch, cap
 def test_a_size_larger_than_the_machine_cannot_be_had(monkeypatch):
     monkeypatch.setattr(sizes.pin, "affinity", lambda: (0,))
     assert sizes.problem(catalog.read().size("gold")) == "it has 2 CPUs and this machine 1"
-    assert sizes.problem(None) == ""
+    assert sizes.problem(sizes.UNLIMITED) == "" and sizes.group(sizes.UNLIMITED) is None
 
 
 def test_a_killed_instrument_leaves_no_group(tmp_path, monkeypatch, group, python):
@@ -310,6 +311,7 @@ def test_without_permission_up_says_how_to_get_it_in_one_line(monkeypatch, capsy
 def test_without_permission_run_skips_the_size_and_measures_the_rest():
     asked = {"stacks": ("one",), "layers": ("none",), "workloads": ("home",), "sizes": ("unlimited", "bronze")}
     reasons = {"unlimited": "", "bronze": "run it as root"}
-    cases, skips = plan.cases(SimpleNamespace(**asked, database="sqlite"), composition, reasons.__getitem__)
+    known = catalog.read().sizes
+    cases, skips = plan.cases(SimpleNamespace(**asked), fake_case, known, lambda size: reasons[size.name])
     assert [case.record.size for case in cases] == ["unlimited"]
     assert skips == (Skip("one", "none", None, "size bronze is not available here: run it as root", "bronze"),)

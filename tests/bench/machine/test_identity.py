@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.catalog.survey import survey
 from bench.cli.list import as_text
 from bench.errors import BenchError
 from bench.machine import identity
+from bench.project import under_test
+from bench.serve.survey import survey
+from tests.cases import kit
 
 CLOSED = Path("/home/somebody/python")
 
@@ -23,12 +25,14 @@ def root_with_a_closed_python(monkeypatch):
     """As root, with a Python that the servers' user cannot read; `helps` says whether a mount namespace lets it."""
 
     def make(*, helps: bool) -> None:
-        def closed_to(prefix: tuple[str, ...], folder: Path) -> Path | None:
+        def closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -> Path | None:
             return None if helps and prefix[: len(identity.NAMESPACE)] == identity.NAMESPACE else CLOSED
 
         monkeypatch.setattr(identity, "_closed_to", closed_to)
         monkeypatch.setattr(os, "geteuid", lambda: 0)
-        monkeypatch.setattr(identity, "worker", identity.worker.__wrapped__)
+        worker = identity.worker.__wrapped__
+        for module in (identity, under_test):
+            monkeypatch.setattr(module, "worker", worker)
         for name in ("BENCH_USER", "SUDO_USER"):
             monkeypatch.delenv(name, raising=False)
 
@@ -47,7 +51,7 @@ def test_a_python_that_nobody_can_read_is_named(root_with_a_closed_python):
 
 def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
     root_with_a_closed_python(helps=False)
-    text = as_text(survey(), width=200)
+    text = as_text(survey(kit()), width=200)
     assert "; servers cannot run\n" in text
     assert f"note: user nobody cannot read {CLOSED}, and no mount namespace" in text
     assert "nginx-uwsgi" in text

@@ -16,14 +16,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from bench import paths
-from bench.catalog.compose import CannotRun, Composition
 from bench.cli import run
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.measure import guards
 from bench.measure.instrument import Instrument
 from bench.measure.interference import MachineLoad
 from bench.results.records import Outcome
+from bench.serve.case import CannotRun, Case
+from bench.serve.database import Database
 from tests.bench.load.load_target import target
+from tests.cases import bare, kit
 
 STATIC = {"small.txt": "small.0.txt", "site.css": "site.1.css", "site.js": "site.2.js", "logo.svg": "logo.3.svg"}
 PAGE = b"""<a href="/posts/7/">a</a> <a href="/posts/8/">b</a> <a href="/authors/3/">c</a>
@@ -50,12 +52,12 @@ def rendered(run_dir: Path, text: str) -> Path:
     return logs
 
 
-def composition(stack: str, layer: str) -> Composition:
+def fake_case(stack: str, layer: str) -> Case:
     """A stack of one server without TLS, with a layer that caches pages, of which only the names exist."""
     server = SimpleNamespace(name=f"server of {stack}")
     of_stack = SimpleNamespace(name=stack, python=stack.partition("@python=")[2], servers=(server,), folders=())
     of_layer = SimpleNamespace(name=layer, servers=(), caches="pages", snippets=lambda name: {})
-    return Composition(of_stack, (of_layer,), {})
+    return bare(of_stack, of_layer, database=Database("sqlite", made=True))
 
 
 class FakeInstrument(Instrument):
@@ -74,6 +76,7 @@ class FakeInstrument(Instrument):
     """
 
     def __init__(self, log: Path | None = None) -> None:
+        self.project = kit()
         self.log: list[str] = []
         self.file = log
         self.misfits: dict[tuple[str, str], str] = {}
@@ -95,20 +98,20 @@ class FakeInstrument(Instrument):
             with self.file.open("a") as file:
                 file.write(words + "\n")
 
-    def compose(self, stack: str, layer: str, changes=None, env=None) -> Composition | CannotRun:
+    def resolve(self, stack: str, layer: str, rows=None, changes=None, env=None) -> Case | CannotRun:
         if (stack, layer) in self.misfits:
             return CannotRun(self.misfits[stack, layer])
-        return replace(composition(stack, layer), notes=(f"{stack} is small",))
+        return replace(fake_case(stack, layer), notes=(f"{stack} is small",))
 
     def machine_load(self) -> MachineLoad:
         return self.load
 
-    def database_alone(self, asked: str | None) -> nullcontext[None]:
+    def database_alone(self, rows: Database) -> nullcontext[None]:
         return nullcontext()
 
     @contextmanager
-    def deployed(self, composition: Composition, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
-        stack, layer = composition.stack.name, composition.layer_name
+    def deployed(self, case: Case, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
+        stack, layer = case.stack.name, case.layer_name
         logs = rendered(run_dir, f"{stack} {layer}")
         if self.unreadable:
             raise BenchError(self.unreadable)
@@ -135,6 +138,7 @@ class FakeInstrument(Instrument):
                     notes=[f"{stack} is small", "the machine is odd"],
                     env={},
                     site=site,
+                    case=case,
                     stack=stack,
                     layer=layer,
                     how=how,
@@ -170,13 +174,13 @@ class FakeInstrument(Instrument):
     def settle(self, pinned: dict | None, running: SimpleNamespace) -> None:
         """The tiny site is in this process, which is to stay where it is."""
 
-    def check_database(self, asked: str | None) -> None:
+    def check_database(self, rows: Database) -> None:
         if self.database_gone:
             raise GlobalFault(self.database_gone)
         if self.gone_after_failure and self.log_of_failures:
             raise GlobalFault(self.gone_after_failure)
 
-    def programs(self, compositions, database_label: str) -> dict[str, str]:
+    def programs(self, cases, database_label: str) -> dict[str, str]:
         return {"server": "1.0"}
 
 

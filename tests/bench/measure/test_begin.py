@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.measure import begin
 from bench.results.folder import Folder
 from bench.serve import deployment
 from tests.bench.measure.fake_instrument import FakeInstrument
+from tests.cases import kit, resolved
 
 
 def test_nothing_that_can_run_here_is_an_error(go, instrument):
@@ -61,7 +62,7 @@ def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path, name,
 def test_nothing_is_brought_up_in_such_a_folder(tmp_path):
     with (
         pytest.raises(BenchError, match="with a space in its name; use another"),
-        deployment.deployed(compose.must_compose("gunicorn"), run_dir=tmp_path / "a b"),
+        deployment.deployed(resolved("gunicorn"), run_dir=tmp_path / "a b"),
     ):
         pass
     assert not (tmp_path / "a b").exists()
@@ -85,8 +86,8 @@ def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monke
 
 
 def test_historic_stacks_are_measured_only_where_they_are_named():
-    assert begin.make_plan(begin.Request()).stacks == catalog.read().usual_stacks
-    assert begin.make_plan(begin.Request(stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
+    assert begin.make_plan(begin.Request(kit())).stacks == catalog.read().usual_stacks
+    assert begin.make_plan(begin.Request(kit(), stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
 
 
 def test_the_defaults_are_those_of_the_contract():

@@ -7,6 +7,8 @@ import pytest
 from bench.errors import GlobalFault
 from bench.machine.identity import worker
 from bench.measure.instrument import Instrument
+from bench.serve.database import Database
+from tests.cases import kit
 
 
 @pytest.mark.parametrize("name", ["site.sqlite3", "site.sqlite3-wal"])
@@ -18,7 +20,7 @@ def test_a_file_that_the_servers_may_not_write_is_named(tmp_path, name):
     closed.touch()
     closed.chmod(0o444)
     with pytest.raises(GlobalFault) as error:
-        Instrument().check_database(f"sqlite:///{tmp_path / 'site.sqlite3'}")
+        Instrument(kit()).check_database(Database("sqlite", f"sqlite:///{tmp_path / 'site.sqlite3'}"))
     user = worker().user
     assert str(error.value) == (
         f"the database cannot be used: {closed}: not writable by user {user}, which the servers run as; "

@@ -7,18 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from bench.catalog.compose import CannotRun
+from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.measure import plan
 from bench.results import records
 from bench.results.records import Case
-from tests.bench.measure.fake_instrument import composition
+from bench.serve.case import CannotRun
+from tests.bench.measure.fake_instrument import fake_case
 from tests.bench.results.run_data import INFO
+
+SIZES = {name: Size(name, 1, 2, 1.0) for name in "sm"}
 
 
 def case(stack, layer="none", workload="home"):
     record = Case("~".join((stack, layer, workload)), stack, layer, workload, "unlimited", "sqlite")
-    return plan.ComposedCase(record, composition(stack, layer))
+    return plan.PlannedCase(record, fake_case(stack, layer))
 
 
 CASES = [case(stack, layer, work) for stack in "abc" for layer in ("none", "x") for work in ("home", "login")]
@@ -44,32 +47,32 @@ def test_the_order_is_shuffled_in_each_round_by_the_seed():
     assert keys(7, 2) == keys(7, 2)
 
 
-def test_each_stack_and_layer_is_composed_once_and_its_cases_carry_it():
-    composed = Counter()
+def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it():
+    asked_for = Counter()
 
-    def compose(stack, layer):
-        composed[stack, layer] += 1
+    def resolve(stack, layer):
+        asked_for[stack, layer] += 1
         if (stack, layer) == ("b", "x"):
             return CannotRun("no server of its chain serves files")
-        return composition(stack, layer)
+        return fake_case(stack, layer)
 
     asked = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"), sizes=("s", "m"))
-    cases, skips = plan.cases(asked, compose, lambda size: "no cgroups" if size == "m" else "")
-    assert set(composed.values()) == {1}
+    cases, skips = plan.cases(asked, resolve, SIZES, lambda size: "no cgroups" if size.name == "m" else "")
+    assert set(asked_for.values()) == {1}
     assert [(item.record.stack, item.record.layer, item.record.workload) for item in cases] == [
         *(("a", "none", "home"), ("a", "none", "login"), ("a", "x", "home"), ("a", "x", "login")),
         *(("b", "none", "home"), ("b", "none", "login")),
     ]
-    assert {item.composition.stack.name == item.record.stack for item in cases} == {True}
+    assert {item.served.stack.name == item.record.stack for item in cases} == {True}
     assert records.Skip("b", "x", None, "no server of its chain serves files") in skips
     assert records.Skip("a", "x", None, "size m is not available here: no cgroups", "m") in skips
-    again = plan.recomposed([item.record for item in cases], compose)
+    again = plan.recorded([item.record for item in cases], resolve, SIZES)
     assert [item.record for item in again] == [item.record for item in cases]
 
 
 def test_a_case_that_cannot_run_any_more_is_refused():
     with pytest.raises(BenchError, match="a with layer none cannot run here now: program not installed: server"):
-        plan.recomposed([case("a").record], lambda *_: CannotRun("program not installed: server"))
+        plan.recorded([case("a").record], lambda *_: CannotRun("program not installed: server"), SIZES)
 
 
 def test_added_trials_are_made_in_rounds_after_the_planned_ones():

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from bench.measure import queries
 from tests.bench.measure.numbered_site import site
+from tests.cases import kit
 
 
 def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
@@ -15,11 +16,11 @@ def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
         return b"x", {"Content-Length": "1", "Content-Type": "text/html; charset=utf-8", **headers}
 
     counted = {page: {"cold": 10, "warm": 4} for page in ("/", "/cached/", "/file/")}
-    monkeypatch.setattr(queries, "count", lambda env, pages: counted)
+    monkeypatch.setattr(queries, "count", lambda project, env, pages: counted)
     counter = queries.QueryCounter()
     addresses = ("/", "/", "/cached/", "/file/", "/static/a.css")
     with site(answer) as target:
-        running = SimpleNamespace(url=target.url, env={})
+        running = SimpleNamespace(url=target.url, env={}, case=SimpleNamespace(project=None))
         assert counter.per_request(running, "one", "none", addresses) == 8 / 5
         asked = target.server.asked.total()
         assert counter.per_request(running, "one", "none", addresses) == 8 / 5
@@ -28,7 +29,9 @@ def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
 
 
 def test_unknown_queries_are_not_measured(monkeypatch):
-    running = SimpleNamespace(url="http://127.0.0.1:9", env={"DATABASE_URL": "sqlite:////nowhere/at/all"})
+    running = SimpleNamespace(
+        url="http://127.0.0.1:9", env={"DATABASE_URL": "sqlite:////nowhere/at/all"}, case=SimpleNamespace(project=kit())
+    )
     counter = queries.QueryCounter()
-    monkeypatch.setattr(queries, "count", lambda env, pages: {"/": {"cold": 1, "warm": 1}})
+    monkeypatch.setattr(queries, "count", lambda project, env, pages: {"/": {"cold": 1, "warm": 1}})
     assert counter.per_request(running, "one", "none", ("/",)) is None, "nobody answers"

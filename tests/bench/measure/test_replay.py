@@ -10,6 +10,7 @@ from bench.errors import BenchError
 from bench.measure import begin, replay
 from bench.measure.begin import Request
 from bench.project.workload import Workload
+from tests.cases import kit
 
 RECORDED = Workload("visit", "a visit", ("/", "/a/", "/b/"), times_s=(0.0, 1.0, 4.0))
 
@@ -42,10 +43,10 @@ def test_a_speed_is_told_from_a_rate():
 
 def test_what_has_no_times_cannot_be_replayed():
     with pytest.raises(BenchError) as error:
-        begin.make_plan(Request(workloads=("home",), rates=(1.0,)))
+        begin.make_plan(Request(kit(), workloads=("home",), rates=(1.0,)))
     why = "workload home has no times to replay; name one of a HAR file or a log"
     assert str(error.value) == f"--rate x1: {why}"
     with pytest.raises(
         BenchError, match="--rate x2 replays one workload at one speed: give it alone, with one --workload"
     ):
-        begin.make_plan(Request(workloads=("home", "session"), rates=(2.0,)))
+        begin.make_plan(Request(kit(), workloads=("home", "session"), rates=(2.0,)))

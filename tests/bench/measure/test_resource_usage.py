@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from bench.machine import processes
 from bench.machine.processes import Usage
 from bench.measure import resource_usage
+from tests.cases import kit
 
 ME = {"server": os.getpid()}
 
@@ -56,6 +57,7 @@ def test_a_database_that_ends_and_begins_processes_replaces_no_worker(monkeypatc
         oom_kills=lambda: None,
         answers=lambda: True,
         env={},
+        case=SimpleNamespace(project=kit()),
     )
     watching = resource_usage.Observer(running)
     watching.start()

@@ -232,7 +232,9 @@ def test_an_open_loop_run_has_rates_for_levels(go, capsys):
 @pytest.mark.servers
 def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
     """Only what pip installs: the load tool of this project makes the closed loop, and the run says so."""
-    monkeypatch.setattr(programs, "find", lambda names, search=(): Path(sys.executable) if "python3" in names else None)
+    monkeypatch.setattr(
+        programs, "find", lambda names, search=(), venvs=(): Path(sys.executable) if "python3" in names else None
+    )
     status, recorded = go("--stack", "one", "--level", "3")
     assert status == 0
     assert (recorded.environment.load_tool.name, recorded.environment.load_tool.fallback) == ("closedloop", True)

@@ -21,6 +21,7 @@ from bench.results import trials
 from bench.results.folder import Folder, read_lines
 from bench.results.records import Case
 from tests.bench.load.load_target import target
+from tests.cases import kit
 
 CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
 TOOL, PROGRAM = load.choose([("/", "/a")], programs.find)
@@ -44,6 +45,7 @@ def running(folder, monkeypatch):
         (logs / "server.log").write_text("something happened\n")
         (logs / "silent.log").touch()
         yield SimpleNamespace(
+            case=SimpleNamespace(project=kit()),
             url=site.url,
             ready_s=0.5,
             pids={"server": os.getpid()},

@@ -5,28 +5,26 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from bench.machine.identity import worker
-from bench.project import commands, under_test
+from bench.project import commands
 
 
-def test_uploaded_files_are_links_and_new_ones_go_beside_them(tmp_path, monkeypatch):
+def test_uploaded_files_are_links_and_new_ones_go_beside_them(tmp_path):
     identity = worker(tmp_path)
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     (theirs / "images").mkdir(parents=True)
     (theirs / "images" / "cake.png").write_text("cake")
     facts = SimpleNamespace(media_root=str(theirs))
     project = SimpleNamespace(overlaid=True, facts=facts, media_root=ours)
-    monkeypatch.setattr(under_test, "current", lambda: project)
-    commands.link_media(identity)
+    commands.link_media(project, identity)
     (ours / "images" / "cake.small.png").write_text("small")
     (theirs / "images" / "bread.png").write_text("bread")
-    commands.link_media(identity)
+    commands.link_media(project, identity)
     read = {path.name: path.read_text() for path in (ours / "images").iterdir()}
     assert read == {"cake.png": "cake", "cake.small.png": "small", "bread.png": "bread"}
     assert sorted(path.name for path in (theirs / "images").iterdir()) == ["bread.png", "cake.png"]
 
 
-def test_a_project_without_uploaded_files_has_no_folder_for_them(tmp_path, monkeypatch):
+def test_a_project_without_uploaded_files_has_no_folder_for_them(tmp_path):
     project = SimpleNamespace(overlaid=True, facts=SimpleNamespace(media_root=None), media_root=tmp_path / "ours")
-    monkeypatch.setattr(under_test, "current", lambda: project)
-    commands.link_media(SimpleNamespace())
+    commands.link_media(project, SimpleNamespace())
     assert not project.media_root.exists()

@@ -7,7 +7,8 @@ import pytest
 
 from bench import paths
 from bench.errors import BenchError
-from bench.project import description, under_test
+from bench.project import description
+from tests.cases import kit
 
 MANAGE = 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")\n'
 
@@ -144,6 +145,6 @@ def test_a_manage_py_that_sets_nothing_needs_a_word(folder):
 
 
 def test_this_repository_describes_its_own_project():
-    project = under_test.current().project
+    project = kit().project
     assert (project.settings, project.python) == ("config.settings", paths.PYTHON)
     assert project.description.health == "/healthz"

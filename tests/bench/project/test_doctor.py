@@ -39,7 +39,8 @@ GOOD = Facts(
 
 
 def project(folder=Path("/srv/shop"), **said):
-    return Project(folder, Description(**{"health": "/up/", **said}), "shop.settings", Path("python"), {})
+    said = Description(**{"health": "/up/", **said})
+    return Project(folder, said, "shop.settings", Path("python"), {}, folder / "pyproject.toml")
 
 
 def names(facts, **said):

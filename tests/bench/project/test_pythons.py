@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.project import layered, pythons, under_test
+from bench.project import layered, pythons
 from bench.project.layered import Layered
+from bench.serve.case import CannotRun, resolve
+from tests.cases import kit, resolved
 
 OWN = layered.VERSION
 
@@ -33,10 +35,35 @@ def on_path(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_a_python_is_found_by_version_and_by_path(on_path):
+def test_a_python_is_found_by_version_and_by_path(on_path, monkeypatch):
     there = interpreter(on_path, "3.77")
     interpreter(on_path, "3.78")
+    made = []
+    monkeypatch.setattr(pythons, "environment", lambda *which: made.append(which))
     assert pythons.choose([str(there), "3.78"]) == ("3.77", "3.78")
+    # Nothing else remembers the path: from now on the version is this environment's.
+    assert made == [("3.77", there)]
+
+
+def test_an_environment_of_other_requirements_is_made_anew_by_the_python_it_is_of(on_path, monkeypatch):
+    elsewhere = on_path / "elsewhere"
+    elsewhere.mkdir()
+    there = interpreter(elsewhere, "3.77")
+    bin_folder = on_path / "var" / "servers" / "3.77" / "bin"
+    calls = []
+
+    def run(argv, *_):
+        calls.append(argv)
+        bin_folder.mkdir(parents=True, exist_ok=True)
+        (bin_folder / "python").unlink(missing_ok=True)
+        (bin_folder / "python").symlink_to(there)
+
+    run([])
+    monkeypatch.setattr(layered, "_run", run)
+    # It is on no PATH: it was named by its path before.
+    found = pythons.environment.__wrapped__("3.77")
+    assert calls[1][0] == str(there)
+    assert found.venv == bin_folder.parent
 
 
 @pytest.mark.parametrize(
@@ -113,27 +140,26 @@ def another(tmp_path, monkeypatch) -> Path:
 
 def test_servers_are_those_of_the_python_that_is_named(another, monkeypatch):
     monkeypatch.setenv("PATH", f"{paths.VENV}/bin:/usr/bin")
-    composed = compose.must_compose("gunicorn@python=3.77")
-    assert composed.programs["gunicorn"] == another / "bin" / "gunicorn"
+    case = resolved("gunicorn@python=3.77")
+    assert case.programs["gunicorn"] == another / "bin" / "gunicorn"
     # Not the instrument's own, though its environment is activated.
-    missing = compose.compose("cherokee-uwsgi@python=3.77")
-    assert isinstance(missing, compose.CannotRun) and missing.reason.startswith("program not installed: uwsgi;")
-    assert compose.must_compose("gunicorn").programs["gunicorn"] == paths.VENV / "bin" / "gunicorn"
+    missing = resolve(kit(), "cherokee-uwsgi@python=3.77")
+    assert isinstance(missing, CannotRun) and missing.reason.startswith("program not installed: uwsgi;")
+    assert resolved("gunicorn").programs["gunicorn"] == paths.VENV / "bin" / "gunicorn"
 
 
 def test_a_module_of_one_python_is_none_of_another(another):
     if programs.find(["apache2", "httpd"]) is None:
         pytest.skip("program not installed: apache2 or httpd")
-    assert compose.compose("apache-modwsgi@python=3.77") == compose.CannotRun(
+    assert resolve(kit(), "apache-modwsgi@python=3.77") == CannotRun(
         "apache has its module wsgi for one Python, which is not 3.77"
     )
 
 
-def test_the_site_is_served_by_it_until_the_block_ends(another):
-    with under_test.using("3.77") as project:
-        assert project.python == another / "bin" / "python"
-        assert project.notes == ()
-        with under_test.by_the_instrument():
-            assert under_test.current().python == paths.PYTHON
-        assert under_test.current() is project
-    assert under_test.current().python == paths.PYTHON
+def test_a_case_is_served_by_it_and_its_database_is_filled_by_the_instruments_own(another):
+    project = resolved("gunicorn@python=3.77").project
+    assert project.python == another / "bin" / "python"
+    assert project.notes == ()
+    assert project.by_the_instrument.python == paths.PYTHON
+    assert kit().python == paths.PYTHON
+    assert kit().served_by("") is kit()

@@ -7,15 +7,16 @@ import re
 
 import pytest
 
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.project import under_test
+from bench.project.under_test import bypass_re, open_project, recorded_project
+from bench.serve.case import CannotRun, resolve
 
-pytestmark = pytest.mark.usefixtures("selection")
+pytestmark = pytest.mark.usefixtures("own_var")
 
 
 def test_the_kit_s_own_site_needs_nothing_laid_over_it():
-    kit = under_test.current()
+    kit = open_project()
     assert (kit.recorded, kit.settings, kit.health) == ("", "config.settings", "/healthz")
     assert kit.environment({"DATABASE_URL": "x"}) == {"DATABASE_URL": "x"}
     assert kit.names["wsgi_folder"] == "config" and kit.names["asgi"] == "config.asgi:application"
@@ -28,8 +29,8 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
         "STATIC_URL = 'assets/'\nSESSION_COOKIE_NAME = 'shop_session'",
         '[tool.benchapp]\npublic = ["/"]\nstale = {"auth.User" = ["/", "/people/{username}/"]}\n',
     )
-    found = under_test.select(folder)
-    assert under_test.current() is found and found.recorded == str(folder)
+    found = open_project(folder)
+    assert found.recorded == str(folder) and open_project().recorded == ""
     assert found.names["wsgi"] == "shop.wsgi:application"
     assert (found.names["wsgi_folder"], found.names["wsgi_file"]) == ("shop", "wsgi.py")
     assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
@@ -47,48 +48,49 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert json.loads(env["BENCHAPP_PUBLIC"]) == ["/"]
     assert json.loads(env["BENCHAPP_STALE"]) == {"auth.User": ["/", "/people/{username}/"]}
     known = catalog.read()
-    assert compose.unfit(known.stack("uvicorn"), known.joined_layers("none")) == ""
-    assert compose.unfit(known.stack("uvicorn"), known.joined_layers("fragments")).startswith(
-        "fragments: it is written"
-    )
+    assert found.refuses(known.stack("uvicorn"), known.joined_layers("none")) == ""
+    skip = resolve(found, "uvicorn", "fragments")
+    assert isinstance(skip, CannotRun) and skip.reason.startswith("fragments: it is written")
 
 
 def test_a_layer_in_the_code_of_a_project_is_one_that_it_says_it_has(new_project):
     known = catalog.read()
-    under_test.select(new_project(said='[tool.benchapp]\nlayers = ["fragments"]\n'))
-    assert compose.unfit(known.stack("gunicorn"), known.joined_layers("fragments+varnish")) == ""
-    assert 'says layers = ["view-cache"]' in compose.unfit(known.stack("gunicorn"), known.joined_layers("view-cache"))
+    found = open_project(new_project(said='[tool.benchapp]\nlayers = ["fragments"]\n'))
+    stack = known.stack("gunicorn")
+    assert found.refuses(stack, known.joined_layers("fragments+varnish")) == ""
+    assert 'says layers = ["view-cache"]' in found.refuses(stack, known.joined_layers("view-cache"))
 
 
 def test_layers_that_any_project_can_have_are_not_said(new_project):
     folder = new_project(said='[tool.benchapp]\nlayers = ["fragments", "varnish"]\n')
     with pytest.raises(BenchError) as error:
-        under_test.select(folder)
+        open_project(folder)
     assert str(error.value) == f"{folder}/pyproject.toml: layers names varnish; use fragments, view-cache"
 
 
 def test_settings_that_do_not_read_the_environment_are_refused_before_setup_fills_them(new_project):
     folder = new_project(said="[tool.benchapp]\nreads_environment = true\ngenerated = true\n")
     with pytest.raises(BenchError) as error:
-        under_test.select(folder)
+        open_project(folder)
     said = f"{folder}/pyproject.toml: reads_environment: its settings do not read DATABASE_URL; leave it out"
     assert str(error.value) == said
 
 
 def test_what_no_cache_is_asked_for(new_project):
-    kit = re.compile(under_test.bypass_re(under_test.current(), True))
+    kit = re.compile(bypass_re(open_project(), True))
     for path in ("static/site.css", "login/", "login/?next=/", "healthz", "healthz?x=1"):
         assert kit.match(path), path
     for path in ("", "posts/", "posts/7/", "healthz-of-the-nation/", "__probe__/page/1/"):
         assert not kit.match(path), path
     # Of another project all but its public pages, and in production the probes, too.
     folder = new_project("", '[tool.benchapp]\npublic = ["/", "/blog/", "/about"]\nlogin.url = "/blog/login/"\n')
-    found = re.compile(under_test.bypass_re(under_test.select(folder), True))
+    project = open_project(folder)
+    found = re.compile(bypass_re(project, True))
     for path in ("", "|/", " HTTP/1.1", "?page=2", "blog/", "blog/7/|", "about", "about/us/", "__probe__/page/1/"):
         assert not found.match(path), path
     for path in ("account/", "blogs/", "blog/login/", "about-us/", "static/site.css"):
         assert found.match(path), path
-    assert re.match(under_test.bypass_re(under_test.current(), False), "__probe__/page/1/")
+    assert re.match(bypass_re(project, False), "__probe__/page/1/")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_what_a_write_makes_stale_is_of_its_models(new_project, stale, said):
     model, _, pages = stale.partition(" = ")
     folder = new_project(said=f'[tool.benchapp.stale]\n"{model}" = {pages}\n')
     with pytest.raises(BenchError, match=re.escape(f"{folder}/pyproject.toml: [tool.benchapp.stale] {said}")):
-        under_test.select(folder)
+        open_project(folder)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_what_a_write_makes_stale_is_of_its_models(new_project, stale, said):
 )
 def test_what_cannot_be_served_is_one_line(new_project, settings, said):
     with pytest.raises(BenchError) as error:
-        _ = under_test.select(new_project(settings)).names
+        _ = open_project(new_project(settings)).names
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
@@ -124,4 +126,14 @@ def test_a_package_with_a_name_of_the_kits_is_refused(new_project):
     (folder / "bench").mkdir()
     (folder / "bench" / "__init__.py").touch()
     with pytest.raises(BenchError, match="its package bench has the name of one of the kit's; rename it"):
-        under_test.select(folder)
+        open_project(folder)
+
+
+def test_results_are_gone_on_with_by_the_project_that_they_name(new_project):
+    kit, folder = open_project(), new_project()
+    assert recorded_project(kit, "") is kit
+    found = recorded_project(kit, str(folder))
+    assert found.recorded == str(folder) and recorded_project(found, str(folder)) is found
+    with pytest.raises(BenchError) as error:
+        recorded_project(found, "")
+    assert str(error.value) == "it was begun with the project of the kit; leave out --project and --describe"

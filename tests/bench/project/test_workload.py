@@ -9,6 +9,7 @@ import pytest
 from bench.errors import BenchError
 from bench.project import workload
 from bench.project.workload import Workload, resolve
+from tests.cases import kit
 
 STATIC = {"site.css": "site.abc.css", "site.js": "site.def.js", "logo.svg": "logo.012.svg"}
 
@@ -112,18 +113,18 @@ def test_a_workload_has_steps():
 
 
 def test_the_default_is_the_recorded_session():
-    assert next(iter(workload.workloads())) == "session"
+    assert next(iter(workload.workloads(kit()))) == "session"
     names = ["session", "home", "login", "static-small", "static-large"]
-    assert list(workload.workloads()) == [*names, *(f"{name}-close" for name in names)]
+    assert list(workload.workloads(kit())) == [*names, *(f"{name}-close" for name in names)]
 
 
 def test_every_workload_can_be_asked_for_on_new_connections():
-    assert workload.workload("home").keep_alive and not workload.workload("home-close").keep_alive
-    assert workload.workload("home-close").steps == workload.workload("home").steps
+    assert workload.workload(kit(), "home").keep_alive and not workload.workload(kit(), "home-close").keep_alive
+    assert workload.workload(kit(), "home-close").steps == workload.workload(kit(), "home").steps
 
 
 def test_in_the_session_each_page_is_followed_by_its_three_static_files():
-    recorded = workload.workload("session").steps
+    recorded = workload.workload(kit(), "session").steps
     pages, files = recorded[::4], [recorded[number::4] for number in (1, 2, 3)]
     assert not any(step.startswith("static:") for step in pages)
     assert [set(names) for names in files] == [{"static:site.css"}, {"static:site.js"}, {"static:logo.svg"}]
@@ -132,7 +133,7 @@ def test_in_the_session_each_page_is_followed_by_its_three_static_files():
 
 @pytest.mark.parametrize("last_pages", [{}, {"authors": 800, "posts": 8000, "comments": 32000}])
 def test_the_session_visits_lists_details_and_home_at_any_size(last_pages):
-    found = resolve(workload.workload("session"), site(last_pages, LINKS), STATIC, "/static/")
+    found = resolve(workload.workload(kit(), "session"), site(last_pages, LINKS), STATIC, "/static/")
     assert {"/", "/authors/", "/posts/", "/comments/", "/posts/7/", "/authors/5/"} <= set(found)
     assert all(path.startswith("/") for path in found)
     if last_pages:
@@ -141,6 +142,6 @@ def test_the_session_visits_lists_details_and_home_at_any_size(last_pages):
 
 def test_an_unknown_workload_gets_the_nearest_name():
     with pytest.raises(BenchError, match=r"no workload called 'sesion'; did you mean session\?"):
-        workload.workload("sesion")
+        workload.workload(kit(), "sesion")
     with pytest.raises(BenchError, match="no workload called 'x'; there are: session, home, login"):
-        workload.workload("x")
+        workload.workload(kit(), "x")

@@ -8,11 +8,13 @@ import shutil
 import pytest
 
 from bench import paths
-from bench.catalog import compose, manifest
-from bench.catalog.compose import CannotRun
+from bench.catalog import manifest
 from bench.cli import check as check_command
+from bench.serve import case as cases
 from bench.serve import config_check
+from bench.serve.case import NO_DATABASE, CannotRun
 from bench.serve.config_check import ConfigCheck
+from tests.cases import kit
 
 BROKEN = [
     # stack, layer, file below deploy/, a line that breaks it, what is said
@@ -70,12 +72,12 @@ BROKEN = [
 def test_the_message_of_a_server_about_a_broken_file_is_shown(stack, layer, name, line, says, tmp_path, monkeypatch):
     deploy = shutil.copytree(paths.DEPLOY, tmp_path / "deploy")
     monkeypatch.setattr(paths, "DEPLOY", deploy)
-    composed = compose.compose(stack, layer)
+    composed = cases.resolve(kit(), stack, layer, database=NO_DATABASE)
     if isinstance(composed, CannotRun):
         pytest.skip(composed.reason)
     with (deploy / name).open("a") as file:
         file.write(f"\n{line}\n")
-    problems = [item.problem for item in config_check.check(composed.stack, *composed.layers) if item.problem]
+    problems = [item.problem for item in config_check.check(kit(), composed.stack, *composed.layers) if item.problem]
     assert len(problems) == 1
     assert re.search(".*".join(map(re.escape, says.split(" * "))), problems[0], re.S)
     assert len(problems[0].splitlines()) <= config_check.MAX_LINES

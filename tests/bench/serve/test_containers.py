@@ -19,8 +19,9 @@ import pytest
 import yaml
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
-from bench.serve import containers, export
+from bench.catalog import catalog
+from bench.serve import case, containers, export
+from tests.cases import kit
 
 # Kubernetes' schemas of this version.
 KUBERNETES = "1.37"
@@ -41,8 +42,8 @@ ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hyperco
 WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
 
 
-def composed(stack: str, layer: str = "none", **changes: object) -> compose.Composition:
-    return compose.compose_for_files(stack, layer, catalog.read().values["production"].changed(changes))
+def composed(stack: str, layer: str = "none", size: str = "unlimited", **changes: object) -> case.Case:
+    return case.for_files(kit(), stack, layer, catalog.read().values["production"].changed(changes), size)
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +51,11 @@ def rendered(tmp_path_factory):
     """A function for the directory of a form, which is written once."""
     made: dict[tuple, Path] = {}
 
-    def render(stack: str, form: str, layer: str = "none", size: str = "", **changes: object) -> Path:
+    def render(stack: str, form: str, layer: str = "none", size: str = "unlimited", **changes: object) -> Path:
         key = (stack, form, layer, size, *changes.items())
         if key not in made:
             made[key] = tmp_path_factory.mktemp("rendered") / "out"
-            limits = catalog.read().size(size) if size else None
-            containers.write(composed(stack, layer, **changes), made[key], form, limits)
+            containers.write(composed(stack, layer, size, **changes), made[key], form)
         return made[key]
 
     return render
@@ -189,8 +189,8 @@ def test_a_size_limits_what_it_can(rendered):
     limits = pod(rendered("nginx-uwsgi", "kubernetes", size="silver"))["resources"]
     assert limits == {"requests": {"memory": "384Mi"}, "limits": {"memory": "512Mi", "cpu": "1.0"}}
     assert "resources" not in pod(rendered("nginx-uwsgi", "kubernetes"))
-    notes = [(rendered("nginx-uwsgi", "kubernetes", size=size) / "INSTALL.md").read_text() for size in ("", "silver")]
-    assert [re.findall(r"in Kubernetes (\S+) or newer", note) for note in notes] == [["1.33"], ["1.34"]]
+    notes = [rendered("nginx-uwsgi", "kubernetes", size=size) / "INSTALL.md" for size in ("unlimited", "silver")]
+    assert [re.findall(r"in Kubernetes (\S+) or newer", note.read_text()) for note in notes] == [["1.33"], ["1.34"]]
 
 
 @pytest.mark.parametrize("listener", ["tls", "plain", "behind"])

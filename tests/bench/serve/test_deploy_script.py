@@ -9,8 +9,9 @@ import threading
 
 import pytest
 
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.serve import export
+from tests.cases import for_files
 
 # The processes below the main one, as often as they are asked for: before the reload, and then each second.
 PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
@@ -23,8 +24,8 @@ def script(tmp_path):
     """The rendered script of a stack, its functions alone."""
 
     def render(stack: str, **changes: str) -> str:
-        composition = compose.compose_for_files(stack, "none", catalog.read().values["production"].changed(changes))
-        export.write(composition, tmp_path / stack)
+        case = for_files(stack, values=catalog.read().values["production"].changed(changes))
+        export.write(case, tmp_path / stack)
         return (tmp_path / stack / "benchapp-deploy").read_text().partition("\n[ $# -gt 0 ]")[0]
 
     return render

@@ -10,18 +10,17 @@ import subprocess
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog, compose, values
+from bench.catalog import catalog, values
 from bench.errors import BenchError
 from bench.serve import export
+from tests.cases import for_files
 from tests.deploy.running import runnable
 
 
 @pytest.mark.parametrize("stack", catalog.read().stacks)
 def test_production_files_do_not_mention_the_instrument(stack, tmp_path):
     layer = "fragments"
-    written = export.write(
-        compose.compose_for_files(stack, layer, catalog.read().values["production"]), tmp_path / "out"
-    )
+    written = export.write(for_files(stack, layer, "production"), tmp_path / "out")
     names = {str(path.relative_to(tmp_path / "out")) for path in written}
     assert {"site.env", "INSTALL.md", "logrotate.conf", "systemd/benchapp.target"} <= names
     for server in catalog.read().stacks[stack].servers:
@@ -48,11 +47,11 @@ def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path, m
     host_files = tmp_path_factory.mktemp("host")
     (host_files / "INSTALL.md").write_text("{{ nosuch }}")
     monkeypatch.setattr(export, "HOST", host_files)
-    composition = compose.compose_for_files("gunicorn", "none", catalog.read().values["production"])
+    case = for_files("gunicorn", values="production")
     for folder in (tmp_path / "new", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(BenchError):
-            export.write(composition, folder)
+            export.write(case, folder)
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
@@ -76,7 +75,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, bench, small_disk)
 )
 def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, changes, unit, cache_url):
     chosen, out = catalog.read().values["production"].changed(changes), tmp_path / "out"
-    export.write(compose.compose_for_files("nginx-uwsgi", layer, chosen), out)
+    export.write(for_files("nginx-uwsgi", layer, chosen), out)
     units = {path.stem: path.read_text() for path in (out / "systemd").glob("*.service")}
     assert set(units) == {"benchapp-uwsgi", "benchapp-nginx", unit} - {""}
     env = dict(line.split("=", 1) for line in (out / "site.env").read_text().splitlines() if line[0] != "#")
@@ -96,7 +95,7 @@ def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(tmp_path, layer, c
 @pytest.mark.parametrize("stack", ["nginx-uwsgi", "gunicorn"])
 def test_a_site_without_tls_does_not_ask_for_it(stack, tmp_path):
     chosen = catalog.read().values["production"].changed({"listener": "plain"})
-    export.write(compose.compose_for_files(stack, "none", chosen), tmp_path / "out")
+    export.write(for_files(stack, values=chosen), tmp_path / "out")
     assert "BENCHAPP_HTTPS=0\n" in (tmp_path / "out" / "site.env").read_text()
     note = (tmp_path / "out" / "INSTALL.md").read_text()
     assert "The site is served over plain HTTP on 0.0.0.0:443" in note
@@ -126,7 +125,7 @@ def test_behind_a_balancer_the_port_of_https_is_noted(tmp_path, bench):
 )
 def test_a_maintenance_switch_is_described_where_a_server_has_one(stack, layer, switched, tmp_path):
     chosen = catalog.read().values["production"]
-    export.write(compose.compose_for_files(stack, layer, chosen), tmp_path / "out")
+    export.write(for_files(stack, layer, chosen), tmp_path / "out")
     texts = {path: path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     note = texts.pop(tmp_path / "out" / "INSTALL.md")
     assert ("## Maintenance" in note, "see Maintenance" in note) == (switched, switched)
@@ -154,7 +153,7 @@ def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path, bench):
     ("stack", "listens"), [("nginx-gunicorn", "/run/benchapp/gunicorn.sock"), ("uvicorn", "127.0.0.1:8000")]
 )
 def test_the_socket_of_a_server_that_can_inherit_it_is_a_unit(tmp_path, stack, listens):
-    export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / "out")
+    export.write(for_files(stack, values="production"), tmp_path / "out")
     (socket,) = (tmp_path / "out" / "systemd").glob("*.socket")
     assert f"\nListenStream={listens}\n" in socket.read_text()
     assert f"\nRequires={socket.name}\n" in socket.with_suffix(".service").read_text()
@@ -162,7 +161,7 @@ def test_the_socket_of_a_server_that_can_inherit_it_is_a_unit(tmp_path, stack, l
 
 def test_the_kernel_hands_connections_to_the_new_socket_of_a_server_that_opens_one(tmp_path):
     for stack in ("caddy-gunicorn", "nginx-gunicorn"):
-        export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / stack)
+        export.write(for_files(stack, values="production"), tmp_path / stack)
     assert "\n-net.ipv4.tcp_migrate_req = 1\n" in (tmp_path / "caddy-gunicorn" / "sysctl.conf").read_text()
     assert "sysctl -p /etc/sysctl.d/benchapp.conf\n" in (tmp_path / "caddy-gunicorn" / "INSTALL.md").read_text()
     assert not (tmp_path / "nginx-gunicorn" / "sysctl.conf").exists()
@@ -182,7 +181,7 @@ def test_the_kernel_hands_connections_to_the_new_socket_of_a_server_that_opens_o
     ],
 )
 def test_a_signal_reloads_only_after_the_test_of_the_files(tmp_path, stack, server, commands):
-    export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / "out")
+    export.write(for_files(stack, values="production"), tmp_path / "out")
     unit = (tmp_path / "out" / "systemd" / f"benchapp-{server}.service").read_text()
     found = [line.partition("=")[2] for line in unit.splitlines() if line.startswith("ExecReload=")]
     assert len(found) == len(commands)
@@ -200,7 +199,7 @@ def test_a_signal_reloads_only_after_the_test_of_the_files(tmp_path, stack, serv
     ],
 )
 def test_the_note_restarts_what_reads_its_environment_at_the_start(tmp_path, stack, command, says):
-    export.write(compose.compose_for_files(stack, "none", catalog.read().values["production"]), tmp_path / "out")
+    export.write(for_files(stack, values="production"), tmp_path / "out")
     change = (tmp_path / "out" / "INSTALL.md").read_text().partition("## After a change of the configuration")[2]
     assert f"\nsystemctl daemon-reload\nbenchapp-check && systemctl {command}\n```" in change
     assert says in change
@@ -239,7 +238,7 @@ def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer):
 )
 def test_only_what_binds_a_low_port_has_the_capability(tmp_path, stack, layer, changes, able):
     chosen = catalog.read().values["production"].changed(changes)
-    export.write(compose.compose_for_files(stack, layer, chosen), tmp_path / "out")
+    export.write(for_files(stack, layer, chosen), tmp_path / "out")
     units = {path.stem: path.read_text() for path in (tmp_path / "out" / "systemd").glob("*.service")}
     with_it = [name for name, text in units.items() if "\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n" in text]
     assert with_it == [f"benchapp-{name}" for name in able]
@@ -284,4 +283,4 @@ def test_a_file_of_values_says_which_of_them_do_nothing(tmp_path, bench):
 def test_a_value_that_something_has_is_not_idle(stack, change):
     usual = catalog.read().values["production"]
     changed = usual.changed(values.parse_changes([change]))
-    assert export.idle_changes(compose.compose_for_files(stack, "none", changed), usual) == []
+    assert export.idle_changes(for_files(stack, values=changed), usual) == []

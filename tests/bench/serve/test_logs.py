@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from bench.catalog import catalog, compose
 from bench.serve import export
+from tests.cases import for_files
 
 ACCESS, ERRORS = "/var/log/benchapp/access.log", "/var/log/benchapp/apache-error.log"
 
@@ -36,7 +36,7 @@ APACHE = "copytruncate"
     ],
 )
 def test_the_writer_of_a_log_opens_it_anew(tmp_path, stack, layer, rotated):
-    export.write(compose.compose_for_files(stack, layer, catalog.read().values["production"]), tmp_path / "out")
+    export.write(for_files(stack, layer, "production"), tmp_path / "out")
     text = (tmp_path / "out" / "logrotate.conf").read_text()
     blocks = re.findall(r"^(/[^\n]*) \{$(.*?)^\}$", text, re.MULTILINE | re.DOTALL)
     found = {files: re.search(r"systemctl .*|copytruncate", block)[0] for files, block in blocks}

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, compose
-from bench.project import under_test
+from bench.catalog import catalog
+from bench.project.under_test import open_project
 from bench.serve import export, render
+from tests.cases import bare, for_files
 from tests.projects import SAID
 
 # Each starts several programs.
-pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
 # Modules of the kit that a host of another project may import.
 OURS = re.compile(r"benchapp\.(caching|serving)(\..*)?")
@@ -23,9 +24,7 @@ OURS = re.compile(r"benchapp\.(caching|serving)(\..*)?")
 
 def rendered(folder: Path, stack: str, layer: str, target: Path) -> dict[str, str]:
     """The text of each file that production needs for the project, by its name."""
-    under_test.select(folder)
-    composition = compose.compose_for_files(stack, layer, catalog.read().values["production"])
-    written = export.write(composition, target)
+    written = export.write(for_files(stack, layer, "production", open_project(folder)), target)
     assert set(written) == {path for path in target.rglob("*") if path.is_file()}
     return {str(path.relative_to(target)): path.read_text("utf-8") for path in written}
 
@@ -58,9 +57,9 @@ def test_the_packages_that_an_application_server_names_are_installed_for_it(stac
 
     Django is the project's own.
     """
-    composition = compose.Composition(catalog.read().stack(stack), catalog.read().joined_layers("none"), {})
-    server = composition.servers[0]
-    sources = [path for path in render.server_files(server, composition).values() if path]
+    case = bare(catalog.read().stack(stack), *catalog.read().joined_layers("none"))
+    server = case.servers[0]
+    sources = [path for path in render.server_files(server, case).values() if path]
     lines = [
         line
         for path in sources

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import kubernetes_validate
@@ -14,31 +15,31 @@ import pytest
 import yaml
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.project import under_test
+from bench.project.under_test import UnderTest, open_project
 from bench.serve import containers, export
 from tests.bench.serve.test_containers import KUBERNETES, of_compose, of_pod, on_a_host, read
+from tests.cases import for_files
 from tests.projects import SAID
 
 # Each starts several programs.
-pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("selection")]
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
 SETTINGS = "import os\nSECRET_KEY = os.environ['SHOP_KEY']"
 
 
 @pytest.fixture
-def shop(new_project) -> Path:
+def shop(new_project) -> UnderTest:
     """A project with a variable for its settings."""
     folder = new_project(SETTINGS, SAID)
     (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
-    under_test.select(folder)
-    return folder
+    return open_project(folder)
 
 
-def rendered(stack: str, layer: str, form: str, target: Path) -> Path:
-    composition = compose.compose_for_files(stack, layer, catalog.read().values["production"])
-    made = containers.write(composition, target, form, catalog.read().size("silver"))
+def rendered(project: UnderTest, stack: str, layer: str, form: str, target: Path) -> Path:
+    case = for_files(stack, layer, "production", project)
+    made = containers.write(replace(case, size=catalog.read().size("silver")), target, form)
     assert set(made) == {path for path in target.rglob("*") if path.is_file()}
     return target
 
@@ -49,14 +50,14 @@ CASES = [("nginx-gunicorn", "site-middleware"), ("apache-modwsgi", "none"), ("uv
 @pytest.mark.parametrize(("stack", "layer"), CASES)
 def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path, stack, layer):
     host = tmp_path / "host"
-    export.write(compose.compose_for_files(stack, layer, catalog.read().values["production"]), host)
-    found = {form: rendered(stack, layer, form, tmp_path / form) for form in containers.FORMS}
+    export.write(for_files(stack, layer, "production", shop), host)
+    found = {form: rendered(shop, stack, layer, form, tmp_path / form) for form in containers.FORMS}
     for folder in found.values():
         for path in (path for path in folder.rglob("*") if path.is_file()):
             text = path.read_text("utf-8")
             assert "k3pt-secret" not in text and not re.search(r"\bbench\b|benchmark|\bprobes\b|config\.settings", text)
             assert not re.search(r"readyz|healthz|loadfixtures|requirements\.lock|[^_]DATABASE_URL", text), path
-            assert all(str(place) not in text for place in (paths.PROJECT, paths.VENV, shop)), path
+            assert all(str(place) not in text for place in (paths.PROJECT, paths.VENV, shop.folder)), path
             assert path.suffix == ".py" or ("{{" not in text and "{%" not in text), path
             name = path.relative_to(folder).as_posix()
             # What servers and the project's processes read is that of a host.
@@ -78,7 +79,7 @@ def test_compose_accepts_its_file(shop, tmp_path):
     docker_compose = programs.find(["docker-compose"])
     if docker_compose is None:
         pytest.skip("program not installed: docker-compose")
-    folder = rendered("nginx-gunicorn", "none", "compose", tmp_path / "out")
+    folder = rendered(shop, "nginx-gunicorn", "none", "compose", tmp_path / "out")
     (folder / "secrets.env").write_text("SHOP_KEY=x\n")
     done = subprocess.run(
         [str(docker_compose), "-f", "compose.yaml", "config"], cwd=folder, capture_output=True, text=True
@@ -91,7 +92,7 @@ def test_compose_accepts_its_file(shop, tmp_path):
 
 
 def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
-    folder = rendered("nginx-gunicorn", "none", "compose", tmp_path / "out")
+    folder = rendered(shop, "nginx-gunicorn", "none", "compose", tmp_path / "out")
     image = (folder / "Containerfile").read_text("utf-8")
     version = "{}.{}".format(*sys.version_info[:2])
     assert f"\nARG BASE=python:{version}-slim-bookworm\n" in image
@@ -104,7 +105,7 @@ def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
     env = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
     env |= {"PATH": os.environ["PATH"], "SHOP_KEY": "none", "BENCHAPP_STATIC_ROOT": str(tmp_path / "static")}
     done = subprocess.run(
-        [sys.executable, *words[words.index("manage.py") :]], cwd=shop, env=env, capture_output=True, text=True
+        [sys.executable, *words[words.index("manage.py") :]], cwd=shop.folder, env=env, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "static" / "admin" / "css" / "base.css").is_file()
@@ -112,8 +113,8 @@ def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
 
 def test_a_project_without_sessions_has_no_job_for_them(new_project, tmp_path):
     apps = "INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []\nDATABASES = {}"
-    under_test.select(new_project(apps, SAID.replace('env_file = ".env"', "")))
-    folder = rendered("nginx-gunicorn", "none", "kubernetes", tmp_path / "out")
+    project = open_project(new_project(apps, SAID.replace('env_file = ".env"', "")))
+    folder = rendered(project, "nginx-gunicorn", "none", "kubernetes", tmp_path / "out")
     assert not (folder / "sessions.yaml").exists()
     assert "sessions" not in (folder / "kustomization.yaml").read_text("utf-8")
 
@@ -130,8 +131,8 @@ SECOND = "DATABASES['old'] = {'ENGINE': 'django.db.backends.sqlite3', 'NAME': BA
 )
 def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, said, reason):
     folder = new_project(settings, said)
-    under_test.select(folder)
+    project = open_project(folder)
     with pytest.raises(BenchError) as refused:
-        rendered("nginx-gunicorn", "none", "compose", tmp_path / "out")
+        rendered(project, "nginx-gunicorn", "none", "compose", tmp_path / "out")
     assert str(refused.value).startswith(f"{folder}: --as compose: {reason}") and "\n" not in str(refused.value)
     assert not (tmp_path / "out").exists()

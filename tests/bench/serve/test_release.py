@@ -12,33 +12,29 @@ from msgspec import structs
 
 from bench.errors import BenchError
 from bench.machine.identity import worker
-from bench.project import commands, under_test
 from bench.serve.layout import Layout
 from bench.serve.release import Releases
+from tests.cases import kit
 
 
 @pytest.fixture
 def releases(tmp_path, monkeypatch):
     """Releases of a small project; its static files are those of a folder of two."""
-    # Asked before the checkout is another one.
     identity = worker()
     project = tmp_path / "project"
     for name in ("app/code.py", "tests/test.py", ".git/config", "var/data"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text("VERSION = 1\n")
-    static = tmp_path / "collected"
-    static.mkdir()
-    (static / "x.css").write_text("x")
     (project / "manage.py").write_text("")
-    kit = under_test.current()
-    monkeypatch.setattr(under_test, "_selected", [replace(kit, project=structs.replace(kit.project, folder=project))])
-    monkeypatch.setattr(commands, "static_root", lambda: static)
+    small = replace(kit(), project=structs.replace(kit().project, folder=project), var=tmp_path / "kept")
+    small.static_root.mkdir(parents=True)
+    (small.static_root / "x.css").write_text("x")
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     layout = Layout(run_dir, run_dir / "run")
-    made = Releases(layout, identity)
+    made = Releases(small, layout, identity)
     monkeypatch.setattr(made, "collect_static", lambda folder: None)
-    places = layout.places(identity, 8000)
+    places = layout.places(small, identity, 8000)
     return made, made.begin(places)
 
 
@@ -51,7 +47,7 @@ def test_the_first_release_is_a_copy_that_current_leads_to(releases):
     assert (made.static_root / "x.css").read_text() == "x"
 
 
-def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp_path, monkeypatch):
+def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp_path):
     made, _ = releases
     theirs, facts = (
         tmp_path / "theirs",
@@ -73,7 +69,7 @@ def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp
         (theirs / name).write_text("")
     (theirs / "lost").symlink_to("/no/such/file")
     project = SimpleNamespace(overlaid=True, folder=theirs, facts=facts, python=sys.executable)
-    monkeypatch.setattr(under_test, "current", lambda: project)
+    made.project = project
     folder = made.add("2")
     assert all(
         (folder / name).is_file()
@@ -85,12 +81,12 @@ def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp
     assert not (theirs / "bench").exists()
 
 
-def test_a_project_that_cannot_be_copied_is_one_line(releases, tmp_path, monkeypatch):
+def test_a_project_that_cannot_be_copied_is_one_line(releases, tmp_path):
     made, _ = releases
     project = SimpleNamespace(
         overlaid=True, folder=tmp_path / "gone", facts=SimpleNamespace(database_files={}, media_root=None)
     )
-    monkeypatch.setattr(under_test, "current", lambda: project)
+    made.project = project
     with pytest.raises(BenchError, match=r"/gone: cannot be copied into a release: No such file or directory$"):
         made.add("2")
 
@@ -101,7 +97,7 @@ def test_a_new_release_is_served_only_when_it_is_switched_to(releases):
     assert (made.current / "app" / "code.py").read_text() == "VERSION = 1\n"
     made.switch(folder)
     assert (made.current / "app" / "code.py").read_text() == "VERSION = 2\n"
-    assert (under_test.current().folder / "app" / "code.py").read_text() == "VERSION = 1\n"
+    assert (made.project.folder / "app" / "code.py").read_text() == "VERSION = 1\n"
     # Compiled, as an installer would.
     assert list((folder / "app" / "__pycache__").glob("code.*.pyc"))
 
@@ -110,7 +106,7 @@ def test_a_release_whose_static_files_cannot_be_collected_is_refused(tmp_path, m
     folder = tmp_path / "2"
     folder.mkdir()
     (folder / "manage.py").write_text("raise SystemExit('no settings')\n")
-    releases = Releases(Layout(tmp_path, tmp_path), worker(tmp_path))
+    releases = Releases(kit(), Layout(tmp_path, tmp_path), worker(tmp_path))
     monkeypatch.setattr(
         subprocess, "run", lambda argv, **how: subprocess.CompletedProcess(argv, 1, "", "no settings\n")
     )

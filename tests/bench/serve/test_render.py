@@ -10,9 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, compose
+from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.serve import export, render
+from tests.cases import bare, for_files
 
 # Documents may ask for what is so; server configuration may not.
 TEMPLATES = [
@@ -42,9 +43,9 @@ def test_an_unknown_name_in_a_template_names_the_file():
 
 def files_of(stack: str, server: str, layer: str = "none") -> dict:
     """The templates of one server by their rendered names, as paths below deploy/."""
-    composition = compose.Composition(catalog.read().stack(stack), catalog.read().joined_layers(layer), {})
-    chosen = next(item for item in composition.servers if item.name == server)
-    files = render.server_files(chosen, composition)
+    case = bare(catalog.read().stack(stack), *catalog.read().joined_layers(layer))
+    chosen = next(item for item in case.servers if item.name == server)
+    files = render.server_files(chosen, case)
     return {name: path and str(path.relative_to(paths.DEPLOY)) for name, path in files.items()}
 
 
@@ -72,12 +73,10 @@ def test_a_point_of_a_layer_is_filled_by_the_layer_or_by_none_or_is_empty():
 
 
 def test_a_server_in_front_takes_the_front_address():
-    composition = compose.Composition(
-        catalog.read().stack("nginx-gunicorn"), catalog.read().joined_layers("varnish"), {}
-    )
-    assert [server.name for server in composition.servers] == ["gunicorn", "nginx", "varnish"]
+    case = bare(catalog.read().stack("nginx-gunicorn"), *catalog.read().joined_layers("varnish"))
+    assert [server.name for server in case.servers] == ["gunicorn", "nginx", "varnish"]
     places = render.Places(*[""] * 13, bind="192.0.2.1", port=80)
-    wiring = render.wire(composition, places, iter([8001]).__next__)
+    wiring = render.wire(case, places, iter([8001]).__next__)
     assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
 
 
@@ -86,7 +85,6 @@ def test_the_database_is_found_in_a_directory_whose_name_has_a_plus_sign():
     service = catalog.read().services["postgresql"]
     values = catalog.read().values["production"]
     places = replace(export.production_places(values), run="/tmp/run/nginx~view-cache+varnish")
-    composition = compose.compose_for_files("gunicorn", "none", values)
-    context = render.service_context(service, {}, composition, places, Path())
+    context = render.service_context(service, {}, for_files("gunicorn", values=values), places, Path())
     url = render.text(service.env["DATABASE_URL"], context, "env")
     assert parse_qs(urlsplit(url).query) == {"host": [places.run]}

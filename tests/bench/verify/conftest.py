@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.results.records import Outcome
+from bench.catalog import catalog
+from bench.catalog.manifest import Layer
+from bench.results.records import NO_LAYER, Outcome
 from bench.verify.site import Site
 from bench.verify.suite import Selection, Subject, run_suite
 from bench.verify.wire import Target
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_writes import FakeWrites
 
+# The layer of the fake site.
+KEPT = Layer(
+    "kept",
+    Path(),
+    "Kept",
+    "app",
+    "Caches pages.",
+    several_hosts="one cache",
+    invalidation="a signal",
+    coalesces="a lock",
+)
+
 
 def verified(
     url: str,
     site: Site,
-    layer: str = "none",
+    layer: str | Layer = NO_LAYER,
     *,
     declared: dict[str, str] | None = None,
     running: Any = None,
@@ -26,7 +41,8 @@ def verified(
     """The outcomes of the suite against the fake site."""
     chosen = Selection(**{name: tuple(value) if name != "thorough" else value for name, value in selection.items()})
     env = running.env if running else {}
-    return run_suite(Subject(Target.parse(url), site, "stub", layer, env, declared or {}, running), chosen)
+    layers = (layer,) if isinstance(layer, Layer) else catalog.read().joined_layers(layer)
+    return run_suite(Subject(Target.parse(url), site, "stub", layers, env, declared or {}, running), chosen)
 
 
 @pytest.fixture(scope="module")

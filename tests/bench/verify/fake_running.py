@@ -13,8 +13,8 @@ from tests.bench.verify.fake_writes import FakeWrites
 class FakeRunning:
     """The parts of a deployment that the checks use."""
 
-    def __init__(self, stub: FakeWrites, url: str, composition: object, pids: dict[str, int]):
-        self.stub, self.url, self.composition, self.pids = stub, url, composition, pids
+    def __init__(self, stub: FakeWrites, url: str, case: object, pids: dict[str, int]):
+        self.stub, self.url, self.case, self.pids = stub, url, case, pids
         self.env = {"FAKE_URL": url}
         self.store: Path = stub.files
         self.ready_s = 0.0

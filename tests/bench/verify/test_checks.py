@@ -17,7 +17,7 @@ from bench.verify import slow, suite, wire
 from bench.verify.check import BEHAVIOUR
 from bench.verify.checks import database
 from bench.verify.suite import all_checks
-from tests.bench.verify.conftest import verified
+from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.fake_http import serving
 from tests.bench.verify.fake_site import FakeSite, commands
 
@@ -128,7 +128,7 @@ def test_a_right_site_passes_every_check(stub, url, manner):
 
 def test_a_right_site_with_cached_pages_passes_every_check(stub, url):
     stub.reset("keeps")
-    assert failed(stub, url, layer="kept") == []
+    assert failed(stub, url, layer=KEPT) == []
 
 
 @pytest.mark.parametrize(("name", "mistake"), [(name, mistake) for name in MISTAKES for mistake in MISTAKES[name]])
@@ -149,7 +149,7 @@ def test_every_check_has_a_mistake_that_it_notices():
 
 def test_a_layer_that_caches_nothing_fails_the_hit_check(stub, url):
     stub.reset()
-    (outcome,) = failed(stub, url, ["hit"], layer="kept")
+    (outcome,) = failed(stub, url, ["hit"], layer=KEPT)
     assert outcome.got.startswith("33 renderings for 33 requests")
     assert outcome.request.startswith("curl -i --path-as-is ")
     assert outcome.request.endswith(" http://127.0.0.1:8000/")
@@ -157,7 +157,7 @@ def test_a_layer_that_caches_nothing_fails_the_hit_check(stub, url):
 
 def test_cached_pages_without_their_security_headers_fail(stub, url):
     stub.reset("keeps", "kept-bare")
-    outcomes = {item.check: item for item in failed(stub, url, ["hit", "kept-headers"], layer="kept")}
+    outcomes = {item.check: item for item in failed(stub, url, ["hit", "kept-headers"], layer=KEPT)}
     assert list(outcomes) == ["kept-headers"]
     assert outcomes["kept-headers"].expected.startswith("GET /, a hit: X-Frame-Options: DENY")
 
@@ -169,13 +169,13 @@ def test_a_layer_of_fragments_alone_need_not_hit(stub, url):
 
 def test_a_hit_with_other_bytes_fails_the_repeat_check(stub, url):
     stub.reset("keeps", "kept-other-bytes")
-    (outcome,) = failed(stub, url, ["repeat"], layer="kept")
+    (outcome,) = failed(stub, url, ["repeat"], layer=KEPT)
     assert "a hit: the same bytes" in outcome.expected
 
 
 def test_a_stale_anonymous_page_is_right_only_with_a_layer(stub, url):
     stub.reset("keeps")
-    assert failed(stub, url, ["status", "login", "comment"], layer="kept") == []
+    assert failed(stub, url, ["status", "login", "comment"], layer=KEPT) == []
     stub.reset("keeps")
     (outcome,) = failed(stub, url, ["status", "login", "comment"], layer="none")
     assert outcome.check == "comment"
@@ -212,8 +212,8 @@ def test_an_unknown_check_is_reported_with_the_known_ones(stub, url):
 def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, monkeypatch, threads, fails):
     stub.reset()
     monkeypatch.setattr(Connections, "count", lambda self: 30)
-    composition = SimpleNamespace(threads=4 * threads)
-    running = SimpleNamespace(composition=composition, env={"DATABASE_URL": "postgresql:///site"})
+    case = SimpleNamespace(threads=4 * threads)
+    running = SimpleNamespace(case=case, env={"DATABASE_URL": "postgresql:///site"})
     (outcome,) = verified(url, stub.site(), checks=["database-connections"], running=running)
     assert outcome.ok is not fails
     assert outcome.figures == {"database_connections": 30, "database_connections_left": 30}
@@ -225,7 +225,7 @@ def test_a_stack_holds_as_many_database_connections_as_threads(stub, url, monkey
 @pytest.mark.parametrize("mistake", ["", pytest.param("one-thread", marks=pytest.mark.servers)])
 def test_slow_clients_hold_up_nobody(stub, url, name, mistake):
     stub.reset(mistake)
-    running = SimpleNamespace(composition=SimpleNamespace(threads=1), env={})
+    running = SimpleNamespace(case=SimpleNamespace(threads=1), env={})
     (outcome,) = verified(url, stub.site(), checks=[name], running=running)
     assert outcome.ok is not bool(mistake)
 

@@ -14,10 +14,12 @@ import pytest
 from msgspec import structs
 
 from bench import paths
+from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.project import run_command
 from bench.project.description import Description, Login, Write
 from bench.project.run_command import Interpreter
+from bench.results.records import NO_LAYER
 from bench.verify.browser import log_in
 from bench.verify.context import Context
 from bench.verify.described_write import becomes_fresh
@@ -111,8 +113,9 @@ def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(project, 
     assert 0.5 < ratio < 0.7  # two pages of three
 
 
-def written(site: Site, url: str, command: str, bound_s: float = 5.0, *layers: str) -> list[Finding]:
+def written(site: Site, url: str, command: str, bound_s: float = 5.0, layer: str = NO_LAYER) -> list[Finding]:
     described = saying(site, write=Write(command, "/notes/"))
+    layers = tuple(item for item in catalog.read().joined_layers(layer) if not item.is_none)
     return list(becomes_fresh(Context(Target.parse(url), described, layers), bound_s))
 
 

@@ -58,7 +58,7 @@ def test_a_server_that_caches_nothing_is_named():
     [
         (None, shared.NEEDS_OWN),
         (
-            SimpleNamespace(composition=SimpleNamespace(services=())),
+            SimpleNamespace(case=SimpleNamespace(services=())),
             "its layers cache in no service, which is what two web servers could share",
         ),
     ],

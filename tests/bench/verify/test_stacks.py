@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.catalog import compose
-from bench.machine.identity import worker
 from bench.project import commands
 from bench.serve import deployment
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
+from tests.cases import kit, resolved
 
 ROWS = "2000"
 
@@ -24,13 +23,13 @@ def database():
     """A small site of its own, in a directory that servers may write to."""
     folder = Path(tempfile.mkdtemp(prefix="verify-", dir="/tmp"))
     folder.chmod(0o755)
-    identity = worker()
+    identity = kit().worker()
     identity.give(folder)
-    commands.warm_up()
+    commands.warm_up(kit())
     path = folder / "site.sqlite3"
     try:
-        commands.manage(["migrate", "--verbosity", "0"], f"sqlite:///{path}", identity)
-        commands.manage(["loadfixtures", "--rows", ROWS], f"sqlite:///{path}", identity)
+        commands.manage(kit(), ["migrate", "--verbosity", "0"], f"sqlite:///{path}", identity)
+        commands.manage(kit(), ["loadfixtures", "--rows", ROWS], f"sqlite:///{path}", identity)
         yield path
     finally:
         shutil.rmtree(folder)
@@ -53,10 +52,9 @@ def content(path: Path) -> dict[str, list]:
 @pytest.mark.long
 @pytest.mark.servers
 def test_verify_leaves_the_database_unchanged(database):
-    before, verifier = content(database), Verifier(Selection(thorough=False))
-    with deployment.deployed(
-        compose.must_compose("gunicorn", changes={"processes": 2}), database=f"sqlite:///{database}"
-    ) as running:
+    before, verifier = content(database), Verifier(kit(), Selection(thorough=False))
+    case = resolved("gunicorn", changes={"processes": 2}, database_url=f"sqlite:///{database}")
+    with deployment.deployed(case) as running:
         # The second time needs the same expected pages.
         for _ in range(2):
             assert [item for item in verifier.verify(running) if not item.ok] == []

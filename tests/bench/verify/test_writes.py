@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from msgspec import structs
 
 from bench import paths
-from bench.catalog.manifest import Layer
 from bench.machine.small_disk import CannotMount
 from bench.verify import wire
 from bench.verify.checks import advisories, files, freshness, full, killed, service, stampede
@@ -93,26 +93,16 @@ def quick(monkeypatch):
 
 
 def deployment(stub, url, pids=None, invalidation="a signal", services=("memory",)):
-    layer = Layer(
-        "kept",
-        Path(),
-        "Kept",
-        "app",
-        "Caches pages.",
-        several_hosts="one cache",
-        invalidation=invalidation,
-        coalesces="a lock",
-    )
-    composition = SimpleNamespace(
-        layers=(layer,),
+    case = SimpleNamespace(
+        layers=(structs.replace(conftest.KEPT, invalidation=invalidation),),
         servers=(SimpleNamespace(name="app"),),
         services=tuple(SimpleNamespace(name=name) for name in services),
     )
-    return FakeRunning(stub, url, composition, pids or {})
+    return FakeRunning(stub, url, case, pids or {})
 
 
 def verified(stub, url, only, running):
-    found = conftest.verified(url, stub.site(), "kept", checks=only, groups=GROUPS, running=running)
+    found = conftest.verified(url, stub.site(), running.case.layers[0], checks=only, groups=GROUPS, running=running)
     return {item.check: item for item in found}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import importlib.metadata
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench import paths, programs
-from bench.catalog import catalog, compose
-from bench.catalog.survey import _ask_versions, versions
+from bench.catalog import catalog, fit
+from bench.serve.survey import _ask_versions, versions
+from tests.cases import for_files, resolved
 
 
 def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
@@ -28,7 +30,7 @@ def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
 
     monkeypatch.setattr(programs, "version", version)
     one, other = (catalog.read().services[name] for name in ("memcached", "redis"))
-    monkeypatch.setattr(compose, "version_command", lambda item: (item.name,))
+    monkeypatch.setattr(fit, "version_command", lambda item: (item.name,))
     with ThreadPoolExecutor(2) as threads:
         _ask_versions(threads, [one, other, one])
     assert asked == {("memcached",): 1, ("redis",): 1}
@@ -36,15 +38,15 @@ def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
 
 def test_python_servers_are_not_started_for_their_version(monkeypatch):
     monkeypatch.setattr(programs, "version", lambda argv: "started")
-    found = versions([compose.must_compose("gunicorn"), compose.must_compose("uvicorn")])
+    found = versions([resolved("gunicorn"), resolved("uvicorn")], "none")
     assert found == {name: importlib.metadata.version(name) for name in ("gunicorn", "uvicorn")}
 
 
-def test_versions_are_those_of_the_servers_and_services_of_a_composition(monkeypatch):
+def test_versions_are_those_of_the_servers_services_and_database_of_a_case(monkeypatch):
     monkeypatch.setattr(programs, "version", lambda argv: "1.2")
-    monkeypatch.setattr(programs, "find", lambda names, search=(): Path("/bin/true"))
-    composition = compose.compose_for_files("nginx-uwsgi", "none", compose.must_compose("gunicorn").values)
-    assert versions([composition], ["sqlite"]) == {"uwsgi": "1.2", "nginx": "1.2"}
+    monkeypatch.setattr(programs, "find", lambda *where: Path("/bin/true"))
+    found = versions([for_files("nginx-uwsgi")], "sqlite")
+    assert found == {"uwsgi": "1.2", "nginx": "1.2", "sqlite": sqlite3.sqlite_version}
 
 
 def test_the_help_imports_no_command():

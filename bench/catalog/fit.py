@@ -1,0 +1,148 @@
+"""What fits what: a stack and layers, the servers and services they need, and the versions that are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from bench import paths, programs
+from bench.catalog.manifest import Declaration, Layer, Server, Service, Stack
+
+# A layer's manifest writes the first for the service that the value `cache` names. The second, in the site's
+# environment, names a cache of the user's own instead.
+CHOSEN_CACHE = "{{ cache }}"
+CACHE_URL = "CACHE_URL"
+
+
+def chain(stack: Stack, layers: Iterable[Layer]) -> tuple[Server, ...]:
+    """The servers of the stack with those that layers put before it, the outermost last."""
+    return (*stack.servers, *(server for layer in layers for server in layer.servers))
+
+
+def unfit(stack: Stack, layers: tuple[Layer, ...]) -> str:
+    """Why the layers never fit the stack, or an empty string when they do."""
+    return next(filter(None, (misfit(stack, layer) for layer in layers)), "") or collision(stack, layers)
+
+
+def misfit(stack: Stack, layer: Layer) -> str:
+    """Why the layer never fits the stack, or an empty string when it does.
+
+    A layer of scope `server` fits when a server of the chain has a snippet in the layer's folder.
+    """
+    if layer.scope != "server" or any(layer.snippets(server.name) for server in stack.servers):
+        return ""
+    return f"{layer.name} needs {layer_needs(layer)}: it has no snippet for another server"
+
+
+def collision(stack: Stack, layers: Iterable[Layer]) -> str:
+    """Why these layers cannot be joined on this stack, or an empty string when they can.
+
+    A point of a server (`<server>.pages.conf`) holds one layer's snippet: only one layer can decide which requests
+    reach the application.
+    """
+    filled: dict[str, str] = {}
+    for layer in layers:
+        points = [point for server in stack.servers for point in layer.snippets(server.name)]
+        for point in [*points, *(f"a server called {server.name}" for server in layer.servers)]:
+            if point in filled:
+                return f"{filled[point]} and {layer.name} both bring {point}: join layers that work in different places"
+            filled[point] = layer.name
+    return ""
+
+
+def layer_needs(layer: Layer) -> str:
+    """The servers that the layer has snippets for, in words."""
+    dialects = sorted({path.name.split(".")[0] for path in layer.folder.iterdir() if path.name != "layer.toml"})
+    return " or ".join(dialects) + " in the chain"
+
+
+def in_own_cache(layers: Iterable[Layer], env: Mapping[str, str]) -> tuple[Layer, ...]:
+    """The layers in the cache that CACHE_URL in the site's environment `env` names: it needs no service.
+
+    If that cache is of the kind that replaces a missing service, it also invalidates and coalesces like that one.
+    """
+    return tuple(_in_own_cache(layer, env) for layer in layers)
+
+
+def _in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
+    if CACHE_URL not in env or CHOSEN_CACHE not in layer.services:
+        return layer
+    # With an empty CACHE_URL the site uses its default, a cache in the memory of each process.
+    kind = _scheme(env[CACHE_URL].strip()) or "locmemcache"
+    instead = [item for item in layer.without.values() if _scheme(item.get("env", {}).get(CACHE_URL, "")) == kind]
+    services = tuple(name for name in layer.services if name != CHOSEN_CACHE)
+    return structs.replace(layer, services=services, **otherwise(instead[0] if instead else {}))
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0]
+
+
+def otherwise(instead: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a layer that another cache in place of its service changes."""
+    return {word: instead[word] for word in ("invalidation", "coalesces") if word in instead}
+
+
+def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
+    """The modules that the server loads, by itself and for the layers: globs by a short name each."""
+    modules = dict(server.modules)
+    for layer in layers:
+        modules |= layer.modules.get(server.name, {})
+    return modules
+
+
+def declared(
+    of_stack: Iterable[Declaration], layers: tuple[Layer, ...], servers: Container[str] = (), stack_name: str = ""
+) -> tuple[Declaration, ...]:
+    """What stack and layers declare they do not support on a chain of these servers, on the stack of that name.
+
+    What a layer declares `standalone` holds only without another.
+    """
+    of_layers = (
+        item
+        for layer in layers
+        for item in layer.declares
+        if not (item.standalone and len(layers) > 1)
+        and (not item.server or item.server in servers)
+        and (not item.stacks or stack_name.partition("@")[0] in item.stacks)
+    )
+    return (*of_stack, *of_layers)
+
+
+def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:
+    """The services that the layer uses under these values."""
+    return [_replaced(name, {CHOSEN_CACHE: str(names["cache"])}) for name in layer.services]
+
+
+def missing_programs(service: Service, venvs: tuple[Path, ...] = programs.OWN) -> list[str]:
+    """The programs of the service that are not installed."""
+    return [name for name in service.programs.values() if programs.find([name], service.search, venvs) is None]
+
+
+def version_command(item: Server | Service) -> tuple[str, ...] | None:
+    """The command that prints the version of a server or service; None without one, or where it is not installed."""
+    if isinstance(item, Server):
+        found = {"program": programs.find(item.programs, item.search)}
+    else:
+        found = {f"programs.{key}": programs.find([name], item.search) for key, name in item.programs.items()}
+    if not item.version or None in found.values():
+        return None
+    known = {f"{{{{ {name} }}}}": str(path) for name, path in {**found, "venv": paths.VENV}.items()}
+    return tuple(_replaced(word, known) for word in item.version)
+
+
+def installed_version(item: Server | Service) -> str | None:
+    """The version of a server or service here; None where it is not installed or there is no way to ask."""
+    if isinstance(item, Server) and item.distribution:
+        return programs.distribution_version(item.distribution)
+    command = version_command(item)
+    return programs.version(command) if command else None
+
+
+def _replaced(text: str, known: dict[str, str]) -> str:
+    for name, value in known.items():
+        text = text.replace(name, value)
+    return text

@@ -1,0 +1,271 @@
+"""The case: a project served by a stack with layers, at a size, on a database. It is resolved once, at the door of a
+command, and passed on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from bench import programs
+from bench.catalog import catalog, fit, values
+from bench.catalog.fit import CACHE_URL, CHOSEN_CACHE
+from bench.catalog.manifest import CACHED, Declaration, Layer, Server, Service, Stack
+from bench.catalog.sizes import UNLIMITED, Size
+from bench.catalog.values import BENCH, Values
+from bench.errors import BenchError
+from bench.project.under_test import UnderTest
+from bench.results.records import NO_LAYER
+from bench.serve.database import Database, parse
+
+INSTALL = "`make servers` installs it on Debian and Ubuntu"
+OWN_CACHE = "it uses the cache of the given CACHE_URL"
+# Of a case that is not brought up.
+NO_DATABASE = Database("none")
+# Where Debian puts servers.
+DEBIAN_PROGRAMS = Path("/usr/sbin")
+
+
+@dataclass(frozen=True)
+class CannotRun:
+    """Why a stack with a layer cannot run here."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is served and measured, resolved and frozen.
+
+    project    the project, with the Python that serves it
+    stack      the chain of its servers; layers: laid over it, which fit it
+    size       the limit put on stack, layers and services together
+    database   whose rows it serves
+    values     the file of values, with the user's changes
+    given_env  environment of the site that the user gives; it wins over all other
+    programs   the program of each server, by the server's name
+    modules    the modules of each server that loads some, by the server's name
+    services   the services to start
+    env        environment of the application server that stack and layers ask for (templates)
+    notes      what a reader of the results must know, such as a service replaced by something else
+    declares   checks that stack or layers declare they do not support
+    """
+
+    project: UnderTest
+    stack: Stack
+    layers: tuple[Layer, ...]
+    size: Size
+    database: Database
+    values: Values
+    given_env: Mapping[str, str] = field(default_factory=dict)
+    programs: Mapping[str, Path] = field(default_factory=dict)
+    modules: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    services: tuple[Service, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    declares: tuple[Declaration, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For people: `STACK with layer LAYER`."""
+        return f"{self.stack.name} with layer {self.layer_name}"
+
+    def changed(self, changes: Mapping[str, Any]) -> Case | CannotRun:
+        """The same with some values changed."""
+        values = self.values.changed({**self.values.changes, **changes})
+        return _resolved(replace(self, values=values, layers=_layers(self.layer_name, self.given_env)))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The names that templates use: the values of the file, those of the stack, the user's, and what they imply."""
+        names = {**self.values.names, **self.stack.values, **self.values.changes}
+        env = {**self.values.env, **self.given_env}
+        flags = {"https_only": int(env.get("BENCHAPP_HTTPS") == "1"), "probed": env.get("BENCHAPP_PROBES") == "1"}
+        return {**names, **values.derived(names), **flags}
+
+    @property
+    def breaks(self) -> dict[str, str]:
+        """Faults of which visitors notice more than is expected, each with the reason; the stack's own reason wins."""
+        names = {layer.name for layer in self.layers}
+        of_layers = [item for layer in self.layers for item in layer.breaks]
+        of_servers = [item for server in self.servers for item in server.breaks]
+        declared = [*of_layers, *of_servers, *self.stack.breaks]
+        declared = [item for item in declared if not item.layers or names & set(item.layers)]
+        return {item.fault: item.reason for item in declared}
+
+    @property
+    def threads(self) -> int:
+        """How many requests the application server handles at a time: its processes times the threads of each."""
+        return int(self.settings["processes"]) * int(self.settings["threads"])
+
+    @property
+    def sidecars(self) -> dict[str, tuple[str, ...]]:
+        """The programs that the layers run beside the servers, by name."""
+        return {name: tuple(argv) for layer in self.layers for name, argv in layer.sidecars.items()}
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The chain: the servers of the stack, then those that layers put before it, the outermost last."""
+        return fit.chain(self.stack, self.layers)
+
+    @property
+    def caches(self) -> str:
+        """What the layers cache: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`."""
+        found = {layer.caches for layer in self.layers}
+        return max(found, key=CACHED.index, default="nothing")
+
+    @property
+    def layer_name(self) -> str:
+        return "+".join(layer.name for layer in self.layers)
+
+
+def resolve(
+    project: UnderTest,
+    stack: str,
+    layer: str = NO_LAYER,
+    *,
+    size: str = UNLIMITED.name,
+    database: Database | None = None,
+    changes: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Case | CannotRun:
+    """The case of these names, or the reason why it cannot run here.
+
+    layer     one, or several joined with `+`
+    database  as `serve.database.parse` gives it; the project's usual one when None
+    changes   values that the user changes: one of them names the service that layers in a cache use
+    env       environment that the user gives the site: a cache of its own takes the place of that service
+
+    Raises BenchError for a name or a value that does not exist.
+    """
+    known, env = catalog.read(), env or {}
+    found, layers = known.stack(stack), _layers(layer, env)
+    chosen = known.values[BENCH].changed(changes or {})
+    if reason := fit.unfit(found, layers) or project.refuses(found, layers):
+        return CannotRun(reason)
+    rows = database or parse(project, None)
+    served = project.served_by(found.python)
+    return _resolved(Case(served, found, layers, known.size(size), rows, chosen, env))
+
+
+def must_resolve(project: UnderTest, stack: str, layer: str = NO_LAYER, **how: Any) -> Case:
+    """Like `resolve`; raises BenchError with the reason when it cannot run here."""
+    found = resolve(project, stack, layer, **how)
+    if isinstance(found, CannotRun):
+        raise BenchError(f"{stack} with layer {layer} cannot run here: {found.reason}")
+    return found
+
+
+def for_files(
+    project: UnderTest,
+    stack: str,
+    layer: str,
+    chosen: Values,
+    size: str = UNLIMITED.name,
+    env: Mapping[str, str] | None = None,
+) -> Case:
+    """The case under these values, whether or not its programs are installed here.
+
+    A program that is missing is assumed to be where Debian puts it. Raises BenchError when a layer does not fit.
+    """
+    known = catalog.read()
+    found, layers = known.stack(stack), known.joined_layers(layer)
+    if reason := fit.unfit(found, layers) or project.refuses(found, layers):
+        raise BenchError(f"{stack} with layer {layer}: {reason}")
+    servers, venvs = fit.chain(found, layers), project.servers_in
+    services = dict.fromkeys(name for layer in layers for name in fit.services_of(layer, chosen.names))
+    return Case(
+        project,
+        found,
+        layers,
+        known.size(size),
+        NO_DATABASE,
+        chosen,
+        env or {},
+        programs={
+            server.name: programs.find(server.programs, server.search, venvs) or DEBIAN_PROGRAMS / server.programs[0]
+            for server in servers
+        },
+        modules={
+            server.name: {name: programs.module(globs, venvs) or globs[0] for name, globs in its.items()}
+            for server, its in ((server, fit.modules_of(server, layers)) for server in servers)
+        },
+        services=tuple(known.service(name) for name in services),
+        env={**found.env, **{name: value for layer in layers for name, value in layer.env.items()}},
+    )
+
+
+def _layers(names: str, env: Mapping[str, str]) -> tuple[Layer, ...]:
+    """The layers of a joined name as their manifests have them, but for a cache of the user's own."""
+    return fit.in_own_cache(catalog.read().joined_layers(names), env)
+
+
+def _resolved(case: Case) -> Case | CannotRun:
+    """The case with its programs and services, or why one of them is not here."""
+    installed = _installed(case)
+    return installed if isinstance(installed, CannotRun) else _with_services(installed)
+
+
+def _installed(case: Case) -> Case | CannotRun:
+    """The case with the programs of its servers and their modules; or which one is not installed."""
+    found: dict[str, Path] = {}
+    modules: dict[str, dict[str, str]] = {}
+    venvs = case.project.servers_in
+    for server in case.servers:
+        program = programs.find(server.programs, server.search, venvs)
+        if program is None:
+            return CannotRun(f"program not installed: {' or '.join(server.programs)}; {server.hint or INSTALL}")
+        found[server.name], modules[server.name] = program, {}
+        for name, globs in fit.modules_of(server, case.layers).items():
+            path = programs.module(globs, venvs)
+            if path is None:
+                if python := case.stack.python:
+                    return CannotRun(f"{server.name} has its module {name} for one Python, which is not {python}")
+                return CannotRun(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
+            modules[server.name][name] = path
+    return replace(case, programs=found, modules=modules)
+
+
+def _with_services(case: Case) -> Case | CannotRun:
+    """The case with its services, or what replaces those that are not installed."""
+    known, stack = catalog.read(), case.stack
+    names = {**case.values.names, **stack.values, **case.values.changes}
+    services: dict[str, Service] = {}
+    env, notes, used = dict(stack.env), [], []
+    for layer in case.layers:
+        env.update(layer.env)
+        here = layer
+        for name in fit.services_of(layer, names):
+            service = known.service(name)
+            missing = fit.missing_programs(service)
+            if not missing:
+                services[name] = service
+            elif name in layer.without:
+                instead = layer.without[name]
+                env.update(instead.get("env", {}))
+                notes.append(f"{layer.name}: {instead['note']}")
+                here = structs.replace(here, **fit.otherwise(instead))
+            else:
+                return CannotRun(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
+        used.append(here)
+    if stack.reason:
+        notes.append(f"{stack.name}: {stack.reason}")
+    own = [layer.name for layer in used if CACHE_URL in case.given_env and _chooses_cache(known.layers[layer.name])]
+    notes += [f"{name}: {OWN_CACHE}" for name in own]
+    servers = {server.name for server in fit.chain(stack, used)}
+    declares = fit.declared(stack.declares, tuple(used), servers, stack.name)
+    return replace(
+        case,
+        layers=tuple(used),
+        services=tuple(services.values()),
+        env=env,
+        notes=tuple(notes),
+        declares=declares,
+    )
+
+
+def _chooses_cache(layer: Layer) -> bool:
+    return CHOSEN_CACHE in layer.services

@@ -1,0 +1,46 @@
+"""Cases of the kit's own site, for tests of what serves and measures them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bench import paths
+from bench.catalog import catalog
+from bench.catalog.values import Values
+from bench.project.under_test import UnderTest, open_project
+from bench.serve import case as cases
+from bench.serve import database
+from bench.serve.case import NO_DATABASE, Case
+
+
+def kit() -> UnderTest:
+    """The kit's own site as a project, read once for each place where the kit keeps what it makes."""
+    return _kit(paths.VAR)
+
+
+@cache
+def _kit(var: Path) -> UnderTest:
+    return open_project()
+
+
+def resolved(stack: str, layer: str = "none", *, database_url: str | None = None, **how: Any) -> Case:
+    """A case that can run here, as a command resolves it, on the database that `--database` names."""
+    return cases.must_resolve(kit(), stack, layer, database=database.parse(kit(), database_url), **how)
+
+
+def for_files(
+    stack: str, layer: str = "none", values: str | Values = "bench", project: UnderTest | None = None
+) -> Case:
+    """A case whose files can be rendered, whether or not its programs are installed here."""
+    chosen = catalog.read().value_set(values) if isinstance(values, str) else values
+    return cases.for_files(project or kit(), stack, layer, chosen)
+
+
+def bare(stack: Any, *layers: Any, **fields: Any) -> Case:
+    """A case of a stack and layers that may be stand-ins, without programs and services."""
+    known = catalog.read()
+    case = Case(kit(), stack, layers, known.size("unlimited"), NO_DATABASE, known.values["bench"])
+    return replace(case, **fields)
