@@ -91,6 +91,6 @@ def test_historic_stacks_are_measured_only_where_they_are_named():
 
 
 def test_the_defaults_are_those_of_the_contract():
-    plan = begin.make_plan(begin.Request())
+    plan = begin.make_plan(begin.Request(kit()))
     assert (plan.mode, plan.levels, plan.rounds, plan.duration_s, plan.warmup_s) == ("closed", (16,), 5, 10, 2)
-    assert begin.make_plan(begin.Request(capacity="p95=1s")).warmup_s == 1
+    assert begin.make_plan(begin.Request(kit(), capacity="p95=1s")).warmup_s == 1
