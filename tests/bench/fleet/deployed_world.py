@@ -28,6 +28,8 @@ from tests.deploy.installing import PACKAGES, SITE
 
 # The last ones are for the command that makes rows.
 SERVERS = ("gunicorn", "packaging", "psycopg2-binary", "pyuwsgi", "rich", "markdown-it-py", "mdurl", "Pygments")
+# What a proof runs on web hosts, as in the whole repository.
+COMMANDS = ("bench/inside", "bench/__init__.py")
 SOURCE, WHEELS = "srv/source", "srv/wheels"
 PIP = f"[global]\nno-index = true\nfind-links = /{WHEELS}\nno-compile = true\n"
 # As in the inventory of docs/hosts.md, but for the load.
@@ -128,10 +130,10 @@ def put_site(members: Sequence[Member], folder: Path) -> None:
     packed.mkdir()
     source.mkdir()
     (source / "requirements.lock").write_text(wheels.lock(packed, *PACKAGES, *SERVERS))
-    for name in SITE:
+    for name in (*SITE, *COMMANDS):
         path = paths.PROJECT / name
         shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__")) if path.is_dir() else (
-            shutil.copy(path, source)
+            shutil.copy(path, source / name)
         )
     commit(source, "first")
     for member in members:
