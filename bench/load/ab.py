@@ -20,8 +20,6 @@ class Ab(Tool):
     programs = ("ab",)
     version = ("-V",)
     url_list = False
-    latency_step_ms = 1.0
-    own_mean = False
 
     def command(self, program: str, job: Job) -> Command:
         """ab for a time; -n comes after -t, which sets it too. Raises ValueError for several paths."""

@@ -133,12 +133,9 @@ class Tool(ABC):
     programs         names it may be installed under
     version          what to add to the program to make it print its version
     url_list         whether it can request many URLs in turn
-    latency_step_ms  the resolution of its latency
     can_keep_alive   whether it can reuse connections without miscounting
     fallback         whether it comes with this project, to be used where no faster tool is installed
     mode             closed or open loop
-    own_mean         whether it measures the mean latency, rather than dividing time by requests
-    connects_aside   whether its latency excludes the time of connecting
     counts_bytes     whether its bytes a second are all that was received, exactly
     """
 
@@ -146,12 +143,9 @@ class Tool(ABC):
     programs: tuple[str, ...]
     version: tuple[str, ...]
     url_list: bool
-    latency_step_ms: float
     can_keep_alive: bool = True
     fallback: bool = False
     mode: str = "closed"
-    own_mean: bool = True
-    connects_aside: bool = False
     counts_bytes: bool = True
 
     @abstractmethod

@@ -24,7 +24,6 @@ class Engine(Tool):
     programs = ("python3", "python")
     version = ("-c", "from bench.load.openloop import VERSION; print(VERSION)")
     url_list = True
-    latency_step_ms = 0.001
 
     def command(self, program: str, job: Job) -> Command:
         """The program with its job in a file. Raises ValueError for a job of the other loop, by its rate."""

@@ -19,7 +19,6 @@ class Siege(Tool):
     programs = ("siege",)
     version = ("--version",)
     url_list = True
-    latency_step_ms = 10.0
     can_keep_alive = False
     counts_bytes = False
 

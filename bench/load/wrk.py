@@ -23,8 +23,6 @@ class Wrk(Tool):
     programs = ("wrk",)
     version = ("-v",)
     url_list = True
-    latency_step_ms = 0.001
-    connects_aside = True
 
     def command(self, program: str, job: Job) -> Command:
         """wrk with a script that reads the paths.

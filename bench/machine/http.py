@@ -27,11 +27,6 @@ def headers(base_url: str, path: str) -> http.client.HTTPMessage:
     return _get(base_url, path, CLOSE)[1].headers
 
 
-def stays_open(base_url: str, path: str) -> bool:
-    """Whether the server leaves the connection open after its answer (keep-alive). Raises VisitError like `get`."""
-    return not _get(base_url, path, {})[1].will_close
-
-
 def all_of(base_url: str, paths: Iterable[str]) -> dict[str, bytes]:
     """The body of every different path, requested once. Raises VisitError at the first not answered with 200."""
     return {path: get(base_url, path) for path in dict.fromkeys(paths)}

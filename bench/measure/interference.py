@@ -1,15 +1,13 @@
-"""Interference by other processes, before and during the load; also checks pages and counts log lines during it."""
+"""Interference by other processes, before and during the load; also checks pages during it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
@@ -20,8 +18,6 @@ from bench.machine.processes import Interference
 MAX_UNLIKE_BYTES = 256
 # Seconds between two checked pages.
 INTERVAL_S = 1.0
-# How long a server may take to write its access log.
-LOG_WAIT_S = 3.0
 # Seconds for which the other processes of the machine are observed, and how many of them are named.
 LOOK_S = 1.0
 MAX_NAMED = 3
@@ -115,30 +111,3 @@ def _processes() -> dict[tuple[int, str], float]:
         if times := process.info["cpu_times"]:
             found[process.pid, process.info["name"]] = times.user + times.system
     return found
-
-
-class AccessLog:
-    """Lines that the front server wrote to its access log since the start, where the deployment has one."""
-
-    def __init__(self, *paths: Path):
-        self._path = next((path for path in paths if path.is_file()), None)
-        self._from = self._size()
-
-    def lines(self, at_least: int) -> int | str:
-        """How many lines came, waiting a little for the last ones; a sentence when there is no log."""
-        if self._path is None:
-            return "no access log; --set access_log=access.log makes one where the server can"
-        deadline = time.monotonic() + LOG_WAIT_S
-        while (count := self._count(self._path)) < at_least and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return count
-
-    def _size(self) -> int:
-        with contextlib.suppress(OSError):
-            return self._path.stat().st_size if self._path else 0
-        return 0
-
-    def _count(self, path: Path) -> int:
-        with path.open("rb") as file:
-            file.seek(self._from)
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))

@@ -135,6 +135,15 @@ def test_variables_choose_how_a_host_is_reached(ansible, written):
     assert (db.groups, db.address, db.target) == (("db", "cache"), "10.0.0.20", "db.example.org")
 
 
+def test_certificates_are_a_path_from_the_folder_of_the_inventory(ansible, written):
+    path = written(
+        "[front]\nfront1 ansible_host=10.0.0.1\n[web]\nweb1 ansible_host=10.0.0.2\n"
+        "[front:vars]\nbenchapp_trust=tls/fullchain.pem\n"
+    )
+    front, web = inventory.read(path).hosts
+    assert (front.trust, web.trust) == (path.parent / "tls/fullchain.pem", None)
+
+
 def test_the_command_of_a_host_asks_for_nothing():
     host = Host("w", "10.0.0.1", ("web",), "w.example.org", 2222, "deploy", "/k", ("-C",))
     assert host.argv("true") == [

@@ -10,6 +10,7 @@ import pytest
 from bench.errors import BenchError
 from bench.figures.capacity import RATES, Limit
 from bench.measure import trial_runner
+from bench.measure.ledger import Ledger
 from bench.measure.plan import Measurement
 from bench.measure.staircase import Staircases, capacity_words
 from bench.results.capacity import Visits
@@ -139,3 +140,13 @@ def test_a_trial_that_was_voided_and_then_good_is_none_that_failed(go, holds, mo
     assert status == 0
     assert [trial.level for trial in recorded.trials][:6] == [50, 50, 200, 200, 800, 800]
     assert {trial.status for trial in recorded.latest.values()} == {"ok"}
+
+
+def test_resuming_repeats_what_interference_voided_and_not_what_an_overloaded_site_did():
+    busy, lost = "interference: other processes took 90% of the machine", "lost: 7 requests were not sent"
+    identity = replace(TRIAL, case_id=CASE.case_id)
+    voided = [replace(at_rate(rate, 20, 1, identity), status="voided", reason=busy) for rate in (50, 50, 50)]
+    overloaded = [replace(at_rate(800, 20, 1, identity), status="voided", reason=lost)] * 2
+    ledger = Ledger((), [*voided, at_rate(200, 20, 1, identity), *overloaded], limit=LIMIT)
+    steps = ledger.rounds_of(CASE.case_id)[1].steps
+    assert {rate: step.held for rate, step in steps.items()} == {200: True, 800: False}
