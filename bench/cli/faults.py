@@ -28,7 +28,7 @@ from bench.results.faults import GROUPS, read_faults
 from bench.results.records import UNLIMITED
 
 # Arguments that the folder stores and --resume may not change.
-PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "to", "guard")
+PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "python", "to", "guard")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from bench.results.folder import RUN_FILE
 from bench.results.records import NO_LAYER, UNLIMITED
 
 REPEATABLE = " (repeatable; default: {})"
-USUAL = "all usual ones"
+USUAL = "all but historic"
 
 
 def completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
@@ -46,8 +46,9 @@ def add_served(
     With `layers`, `sizes` and `pythons` there may be several: then their value is a list, or None without one.
     """
     group = parser.add_argument_group("what is served")
-    _add_layer(group, layers, layer_default)
-    _add_size(group, sizes)
+    layer = layer_default if layers else NO_LAYER
+    _add_named(group, "--layer", "a layer, or several with +", layers, layer, lambda: catalog.read().layers)
+    _add_named(group, "--size", "bronze, silver or gold", sizes, UNLIMITED, lambda: catalog.read().sizes)
     group.add_argument(
         "--database",
         metavar="D",
@@ -108,22 +109,18 @@ def one_python(args: argparse.Namespace) -> tuple[str, ...]:
     return versions
 
 
-def _add_layer(parser: argparse._ActionsContainer, several: bool, default: str) -> None:
-    words = "a layer, or several with +"
-    if several:
-        action = parser.add_argument("--layer", action="append", metavar="L", help=words + REPEATABLE.format(default))
-    else:
-        action = parser.add_argument("--layer", default=NO_LAYER, metavar="L", help=f"{words} (default: none)")
-    completed(action, lambda: catalog.read().layers)
-
-
-def _add_size(parser: argparse._ActionsContainer, several: bool) -> None:
-    words = "bronze, silver or gold"
-    if several:
-        action = parser.add_argument("--size", action="append", metavar="S", help=words + REPEATABLE.format(UNLIMITED))
-    else:
-        action = parser.add_argument("--size", default=UNLIMITED, metavar="S", help=f"{words} (default: unlimited)")
-    completed(action, lambda: catalog.read().sizes)
+def _add_named(
+    group: argparse._ActionsContainer,
+    option: str,
+    words: str,
+    several: bool,
+    usual: str,
+    names: Callable[[], Iterable[str]],
+) -> None:
+    """An option for one of these names; with `several` it is None without one, else `usual`."""
+    how: dict[str, Any] = {"action": "append"} if several else {"default": usual}
+    default = REPEATABLE.format(usual) if several else f" (default: {usual})"
+    completed(group.add_argument(option, metavar=option[2].upper(), help=words + default, **how), names)
 
 
 def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
