@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 from msgspec import structs
 
 from bench import paths, programs
-from bench.catalog.manifest import Declaration, Layer, Server, Service, Stack
+from bench.catalog.manifest import SERVERS, Declaration, Layer, Server, Service, Stack
 
 # A layer's manifest writes the first for the service that the value `cache` names. The second, in the site's
 # environment, names a cache of the user's own instead.
 CHOSEN_CACHE = "{{ cache }}"
 CACHE_URL = "CACHE_URL"
+# A block of a template.
+BLOCK = re.compile(r"{%-? *block (\w+)")
 
 
 def chain(stack: Stack, layers: Iterable[Layer]) -> tuple[Server, ...]:
@@ -30,23 +33,23 @@ def unfit(stack: Stack, layers: tuple[Layer, ...]) -> str:
 def misfit(stack: Stack, layer: Layer) -> str:
     """Why the layer never fits the stack, or an empty string when it does.
 
-    A layer of scope `server` fits when a server of the chain has a snippet in the layer's folder.
+    A layer of scope `server` fits when the layer's folder has a file of a server of the chain.
     """
-    if layer.scope != "server" or any(layer.snippets(server.name) for server in stack.servers):
+    if layer.scope != "server" or any(map(layer.files, stack.servers)):
         return ""
-    return f"{layer.name} needs {layer_needs(layer)}: it has no snippet for another server"
+    return f"{layer.name} needs {layer_needs(layer)} in the chain: it has no file for another server"
 
 
 def collision(stack: Stack, layers: Iterable[Layer]) -> str:
     """Why these layers cannot be joined on this stack, or an empty string when they can.
 
-    A point of a server (`<server>.pages.conf`) holds one layer's snippet: only one layer can decide which requests
-    reach the application.
+    A block of a server's file is one layer's: only one layer can decide which requests reach the application.
     """
     filled: dict[str, str] = {}
     for layer in layers:
-        points = [point for server in stack.servers for point in layer.snippets(server.name)]
-        for point in [*points, *(f"a server called {server.name}" for server in layer.servers)]:
+        files = [path for server in stack.servers for path in layer.files(server).values()]
+        blocks = [f"the block {block} of {path.name}" for path in files for block in BLOCK.findall(path.read_text("utf-8"))]
+        for point in [*blocks, *(f"a server called {server.name}" for server in layer.servers)]:
             if point in filled:
                 return f"{filled[point]} and {layer.name} both bring {point}: join layers that work in different places"
             filled[point] = layer.name
@@ -54,9 +57,9 @@ def collision(stack: Stack, layers: Iterable[Layer]) -> str:
 
 
 def layer_needs(layer: Layer) -> str:
-    """The servers that the layer has snippets for, in words."""
-    dialects = sorted({path.name.split(".")[0] for path in layer.folder.iterdir() if path.name != "layer.toml"})
-    return " or ".join(dialects) + " in the chain"
+    """The servers that the layer has files for, in words."""
+    found = {path.parent.name for path in SERVERS.glob("*/*") if (layer.folder / path.name).is_file()}
+    return " or ".join(sorted(found))
 
 
 def in_own_cache(layers: Iterable[Layer], env: Mapping[str, str]) -> tuple[Layer, ...]:

@@ -2,7 +2,7 @@
 
 A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.toml` or
 `deploy/services/<name>/service.toml`. What is the same of a server in all stacks is in
-`deploy/common/<server>/server.toml`; the stack's own entry wins, also over that of its `base`, another stack.
+`deploy/servers/<server>/server.toml`; the stack's own entry wins, also over that of its `base`, another stack.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
 from bench.results.records import NO_LAYER
 
+SERVERS = paths.DEPLOY / "servers"
 FRONT = "front"
 SCOPES = ("app", "server", FRONT)
 KINDS = ("", "outer", "django", "templates")
@@ -68,12 +69,14 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One supervised program of a stack.
 
-    name       unique in its stack; also the dialect whose layer snippets and common snippets it reads
+    name       unique in its stack; also the folder of its files in deploy/servers
     programs   names to look for, first found wins
     search     more directories to look in (globs), after the virtual environment and PATH
     version    argv that prints the version
     distribution  instead of `version`: the Python distribution that brings it; requirements: all those it needs
-    config     its main configuration file, in the stack's folder, a template; empty when its command line is enough
+    config     its main configuration file, a template; empty when its command line is enough
+    files      further files that it reads, templates as well
+    tls        whether its configuration can listen with TLS
     modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
     hint       how to install what is missing, where `make servers` is not the whole answer
     packages   the Debian packages it comes in, the one whose service has its name first; for production's install note
@@ -114,6 +117,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     speaks: str
     start: tuple[str, ...]
     config: str = ""
+    files: tuple[str, ...] = ()
+    tls: bool = False
     interface: str = "wsgi"
     worker_class: tuple[str, ...] = ()
     modules: dict[str, list[str]] = {}
@@ -158,6 +163,11 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         _must_be_signal(self.graceful, f"server {self.name}: graceful")
         if self.reopen:
             _must_be_signal(self.reopen, f"server {self.name}: reopen")
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """The names of all files that it reads."""
+        return (*filter(None, [self.config]), *self.files)
 
 
 def _must_be_signal(name: str, where: str) -> None:
@@ -287,9 +297,9 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it is the layer `none`: nothing is cached."""
         return self.name == NO_LAYER
 
-    def snippets(self, server: str) -> dict[str, Path]:
-        """Template files for that server by name; each fills the point it is named after: `<server>.pages.conf`."""
-        return {path.name: path for path in sorted(self.folder.glob(f"{server}.*"))}
+    def files(self, server: Server) -> dict[str, Path]:
+        """Its files that lie over those of a server, by name."""
+        return {name: self.folder / name for name in server.file_names if (self.folder / name).is_file()}
 
 
 class Service(Struct, frozen=True, forbid_unknown_fields=True):
@@ -379,10 +389,10 @@ def read_service(path: Path) -> Service:
 
 
 def _with_common(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with each [[server]] over its server.toml in deploy/common."""
+    """The table with each [[server]] over its server.toml in deploy/servers."""
     servers = []
     for entry in table.get("server", []):
-        common = paths.DEPLOY / "common" / str(entry.get("name", "")) / "server.toml"
+        common = SERVERS / str(entry.get("name", "")) / "server.toml"
         defaults = read_toml(common) if entry.get("name") and common.is_file() else {}
         servers.append({**defaults, **entry})
     return {**table, "server": servers}

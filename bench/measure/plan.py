@@ -103,7 +103,7 @@ def record(case: Case, workload: str) -> records.Case:
         database,
         case.notes,
         case.stack.python,
-        needs_proxy=not render.has_tls(case.servers[-1], case),
+        needs_proxy=not case.servers[-1].tls,
         caches=case.caches,
     )
 

@@ -54,7 +54,7 @@ def check(project: UnderTest, stack: Stack, layer: Layer) -> list[ConfigCheck]:
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         findings = []
         for server in composed.servers:
-            if server.check and (layer.is_none or server in layer.servers or layer.snippets(server.name)):
+            if server.check and (layer.is_none or server in layer.servers or layer.files(server)):
                 findings.append(ConfigCheck(stack.name, layer.name, server.name, problem(composed, server, folder)))
         return findings
 
@@ -75,8 +75,8 @@ def problem(composed: Case, server: manifest.Server, folder: Path) -> str:
 
 
 def _with_templates(problem: str, server: manifest.Server, composed: Case, conf: str) -> str:
-    """A server's output with the path of the template in place of the file rendered from it."""
-    sources = {f"{conf}/{name}": path for name, path in render.server_files(server, composed).items() if path}
+    """A server's output with the path of its template, or the layer's over it, in place of the file rendered from it."""
+    sources = {f"{conf}/{name}": found[0] for name, found in render.server_files(server, composed).items()}
     for name in sorted(sources, key=len, reverse=True):
         problem = problem.replace(name, str(sources[name].relative_to(paths.DEPLOY.parent)))
     return problem

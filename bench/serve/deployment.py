@@ -292,7 +292,7 @@ def _prepare_front(case: Case, layout: Layout, places: Places, launcher: Launche
     if not front_url(case, places).startswith("https:"):
         return
     front = case.servers[-1]
-    if not render.has_tls(front, case):
+    if not front.tls:
         raise BenchError(f"{case.stack.name}: {front.name} has no TLS listener; use listener=plain")
     make_certificate(layout.tls)
     launcher.identity.give_tree(layout.tls)

@@ -109,7 +109,7 @@ def lost_tls(case: Case) -> str:
     front, own = case.servers[-1], case.stack.servers[-1]
     if not case.values.places or front is own or not _with_listener(case)[1]:
         return ""
-    if not render.has_tls(own, case):
+    if not own.tls:
         return ""
     return f"layer {case.layer_name}: {front.name} ends no TLS, so that redirect and HTTP/2 go with it"
 
@@ -161,7 +161,7 @@ def _with_listener(case: Case) -> tuple[Case, bool]:
     if values.names["listener"] == "behind":
         # The server in front, and else the site, redirect what came to it over plain HTTP.
         values = values.changed({"redirect": "off"})
-    terminated = values.names["listener"] == "tls" and not render.has_tls(front, case)
+    terminated = values.names["listener"] == "tls" and not front.tls
     if terminated:
         # Nor does a server without TLS redirect to it.
         values = values.changed({"redirect": "off"})

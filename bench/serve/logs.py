@@ -57,7 +57,7 @@ def written(case: Case, found: Sequence[Unit], logs: str) -> Iterator[Written]:
 
 
 def _files(server: Server, case: Case) -> list[str]:
-    texts = [path.read_text("utf-8") for path in render.server_files(server, case).values() if path]
+    texts = [path.read_text("utf-8") for found in render.server_files(server, case).values() for path in found]
     found = sorted({name for text in texts for name in OTHER.findall(text)})
     # One behind another web server has the file for it, too, and does not read it.
     outermost = server == case.stack.servers[-1] and case.settings["access_log"] != OFF

@@ -1,17 +1,15 @@
 """Rendering a case's files into a directory. Nothing is started here.
 
-A server reads, all from one directory:
-
-- its main files, `<server>.<anything>`: those of the stack's folder, else of its base's, else of `common/<server>/`;
-- the other files of `common/<server>/`, which stacks share, rendered to `<server>/`; one whose name begins with `_` is
-  only there to be included by templates;
-- the layer's snippets, `layer/<server>.<point>`. The layer `none` fills a point that the layer does not fill; a point
-  that it does not fill either is an empty file, so that every include finds its file.
+Each server reads the files that its manifest names (`config`, `files`), flat, in one directory. The template of one is in
+`deploy/servers/<server>/`, of a file that several servers read in `deploy/servers/`. A file of that name in the folder of
+the stack or of a layer lies over it: it takes its place, or says `{% extends "<name>" %}` and replaces blocks of what lies
+below. A template that renders to nothing makes no file.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,21 +20,47 @@ import jinja2
 from jinja2 import meta
 
 from bench import paths
-from bench.catalog import catalog
-from bench.catalog.manifest import Layer, Server, Service
+from bench.catalog.manifest import SERVERS, Server, Service
 from bench.errors import BenchError
 from bench.machine.supervise import Address
 from bench.project import under_test
-from bench.results.records import NO_LAYER
 from bench.serve.case import Case
 from bench.serve.layout import LOOPBACK, Places
 
-ENGINE = jinja2.Environment(
-    undefined=jinja2.StrictUndefined,
-    loader=jinja2.FileSystemLoader(paths.DEPLOY / "common"),
-    keep_trailing_newline=True,
-    trim_blocks=True,
-)
+# Between the names of the templates that lie over each other, the uppermost first: no path has it.
+OVER = "\n"
+# Where shared templates are, by their names in `{% include %}`.
+HOMES = (SERVERS, paths.DEPLOY / "common")
+
+
+class Engine(jinja2.Environment):
+    """Templates by their paths; a name with several holds each one that lies over the next."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            undefined=jinja2.StrictUndefined,
+            loader=jinja2.FunctionLoader(_source),
+            keep_trailing_newline=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def join_path(self, template: str, parent: str) -> str:
+        """What `{% extends %}` or `{% include %}` of `template` means in `parent`: what lies below it, or a shared file."""
+        upper, _, below = parent.partition(OVER)
+        return below if below and Path(upper).name == template else template
+
+
+def _source(name: str) -> tuple[str, str, Callable[[], bool]]:
+    named = name.partition(OVER)[0]
+    path = next((path for path in (home / named for home in HOMES) if path.is_file()), None)
+    if path is None:
+        raise jinja2.TemplateNotFound(named)
+    changed = path.stat().st_mtime_ns
+    return path.read_text("utf-8"), str(path), lambda: path.stat().st_mtime_ns == changed
+
+
+ENGINE = Engine()
 
 
 @dataclass(frozen=True)
@@ -156,30 +180,34 @@ def write_files(
     written = []
     for server in case.servers if servers is None else servers:
         context = context_of(server, case, places, wiring)
-        for name, source in server_files(server, case).items():
+        for name, templates in server_files(server, case).items():
             target = conf / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text(source.read_text("utf-8"), context, str(source)) if source else "", "utf-8")
-            written.append(target)
+            if not templates:
+                raise BenchError(f"{server.name} reads {name}, which {SERVERS / server.name} does not have")
+            rendered = _file_text(templates, context)
+            target.unlink(missing_ok=True)
+            if rendered.strip():
+                target.write_text(rendered, "utf-8")
+                written.append(target)
     return written
 
 
-def server_files(server: Server, case: Case) -> dict[str, Path | None]:
-    """The templates of one server, by the name they are rendered to; None for a point of a layer that nothing fills."""
-    files: dict[str, Path | None] = {}
-    for path in sorted((paths.DEPLOY / "common" / server.name).glob("[!_]*")):
-        if path.name != "server.toml":
-            own = path.name.startswith(f"{server.name}.")
-            files[path.name if own else f"{server.name}/{path.name}"] = path
-    for folder in reversed(_homes(server, case)):
-        files |= {path.name: path for path in sorted(folder.glob(f"{server.name}.*"))}
-    layers = catalog.read().layers
-    snippets = [layer.snippets(server.name) for layer in layers.values() if not _brings(layer, server)]
-    files |= {f"layer/{point}": None for points in snippets for point in points}
-    for layer in (layers[NO_LAYER], *case.layers):
-        if not _brings(layer, server):
-            files |= {f"layer/{point}": path for point, path in layer.snippets(server.name).items()}
-    return files
+def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
+    """A file of a server, from the templates that lie over each other, the uppermost first."""
+    try:
+        rendered = ENGINE.get_template(OVER.join(map(str, templates))).render(context)
+    except jinja2.TemplateError as error:
+        raise BenchError(f"{templates[0]}: {error}; docs/adding-a-stack.md lists the names") from None
+    # What is off leaves its blank lines behind.
+    return re.sub(r"\n{3,}", "\n\n", rendered).lstrip("\n")
+
+
+def server_files(server: Server, case: Case) -> dict[str, tuple[Path, ...]]:
+    """The templates of each file of a server, by the file's name: those that lie over each other, the uppermost first."""
+    homes = [*(layer.folder for layer in reversed(case.layers)), *case.stack.folders, SERVERS / server.name, SERVERS]
+    return {
+        name: tuple(path for path in (home / name for home in homes) if path.is_file()) for name in server.file_names
+    }
 
 
 def names_used(case: Case) -> set[str]:
@@ -187,36 +215,14 @@ def names_used(case: Case) -> set[str]:
     texts = [word for server in case.servers for word in server.start]
     texts += [*case.env.values(), *(word for words in case.sidecars.values() for word in words)]
     for server in case.servers:
-        texts += [path.read_text("utf-8") for path in server_files(server, case).values() if path]
+        texts += [path.read_text("utf-8") for paths in server_files(server, case).values() for path in paths]
     used = {server.instances for server in case.servers if server.instances}
-    while texts:
-        parsed = ENGINE.parse(texts.pop())
-        used |= meta.find_undeclared_variables(parsed)
-        texts += [
-            (paths.DEPLOY / "common" / name).read_text("utf-8")
-            for name in meta.find_referenced_templates(parsed)
-            if name
-        ]
-    return used
-
-
-def _brings(layer: Layer, server: Server) -> bool:
-    return server.name in {item.name for item in layer.servers}
-
-
-def has_tls(server: Server, case: Case) -> bool:
-    """Whether the server has a file to listen with TLS."""
-    return any("listen.tls." in name for name in server_files(server, case))
+    return used.union(*(meta.find_undeclared_variables(ENGINE.parse(text)) for text in texts))
 
 
 def ends_tls(case: Case) -> bool:
     """Whether the server in front is reached over TLS."""
-    return case.values.names["listener"] == "tls" and has_tls(case.servers[-1], case)
-
-
-def _homes(server: Server, case: Case) -> tuple[Path, ...]:
-    """The folder of the layer that brings the server, or else the stack's own and those of its bases."""
-    return next(((layer.folder,) for layer in case.layers if server in layer.servers), case.stack.folders)
+    return case.values.names["listener"] == "tls" and case.servers[-1].tls
 
 
 def service_context(

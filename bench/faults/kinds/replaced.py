@@ -63,7 +63,7 @@ def _reload_unchecked(scene: Scene, folder: Path) -> None:
 
 def _has_no_tls(case: Case) -> str:
     front = case.servers[-1]
-    return "" if render.has_tls(front, case) else f"{front.name} has no TLS listener"
+    return "" if front.tls else f"{front.name} has no TLS listener"
 
 
 @fault("certificate", group="replaced", misfit=_has_no_tls, changes={"listener": "tls"})
