@@ -60,6 +60,7 @@ CHOICES = {
     "strict_sni": ("off", "on"),
     "cache": ("memcached", "redis"),
     "io_cache": (0, 1),
+    "debian": (12, 13),
 }
 MAY_BE_ZERO = ("upstream_keepalive", "hsts_seconds")
 # Below it a caching service does not start: it has no room for a page of the largest size.

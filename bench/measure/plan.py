@@ -10,7 +10,6 @@ from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.results import records
 from bench.results.records import Plan, Skip
-from bench.serve import render
 from bench.serve.case import CannotRun, Case
 
 

@@ -75,7 +75,7 @@ def problem(composed: Case, server: manifest.Server, folder: Path) -> str:
 
 
 def _with_templates(problem: str, server: manifest.Server, composed: Case, conf: str) -> str:
-    """A server's output with the path of its template, or the layer's over it, in place of the file rendered from it."""
+    """A server's output with the path of its uppermost template in place of the file rendered from it."""
     sources = {f"{conf}/{name}": found[0] for name, found in render.server_files(server, composed).items()}
     for name in sorted(sources, key=len, reverse=True):
         problem = problem.replace(name, str(sources[name].relative_to(paths.DEPLOY.parent)))
