@@ -179,6 +179,7 @@ def write_files(
     case: Case, places: Places, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
 ) -> list[Path]:
     """Render every file that these servers, by default all, read into `conf`; returns the files written."""
+    conf.mkdir(parents=True, exist_ok=True)
     written = []
     for server in case.servers if servers is None else servers:
         context = context_of(server, case, places, wiring)
