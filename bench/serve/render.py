@@ -136,8 +136,10 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
     context["bypass_re"] = under_test.bypass_re(case.project, context["probed"])
     if case.project.overlaid:
         context["page_headers"] = case.project.page_headers
-    if index + 1 < len(chain) and context["listener"] == "behind":
-        # The outermost server has found out who the client is.
+    # Only layers can have put a server in front of it.
+    context["outermost"] = server.name == case.stack.servers[-1].name
+    if index + 1 < len(chain):
+        # The server in front ends TLS, and has found out who the client is.
         context["listener"] = "plain"
     bind6 = context["bind6"] if index + 1 == len(chain) else "off"
     context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
@@ -178,6 +180,7 @@ def write_files(
     case: Case, places: Places, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
 ) -> list[Path]:
     """Render every file that these servers, by default all, read into `conf`; returns the files written."""
+    conf.mkdir(parents=True, exist_ok=True)
     written = []
     for server in case.servers if servers is None else servers:
         context = context_of(server, case, places, wiring)

@@ -29,7 +29,11 @@ from tests.skips import needs
     [
         ("nginx-uwsgi", "staticgenerator+nginx-microcache", "staticgenerator and nginx-microcache both bring nginx."),
         ("nginx-uwsgi", "nginx-memcached+nginx-microcache", "nginx-memcached and nginx-microcache both bring nginx."),
-        ("nginx-apache-modwsgi", "staticgenerator+apache-cache", "staticgenerator and apache-cache both bring apache."),
+        (
+            "nginx-apache-modwsgi",
+            "staticgenerator+apache-cache",
+            "staticgenerator and apache-cache both bring the block pages of httpd.conf",
+        ),
     ],
 )
 def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says):

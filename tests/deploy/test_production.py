@@ -176,7 +176,7 @@ def test_a_module_built_on_the_host_is_where_a_deploy_puts_it(host):
     conf = made.places.conf
     script = Path(conf, "benchapp-deploy").read_text()
     assert f'ln -sf "$($venv/bin/mod_wsgi-express module-location)" {conf}/mod_wsgi.so || return\n' in script
-    lines = [line.split() for line in Path(conf, "apache", "base.conf").read_text().splitlines()]
+    lines = [line.split() for line in Path(conf, "httpd.conf").read_text().splitlines()]
     assert ["LoadModule", "wsgi_module", f"{conf}/mod_wsgi.so"] in lines
 
 
