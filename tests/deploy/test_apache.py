@@ -159,7 +159,3 @@ def test_a_compressed_page_with_an_etag_is_not_sent_again(other):
     page = curl(other, "/", *GZIP)
     assert (page.status, page.headers["content-encoding"]) == (200, "gzip")
     assert curl(other, "/", *GZIP, "-H", f"If-None-Match: {page.headers['etag']}").status == 304
-
-
-def test_the_application_gets_the_sites_name_in_a_health_check_by_address(other):
-    assert curl(other, "/healthz", "-H", f"Host: {FOREIGN}").body == NAME.encode() * 100
