@@ -17,7 +17,8 @@ from bench.machine import ports
 from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.serve import render
-from bench.serve.case import NO_DATABASE, CannotRun, Case, resolve
+from bench.serve.case import CannotRun, Case, resolve
+from bench.serve.database import NO_DATABASE
 from bench.serve.layout import Layout
 
 TIMEOUT_S = 30

@@ -14,8 +14,8 @@ from bench.catalog.manifest import Layer, Server, Service, Stack
 from bench.catalog.values import BENCH
 from bench.errors import BenchError
 from bench.project.under_test import UnderTest
-from bench.serve.case import NO_DATABASE, CannotRun, Case, resolve
-from bench.serve.database import SQLITE
+from bench.serve.case import CannotRun, Case, resolve
+from bench.serve.database import NO_DATABASE, SQLITE
 
 # Programs that are asked their version at the same time; a thread mostly waits.
 THREADS = 8
