@@ -141,14 +141,28 @@ def resolve(
 
     Raises BenchError for a name or a value that does not exist.
     """
-    known, env = catalog.read(), env or {}
-    found, layers = known.stack(stack), known.joined_layers(layer)
-    chosen = known.values[BENCH].changed(changes or {})
-    if reason := fit.unfit(found, layers) or project.refuses(found, layers):
+    known = catalog.read()
+    found = known.stack(stack), known.joined_layers(layer), known.size(size)
+    return of_manifests(project, *found, database=database, changes=changes, env=env)
+
+
+def of_manifests(
+    project: UnderTest,
+    stack: Stack,
+    layers: tuple[Layer, ...],
+    size: Size = UNLIMITED,
+    *,
+    database: Database | None = None,
+    changes: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Case | CannotRun:
+    """Like `resolve`, of a stack and layers that are read already."""
+    chosen = catalog.read().values[BENCH].changed(changes or {})
+    if reason := fit.unfit(stack, layers) or project.refuses(stack, layers):
         return CannotRun(reason)
     rows = database or parse(project, None)
-    served = project.served_by(found.python)
-    return _resolved(Case(served, found, layers, known.size(size), rows, chosen, env, manifests=layers))
+    served = project.served_by(stack.python)
+    return _resolved(Case(served, stack, layers, size, rows, chosen, env or {}, manifests=layers))
 
 
 def must_resolve(project: UnderTest, stack: str, layer: str = NO_LAYER, **how: Any) -> Case:

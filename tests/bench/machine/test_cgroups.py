@@ -312,6 +312,6 @@ def test_without_permission_run_skips_the_size_and_measures_the_rest():
     asked = {"stacks": ("one",), "layers": ("none",), "workloads": ("home",), "sizes": ("unlimited", "bronze")}
     reasons = {"unlimited": "", "bronze": "run it as root"}
     known = catalog.read().sizes
-    cases, skips = plan.cases(SimpleNamespace(**asked), fake_case, known, lambda size: reasons[size.name])
+    cases, skips = plan.cases(SimpleNamespace(**asked), fake_case, known.__getitem__, lambda size: reasons[size.name])
     assert [case.record.size for case in cases] == ["unlimited"]
     assert skips == (Skip("one", "none", None, "size bronze is not available here: run it as root", "bronze"),)
