@@ -27,9 +27,6 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             "bench up: --set workers: no such value; deploy/values/bench.toml has",
         ),
         (["up", "gunicorn", "--set", "process=3"], "bench up: --set process: no such value; did you mean processes?"),
-        (["up", "gunicorn@thread=3"], "no such value; did you mean threads?"),
-        (["up", "gunicron"], "bench up: no stack called 'gunicron'; did you mean gunicorn?"),
-        (["run", "--workload", "hom"], "bench run: no workload called 'hom'; did you mean home?"),
         (["verify", "--check", "statsu"], "bench verify: no check is called 'statsu'; did you mean status?"),
         (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (

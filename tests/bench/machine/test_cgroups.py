@@ -16,7 +16,6 @@ import pytest
 from bench import paths
 from bench.catalog import catalog, sizes
 from bench.cli import main
-from bench.errors import BenchError
 from bench.machine import cgroups, orphans
 from bench.machine.cgroups import Limits, Unavailable
 from bench.measure import plan
@@ -230,13 +229,6 @@ def test_the_sizes_are_those_of_benchmark_b():
     limited = [size for size in catalog.read().sizes.values() if size.is_limited]
     found = {size.name: (size.guaranteed_mb, size.burstable_mb, size.cpus) for size in limited}
     assert found == {"bronze": (128, 256, 1), "silver": (384, 512, 1), "gold": (1024, 1536, 2)}
-
-
-def test_a_size_that_does_not_exist_is_named_with_the_nearest():
-    with pytest.raises(BenchError, match=r"^--size bronce: no such size; did you mean bronze\?$"):
-        catalog.read().size("bronce")
-    with pytest.raises(BenchError, match="there are: unlimited, bronze, silver, gold"):
-        catalog.read().size("xxl")
 
 
 @pytest.mark.parametrize(
