@@ -23,7 +23,8 @@ from bench.machine import ports, supervise
 from bench.project.under_test import UnderTest
 from bench.serve import case as cases
 from bench.serve import config_check, export, render
-from bench.serve.case import NO_DATABASE, CannotRun
+from bench.serve.case import CannotRun
+from bench.serve.database import NO_DATABASE
 from tests.cases import for_files, kit
 from tests.deploy.running import FEW, ONE
 
