@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 
 from benchapp.serving.client_address import is_address
 
@@ -25,6 +27,13 @@ MAX_LOGGED = 100
 access_logger = logging.getLogger("benchapp.access")
 HEALTH_PATHS = ("/healthz", "/readyz")
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+
+
+class Compression(GZipMiddleware):
+    """Compress pages, but no stream: the compressor would hold its pieces back until they fill a buffer."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        return response if response.streaming else super().process_response(request, response)
 
 
 def access_log(get_response: GetResponse) -> GetResponse:
