@@ -141,6 +141,15 @@ def test_a_static_file_has_the_type_of_its_ending(site, ending, content_type):
     assert (answer.getheader(NOSNIFF), answer.getheader(HSTS)) == ("nosniff", "max-age=300")
 
 
+def compressed_ahead(site: Site, name: str) -> dict[str, bytes]:
+    """A static file with the compressed ones beside it, as collectstatic makes them; written once, for its ETag."""
+    ahead = {"gzip": gzip.compress(TEXT, mtime=7), "br": brotli.compress(TEXT, quality=1)}
+    if not (site.static / name).exists():
+        for ending, body in (("", TEXT), (".gz", ahead["gzip"]), (".br", ahead["br"])):
+            (site.static / f"{name}{ending}").write_bytes(body)
+    return ahead
+
+
 @pytest.mark.parametrize("name", ["app.css", "app.0123456789ab.mjs"])
 @pytest.mark.parametrize(
     ("accepted", "coding"),
@@ -154,11 +163,7 @@ def test_a_static_file_has_the_type_of_its_ending(site, ending, content_type):
     ],
 )
 def test_a_file_that_was_compressed_ahead_is_sent_to_who_takes_it(site, name, accepted, coding):
-    plain = site.static / name
-    plain.write_bytes(TEXT)
-    ahead = {"gzip": gzip.compress(TEXT, mtime=7), "br": brotli.compress(TEXT, quality=1)}
-    for suffix, body in ((".gz", ahead["gzip"]), (".br", ahead["br"])):
-        plain.with_name(name + suffix).write_bytes(body)
+    ahead = compressed_ahead(site, name)
     answer, body = site.get(f"/static/{name}", **{"Accept-Encoding": accepted})
     assert (answer.status, answer.getheader("Content-Encoding")) == (200, coding)
     # The very file, not one that lighttpd compressed by itself.
