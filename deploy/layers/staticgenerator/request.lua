@@ -1,8 +1,9 @@
 {% extends "request.lua" %}
 {% block page %}
 -- --- Layer staticgenerator ---
--- Answer with the stored page of this request, if there is one: to a plain GET or HEAD by an anonymous client, without a
--- query string, the path in its one spelling, and not where plain HTTP is redirected. All else goes on to the application.
+-- Answer with the stored page of this request, if there is one: to a plain GET or HEAD by an anonymous client, without
+-- a query string, the path in its one spelling, and not where plain HTTP is redirected. All else goes on to the
+-- application.
 local request = lighty.r.req_attr
 local header = lighty.r.req_header
 
