@@ -9,6 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -20,6 +22,13 @@ CONTENT_SECURITY_POLICY = (
 MAX_LOGGED = 100
 access_logger = logging.getLogger("benchapp.access")
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+
+
+class Compression(GZipMiddleware):
+    """Compress pages, but no stream: the compressor would hold its pieces back until they fill a buffer."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        return response if response.streaming else super().process_response(request, response)
 
 
 def access_log(get_response: GetResponse) -> GetResponse:

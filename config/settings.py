@@ -103,7 +103,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
     # Outside of the caching layers, which store pages as they are. Its random padding is against BREACH.
-    *(["django.middleware.gzip.GZipMiddleware"] if BENCHAPP_COMPRESS_PAGES else []),
+    *(["benchapp.middleware.Compression"] if BENCHAPP_COMPRESS_PAGES else []),
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),

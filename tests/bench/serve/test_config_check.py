@@ -30,16 +30,16 @@ BROKEN = [
     (
         "lighttpd-fastcgi",
         "none",
-        "common/lighttpd/static.conf",
+        "servers/lighttpd/lighttpd.conf",
         'no.such = "x"',
         "WARNING: unknown config-key: no.such",
     ),
     (
         "lighttpd-fastcgi",
         "none",
-        "common/lighttpd/static.conf",
+        "servers/lighttpd/lighttpd.conf",
         "server.port = (",
-        "lighttpd/static.conf line: * failed",
+        "lighttpd/lighttpd.conf line: * failed",
     ),
     (
         "haproxy-gunicorn",
@@ -64,7 +64,7 @@ BROKEN = [
         "workers = (",
         'gunicorn.conf.py", line * was never closed',
     ),
-    ("cherokee-uwsgi", "none", "common/cherokee/cherokee.conf", "server!nosuch = 1", "Unknown key\n    'nosuch'"),
+    ("cherokee-uwsgi", "none", "servers/cherokee/cherokee.conf", "server!nosuch = 1", "Unknown key\n    'nosuch'"),
 ]
 
 

@@ -1,11 +1,15 @@
--- Answer with the stored page of this request, if there is one: to a plain GET or HEAD by an anonymous client, without a
--- query string, the path in its one spelling. All else goes on to the application. (lighttpd.pages.conf asks for our own
--- hosts only.)
+{% extends "request.lua" %}
+{% block page %}
+-- --- Layer staticgenerator ---
+-- Answer with the stored page of this request, if there is one: to a plain GET or HEAD by an anonymous client, without
+-- a query string, the path in its one spelling, and not where plain HTTP is redirected. All else goes on to the
+-- application.
 local request = lighty.r.req_attr
 local header = lighty.r.req_header
 
 local method = request["request.method"]
 if method ~= "GET" and method ~= "HEAD" then return 0 end
+if request["uri.scheme"] ~= "{{ scheme }}" then return 0 end
 
 local path = request["request.uri"]
 if not path:match("^/[%w_/-]*$") or path:sub(-1) ~= "/" or path:find("//", 1, true) then return 0 end
@@ -29,3 +33,4 @@ answer["{{ name }}"] = "{{ value }}"
 {% endfor %}
 lighty.r.resp_body.set({ page })
 return 200
+{% endblock %}
