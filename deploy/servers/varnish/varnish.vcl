@@ -1,4 +1,5 @@
-# Varnish in front of the chain. Language: https://varnish-cache.org/docs/7.1/reference/vcl.html
+# Varnish takes the clients' requests, answers with the pages that it has and passes all else to the chain behind it.
+# Language: https://varnish-cache.org/docs/7.1/reference/vcl.html
 # Where a subroutine does not return, the built-in one of that name follows.
 vcl 4.1;
 
@@ -12,12 +13,38 @@ backend chain {
     .between_bytes_timeout = {{ request_timeout_s }}s;
 }
 
-include "{{ conf }}/varnish.client.{{ listener }}.vcl";
-include "{{ conf }}/varnish.maintenance.{{ maintenance }}.vcl";
+{% if listener == "behind" %}
+# The balancer or CDN in front.
+acl proxies {
+{% for network in proxies %}
+    "{{ network.network_address }}"/{{ network.prefixlen }};
+{% endfor %}
+}
+{% endif %}
 
 sub vcl_recv {
     # The headers that name the client are overwritten, so that a client cannot forge them.
-    call name_client;
+{% if listener == "behind" %}
+    # The client is who the balancer or CDN in front names, the last address that is not one of those in front, of which
+    # there may be three; from any other address its headers are not believed.
+    if (client.ip !~ proxies || req.http.X-Forwarded-Proto != "https") {
+        set req.http.X-Forwarded-Proto = "http";
+    }
+    set req.http.X-Real-IP = client.ip;
+{% for place in [1, 2, 3] %}
+    if (std.ip(req.http.X-Real-IP, "0.0.0.0") ~ proxies && req.http.X-Forwarded-For) {
+        set req.http.X-Real-IP = regsub(req.http.X-Forwarded-For, "^.*,\s*", "");
+        set req.http.X-Forwarded-For = regsub(req.http.X-Forwarded-For, "\s*,?[^,]*$", "");
+    }
+{% endfor %}
+    # What is no address is not believed either.
+    set req.http.X-Real-IP = std.ip(req.http.X-Real-IP, client.ip);
+    set req.http.X-Forwarded-For = req.http.X-Real-IP;
+{% else %}
+    set req.http.X-Real-IP = client.ip;
+    set req.http.X-Forwarded-For = client.ip;
+    set req.http.X-Forwarded-Proto = "http";
+{% endif %}
     # A server that ends TLS before Varnish uses a socket of its own, with the client's address (PROXY protocol).
     if (local.socket == "tls") {
         set req.http.X-Forwarded-Proto = "https";
@@ -48,12 +75,20 @@ sub vcl_recv {
         return (synth(200, "Banned"));
     }
 
-    # Varnish would put a name of its own in place of the missing one.
-    if (!req.http.Host && req.proto != "HTTP/1.0") {
-        return (synth(400, "Bad Request"));
+    # Requests for a host that is not ours reach neither the cache nor the chain, but for a balancer's health checks: it asks
+    # by address, and the chain is told our name.
+    if (req.http.Host !~ "(?i)^({{ server_names_re }})(:[0-9]+)?$") {
+        if (req.url !~ "^/({{ health_re }})(\?|$)") {
+            return (synth(400, "Bad Request"));
+        }
+        set req.http.Host = "{{ server_name }}";
     }
-
-    call in_maintenance;
+{% if maintenance == "on" %}
+    # While the file is there, all but the health checks is a 503 with the failure page (vcl_synth).
+    if (std.file_exists("{{ maintenance_file }}") && req.url !~ "^/({{ health_re }})(\?|$)") {
+        return (synth(503));
+    }
+{% endif %}
 
     # Only pages are cached: a plain path in its one spelling, without a query string. The chain serves static files.
     if (req.method != "GET" && req.method != "HEAD") {
@@ -63,15 +98,13 @@ sub vcl_recv {
         }
         return (pass);
     }
+{% if https_only %}
     # What came over plain HTTP to a balancer is redirected by the site.
-    if ("{{ https_only }}" == "1" && req.http.X-Forwarded-Proto != "https") {
+    if (req.http.X-Forwarded-Proto != "https") {
         return (pass);
     }
+{% endif %}
     if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/({{ bypass_re }})") {
-        return (pass);
-    }
-    # Only for our own hosts; the chain refuses others.
-    if (req.http.Host !~ "(?i)^({{ server_names_re }})(:[0-9]+)?$") {
         return (pass);
     }
     # A request with a session cookie bypasses the cache, whatever else the Cookie header holds.
@@ -110,10 +143,24 @@ sub vcl_backend_fetch {
     return (fetch);
 }
 
-include "{{ conf }}/varnish.compress.{{ compress_pages }}.vcl";
-
 sub vcl_backend_response {
-    call compress_page;
+{% if compress_pages == "on" %}
+    # A page is stored compressed, once; Varnish unpacks it for those who do not take gzip. Default: stored as it came.
+    # https://varnish-cache.org/docs/7.1/users-guide/compression.html
+    # An ETag is that of the bytes as they are. An answer without a length may be a stream, whose pieces gzip would hold back.
+    if (beresp.http.Content-Length && beresp.http.Content-Type ~ "(?i)^(text/|application/json)" 
+        && !beresp.http.Content-Encoding && !beresp.http.ETag) {
+        if (!bereq.uncacheable || bereq.http.Accept-Encoding ~ "gzip") {
+            set beresp.do_gzip = true;
+        }
+        # Named with each answer, compressed or not.
+        if (!beresp.http.Vary) {
+            set beresp.http.Vary = "Accept-Encoding";
+        } else if (beresp.http.Vary !~ "(?i)accept-encoding") {
+            set beresp.http.Vary = beresp.http.Vary + ", Accept-Encoding";
+        }
+    }
+{% endif %}
     if (bereq.uncacheable) {
         return (deliver);
     }
@@ -145,9 +192,10 @@ sub vcl_backend_response {
     return (deliver);
 }
 
-# While the site is switched off and when the chain does not answer: a page of our own with the security headers, and
-# when to come back.
+# Answers of Varnish's own. While the site is switched off and when the chain does not answer: a page of our own with the
+# security headers, and when to come back.
 sub vcl_synth {
+    unset resp.http.X-Varnish;
     if (resp.status == 503) {
         set resp.http.Content-Type = "text/html; charset=utf-8";
         set resp.http.Retry-After = "{{ retry_after_s }}";
@@ -155,9 +203,15 @@ sub vcl_synth {
 {% for name, value in page_headers.items() %}
         set resp.http.{{ name }} = {"{{ value }}"};
 {% endfor %}
-        synthetic(std.fileread("{{ conf }}/varnish.unavailable.html"));
+        synthetic(std.fileread("{{ conf }}/unavailable.html"));
         return (deliver);
     }
+    set resp.http.Content-Type = "text/plain";
+{% for name, value in static_headers.items() %}
+    set resp.http.{{ name }} = "{{ value }}";
+{% endfor %}
+    synthetic(resp.status + " " + resp.reason);
+    return (deliver);
 }
 
 sub vcl_backend_error {
@@ -167,7 +221,7 @@ sub vcl_backend_error {
 {% for name, value in page_headers.items() %}
     set beresp.http.{{ name }} = {"{{ value }}"};
 {% endfor %}
-    synthetic(std.fileread("{{ conf }}/varnish.unavailable.html"));
+    synthetic(std.fileread("{{ conf }}/unavailable.html"));
     set beresp.uncacheable = true;
     return (deliver);
 }

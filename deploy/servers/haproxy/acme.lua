@@ -1,3 +1,4 @@
+{% if redirect == "on" %}
 -- The files by which a certificate authority sees that the name is ours.
 core.register_service("acme", "http", function(applet)
     local token = applet.path:match("^/%.well%-known/acme%-challenge/([%w_-]+)$")
@@ -10,3 +11,4 @@ core.register_service("acme", "http", function(applet)
     applet:start_response()
     applet:send(text or "")
 end)
+{% endif %}
