@@ -55,7 +55,13 @@ BROKEN = [
         "nosuch {\n\tnosuch\n}",
         "unrecognized directive: nosuch",
     ),
-    ("nginx-uwsgi", "varnish", "servers/varnish/varnish.vcl", "sub vcl_recv { set req.no = 1; }", "not found: 'req.no'"),
+    (
+        "nginx-uwsgi",
+        "varnish",
+        "servers/varnish/varnish.vcl",
+        "sub vcl_recv { set req.no = 1; }",
+        "not found: 'req.no'",
+    ),
     ("nginx-uwsgi", "none", "common/uwsgi/uwsgi.ini", "nosuch = true", "unknown config directive: nosuch"),
     (
         "gunicorn",
