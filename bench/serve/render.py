@@ -182,7 +182,6 @@ def write_files(
     """Render every file that these servers, by default all, read into `conf`; returns the files written."""
     conf.mkdir(parents=True, exist_ok=True)
     written = []
-    conf.mkdir(parents=True, exist_ok=True)
     for server in case.servers if servers is None else servers:
         context = context_of(server, case, places, wiring)
         for name, templates in server_files(server, case).items():

@@ -75,8 +75,8 @@ sub vcl_recv {
         return (synth(200, "Banned"));
     }
 
-    # Requests for a host that is not ours reach neither the cache nor the chain, but for a balancer's health checks: it asks
-    # by address, and the chain is told our name.
+    # Requests for a host that is not ours reach neither the cache nor the chain, but for health checks, since a balancer
+    # asks by address: the chain is told our name.
     if (req.http.Host !~ "(?i)^({{ server_names_re }})(:[0-9]+)?$") {
         if (req.url !~ "^/({{ health_re }})(\?|$)") {
             return (synth(400, "Bad Request"));
@@ -147,8 +147,8 @@ sub vcl_backend_response {
 {% if compress_pages == "on" %}
     # A page is stored compressed, once; Varnish unpacks it for those who do not take gzip. Default: stored as it came.
     # https://varnish-cache.org/docs/7.1/users-guide/compression.html
-    # An ETag is that of the bytes as they are. An answer without a length may be a stream, whose pieces gzip would hold back.
-    if (beresp.http.Content-Length && beresp.http.Content-Type ~ "(?i)^(text/|application/json)" 
+    # An answer without a length may be a stream, whose pieces gzip would hold back. An ETag is that of the bytes as they are.
+    if (beresp.http.Content-Length && beresp.http.Content-Type ~ "(?i)^(text/|application/json)"
         && !beresp.http.Content-Encoding && !beresp.http.ETag) {
         if (!bereq.uncacheable || bereq.http.Accept-Encoding ~ "gzip") {
             set beresp.do_gzip = true;
@@ -180,12 +180,12 @@ sub vcl_backend_response {
         unset beresp.http.X-Outdated;
         return (deliver);
     }
-    # One time to live for all layers, {{ cache_seconds }} s: for its first half a page is fresh; in the second, a request gets the
-    # stale page at once while one request in the background renders it anew.
+    # One time to live for all layers, {{ cache_seconds }} s: for its first half a page is fresh; in the second, a request
+    # gets the stale page at once while one request in the background renders it anew.
     set beresp.ttl = {{ (cache_seconds + 1) // 2 }}s;
     set beresp.grace = {{ cache_seconds // 2 }}s;
     set beresp.keep = 0s;
-    # For visitors the page still varies with the cookie (their browsers cache it), for Varnish it does not (see vcl_recv).
+    # For visitors the page still varies with the cookie (their browsers cache it), not for Varnish (see vcl_recv).
     set beresp.http.X-Vary = beresp.http.Vary;
     unset beresp.http.Vary;
     set beresp.http.X-Path = bereq.url;

@@ -44,18 +44,24 @@ BROKEN = [
     (
         "haproxy-gunicorn",
         "none",
-        "stacks/haproxy-gunicorn/haproxy.cfg",
+        "servers/haproxy/haproxy.cfg",
         "    nosuch",
         "[ALERT] * : unknown keyword",
     ),
     (
         "caddy-gunicorn",
         "none",
-        "stacks/caddy-gunicorn/caddy.site.caddyfile",
-        "nosuch",
+        "servers/caddy/Caddyfile",
+        "nosuch {\n\tnosuch\n}",
         "unrecognized directive: nosuch",
     ),
-    ("nginx-uwsgi", "varnish", "layers/varnish/varnish.vcl", "sub vcl_recv { set req.no = 1; }", "not found: 'req.no'"),
+    (
+        "nginx-uwsgi",
+        "varnish",
+        "servers/varnish/varnish.vcl",
+        "sub vcl_recv { set req.no = 1; }",
+        "not found: 'req.no'",
+    ),
     ("nginx-uwsgi", "none", "common/uwsgi/uwsgi.ini", "nosuch = true", "unknown config directive: nosuch"),
     (
         "gunicorn",
