@@ -80,8 +80,12 @@ def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> 
     """All files of a production host, but for those `left_out`."""
     case, places, wiring = in_production(case, LOOPBACK)
     context = host_context(case, places, wiring, units.units(case, places, wiring))
-    written = render.write_files(case, places, wiring, target)
-    return [*written, *write_context(context, target, left_out), *overlaid.write(case, target)]
+    own = [
+        templates.write(f"host/{template}", target / name, names)
+        for template, name, names in files(context)
+        if name not in left_out
+    ]
+    return [*render.write_files(case, places, wiring, target), *own, *overlaid.write(case, target)]
 
 
 def production_places(values: Values) -> Places:
@@ -151,29 +155,23 @@ def _host_modules(server: Server, case: Case, places: Places) -> dict[str, str]:
     return {**found, **built}
 
 
-def write_context(context: dict[str, Any], target: Path, left_out: Collection[str] = ()) -> list[Path]:
-    """Write a host's own files, units and scripts into `target`, but for those `left_out`; returns them.
+def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """A host's own files, units and scripts: the template below deploy/production/host, the name, and what it can use.
 
-    context  the names that they can use, by host_context
+    context  by host_context
     """
     names = [NOTE, *SCRIPTS, *SETTINGS]
     names += ["benchapp-certificate"] if context["ends_tls"] else []
     names += ["logrotate.conf"] if context["rotated"] else []
     names += ["sysctl.conf"] if context["sysctls"] else []
-    written = [_write(name, target / name, context) for name in names if name not in left_out]
-    systemd = target / "systemd"
-    written += [_write(name, systemd / name, context) for name in ("benchapp.target", "benchapp.slice")]
+    yield from ((name, name, context) for name in names)
+    yield from ((name, f"systemd/{name}", context) for name in ("benchapp.target", "benchapp.slice"))
     for unit in context["units"]:
         for kind in ("service", "socket") if unit.socket else ("service",):
-            written.append(_write(f"server.{kind}", systemd / f"{unit.name}.{kind}", {**context, "unit": unit}))
+            yield f"server.{kind}", f"systemd/{unit.name}.{kind}", {**context, "unit": unit}
     for job in context["jobs"]:
         for kind in ("service", "timer"):
-            written.append(_write(f"job.{kind}", target / "timers" / f"{job['unit']}.{kind}", {**context, "job": job}))
-    return written
-
-
-def _write(name: str, target: Path, context: dict[str, Any]) -> Path:
-    return templates.write(f"host/{name}", target, context)
+            yield f"job.{kind}", f"timers/{job['unit']}.{kind}", {**context, "job": job}
 
 
 def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from bench.serve.render import Wiring
 # The playbook and the files of its tasks go as they are; the others below deploy/production/hosts are templates.
 PLAYBOOK = "*.yml"
 FIREWALL = ("firewall.nft", "benchapp-firewall.service")
-DATABASE = ("benchapp-database", "pg_hba.conf", "postgresql.conf", "postgresql.service.conf")
+DATABASE = ("benchapp-database", *(f"database/{name}.conf" for name in ("pg_hba", "postgresql", "postgresql.service")))
 READY = "benchapp-ready"
 OWN_FOLDER = dict.fromkeys(DATABASE[1:], "database")
 # Files of a production host that only some hosts have; INSTALL.md is what the playbook does instead.
@@ -122,10 +122,14 @@ class _Writing:
         found = [unit for unit in every if unit.name in names]
         context = self._context(share, case, places, seen, found)
         context["users"] = list(dict.fromkeys(unit.user for unit in every))
-        written = render.write_files(case, places, seen, target, share.servers)
         left_out = [one_host.NOTE, *(() if share.application else OF_APPLICATION)]
-        written += one_host.write_context(context, target, left_out)
-        written = _arranged([*written, *self._own(context, target)], target, root)
+        own = [item for item in one_host.files(context) if item[1] not in left_out]
+        written = render.write_files(case, places, seen, target, share.servers)
+        written += [templates.write(f"host/{source}", _place(root, target, name), names) for source, name, names in own]
+        written += [
+            templates.write(f"hosts/{Path(name).name}", _place(root, target, name), context)
+            for name in self._own(context)
+        ]
         digest = target / RENDERED
         digest.write_text(_digest(written, root) + self._deployed(case, places).line, "utf-8")
         variables = self._variables(share, context, found)
@@ -177,12 +181,11 @@ class _Writing:
             cache_seconds=case.settings["cache_seconds"],
         )
 
-    def _own(self, context: dict[str, Any], target: Path) -> list[Path]:
+    def _own(self, context: dict[str, Any]) -> list[str]:
         """What only one of several hosts has: its firewall, what asks its servers, what sets up the database."""
-        names = list(FIREWALL) if context["reached"] else []
+        names = [*FIREWALL] if context["reached"] else []
         names += DATABASE if context["host"] == self.split.database else []
-        names += [READY] if context["ready_at"] else []
-        return [templates.write(f"hosts/{name}", target / OWN_FOLDER.get(name, "") / name, context) for name in names]
+        return names + ([READY] if context["ready_at"] else [])
 
     def _drained(self, web: Host, case: Case, places: Places, wiring: Wiring) -> list[Path]:
         """The files of the front that differ while it does not ask that web host."""
@@ -253,23 +256,12 @@ def _connection(host: Host) -> dict[str, Any]:
     }
 
 
-def _arranged(written: list[Path], target: Path, root: Path) -> list[Path]:
-    """The files of a host, those that go elsewhere moved there; scripts can be executed."""
-    arranged = []
-    for path in written:
-        name = str(path.relative_to(target))
-        place = next((place for pattern, place in ELSEWHERE.items() if fnmatch(name, pattern)), "")
-        moved = path
-        if place:
-            moved = _below(root, place if place.endswith((".conf", "/benchapp")) else f"{place}/{path.name}")
-            moved.parent.mkdir(parents=True, exist_ok=True)
-            path.rename(moved)
-        moved.chmod(0o755 if place == SCRIPTS else 0o644)
-        arranged.append(moved)
-    for name in ("systemd", "timers"):
-        if (target / name).is_dir():
-            (target / name).rmdir()
-    return arranged
+def _place(root: Path, conf: Path, name: str) -> Path:
+    """Where a file of a host goes, below `root`."""
+    place = next((place for pattern, place in ELSEWHERE.items() if fnmatch(name, pattern)), "")
+    if not place:
+        return conf / name
+    return _below(root, place if place.endswith((".conf", "/benchapp")) else f"{place}/{Path(name).name}")
 
 
 def _digest(files: list[Path], root: Path) -> str:

@@ -199,6 +199,41 @@ def test_a_size_limits_what_it_can(rendered):
     assert [re.findall(r"in Kubernetes (\S+) or newer", note.read_text()) for note in notes] == [["1.33"], ["1.34"]]
 
 
+@pytest.mark.parametrize(
+    ("stack", "layer", "size", "cache_mb"),
+    [
+        ("nginx-gunicorn", "none", "silver", 256),
+        ("nginx-uwsgi", "nginx-microcache", "bronze", 128),
+        ("nginx-uwsgi", "staticgenerator", "silver", 256),
+    ],
+)
+def test_what_is_stored_in_memory_fits_into_the_size(stack, layer, size, cache_mb, rendered):
+    """Else the kernel kills the pod before its store is full."""
+    limit = catalog.read().size(size).burstable_mb
+    folder = rendered(stack, "kubernetes", layer, size, cache_memory_mb=cache_mb)
+    sizes = [volume["emptyDir"]["sizeLimit"] for volume in pod(folder)["volumes"] if "emptyDir" in volume]
+    assert len(sizes) == 3 and sum(int(found.removesuffix("Mi")) for found in sizes) < limit
+    text = (rendered(stack, "compose", layer, size, cache_memory_mb=cache_mb) / "compose.yaml").read_text("utf-8")
+    assert sum(map(int, re.findall(r"\bsize=(\d+)m", text))) < limit
+
+
+def test_jobs_have_limits_and_what_was_missed_for_long_is_left_out(rendered):
+    folder = rendered("nginx-gunicorn", "kubernetes")
+    cron = one(folder, "CronJob", "jobs.yaml")["spec"]
+    assert cron["startingDeadlineSeconds"] > 0
+    for spec in (cron["jobTemplate"]["spec"], one(folder, "Job", "jobs.yaml")["spec"]):
+        (container,) = spec["template"]["spec"]["containers"]
+        assert {*container["resources"]} == {"requests", "limits"} and "memory" in container["resources"]["limits"]
+
+
+@pytest.mark.parametrize("stack", ["nginx-gunicorn", "gunicorn"])
+def test_a_cluster_lets_in_the_ports_of_the_front_alone(stack, rendered):
+    folder = rendered(stack, "kubernetes")
+    allowed = one(folder, "NetworkPolicy")["spec"]["ingress"][0]["ports"]
+    named = [port["name"] for port in pod(folder)["containers"][0]["ports"]]
+    assert [port["port"] for port in allowed] == named
+
+
 @pytest.mark.parametrize("listener", ["tls", "plain", "behind"])
 def test_ports_are_those_of_the_listener(listener, rendered):
     folder = rendered("nginx-uwsgi", "compose", listener=listener)

@@ -226,9 +226,17 @@ def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
     assert all("\nSlice=benchapp.slice\n" in unit.read_text() for unit in folder.glob("*.service"))
 
 
-@pytest.mark.parametrize("layer", ["nginx-memcached", "fragments", "varnish"])
-def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer):
-    words = ("nginx-uwsgi", "--layer", layer, "--values", "production", "--size", "bronze", "--to", tmp_path / "out")
+@pytest.mark.parametrize(
+    ("layer", "form"),
+    [
+        *((layer, "systemd") for layer in ("nginx-memcached", "fragments", "varnish", "uwsgi-cache")),
+        # There, files are in memory.
+        *((layer, "compose") for layer in ("nginx-microcache", "staticgenerator")),
+    ],
+)
+def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
+    words = ("nginx-uwsgi", "--as", form, "--layer", layer, "--values", "production")
+    words = (*words, "--size", "bronze", "--to", tmp_path / "out")
     run = bench("render", *words)
     says = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
     assert (run.returncode, run.stderr) == (2, f"bench render: {says}\n")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import sqlite3
+import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -106,6 +109,22 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
         assert all(OURS.fullmatch(module) for module in ours), name
         there = {f"python.{module}" for module in ours} | {f"python.{module}.__init__" for module in ours}
         assert len(there & modules) == len(ours), f"{name}: {ours}"
+
+
+def test_the_note_copies_a_live_sqlite_file_whole(new_project, tmp_path):
+    """`cp` may read a file of which a half is of before a write."""
+    files = rendered(new_project(), "nginx-gunicorn", "none", tmp_path / "out")
+    (command,) = re.findall(r"`(python3 -c '.*') FROM TO`", files["INSTALL.md"])
+    live, copy = tmp_path / "live.sqlite3", tmp_path / "copy.sqlite3"
+    with closing(sqlite3.connect(live)) as site:
+        # What is written is in a second file until it is moved to the first, which `cp` would not take.
+        site.execute("PRAGMA journal_mode=WAL")
+        site.execute("CREATE TABLE page (title TEXT)")
+        site.execute("INSERT INTO page VALUES ('new')")
+        site.commit()
+        subprocess.run(["sh", "-c", f"{command} {live} {copy}"], check=True)
+    with closing(sqlite3.connect(copy)) as found:
+        assert found.execute("SELECT title FROM page").fetchall() == [("new",)]
 
 
 def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
