@@ -13,13 +13,13 @@ from bench.serve.case import Case
 from bench.serve.layout import Places
 from bench.serve.render import Wiring
 
-# What they are called in the note, and the value.
+# What they are called in the note, the value and its unit.
 LOOKED_FOR = {
-    "Largest body of a request": "max_body_mb",
-    "Static files": "static_root",
-    "Longest time for a request": "request_timeout_s",
-    "Longest wait for a client": "client_timeout_s",
-    "Processes of the application": "processes",
+    "Largest body of a request": ("max_body_mb", " MB"),
+    "Static files": ("static_root", ""),
+    "Longest time for a request": ("request_timeout_s", " s"),
+    "Longest wait for a client": ("client_timeout_s", " s"),
+    "Processes of the application": ("processes", ""),
 }
 # Of a line, so many words say what it sets.
 MAX_WORDS = 3
@@ -33,7 +33,7 @@ def rows(case: Case, places: Places, wiring: Wiring) -> list[tuple[str, str, str
     """
     usual = _texts(case, places, wiring)
     found = []
-    for what, name in LOOKED_FOR.items():
+    for what, (name, unit) in LOOKED_FOR.items():
         if name == "static_root":
             value, other = places.static_root, _texts(case, replace(places, static_root="/elsewhere"), wiring)
         else:
@@ -43,7 +43,7 @@ def rows(case: Case, places: Places, wiring: Wiring) -> list[tuple[str, str, str
         file, words = next(_differing(usual, other), ("", ""))
         if not file and name in {server.instances for server in case.servers}:
             file, words = "systemd/", "a unit for each"
-        found.append((what, value, file, words))
+        found.append((what, f"{value}{unit}", file, words))
     return found
 
 
