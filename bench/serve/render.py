@@ -127,6 +127,7 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
         "program": str(case.programs[server.name]),
         "speaks": server.speaks,
         "connection": _connection(server),
+        "faces_clients": server.name == case.stack.servers[-1].name,
         "listens": wiring.listens[server.name],
         "listen": wiring.listens[server.name][0],
     }
@@ -147,6 +148,7 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
         context["upstreams"] = wiring.upstreams(inner.name)
         context["upstream"] = context["upstreams"][0]
         context["upstream_speaks"] = inner.speaks
+        context["upstream_interface"] = inner.interface
         context["upstream_connection"] = _connection(inner)
         # An instance on this host refuses at once; a host that has gone costs a time to connect.
         elsewhere = any(address.host not in ("", LOOPBACK) for address in context["upstreams"])
