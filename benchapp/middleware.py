@@ -8,11 +8,9 @@ import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.http.request import split_domain_port
-
-from benchapp.serving.client_address import is_address
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -23,8 +21,14 @@ CONTENT_SECURITY_POLICY = (
 # Characters of what a client wrote that a log line holds.
 MAX_LOGGED = 100
 access_logger = logging.getLogger("benchapp.access")
-HEALTH_PATHS = ("/healthz", "/readyz")
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+
+
+class Compression(GZipMiddleware):
+    """Compress pages, but no stream: the compressor would hold its pieces back until they fill a buffer."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        return response if response.streaming else super().process_response(request, response)
 
 
 def access_log(get_response: GetResponse) -> GetResponse:
@@ -53,22 +57,6 @@ def access_log(get_response: GetResponse) -> GetResponse:
         return response
 
     return middleware
-
-
-def health_by_address(get_response: GetResponse) -> GetResponse:
-    """Let a balancer ask for /healthz and /readyz by address: an address in Host stands for the first of our names."""
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        if request.path in HEALTH_PATHS and is_address(_host(request)):
-            request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0].lstrip(".").replace("*", "localhost")
-        return get_response(request)
-
-    return middleware
-
-
-def _host(request: HttpRequest) -> str:
-    """The Host header without port and brackets."""
-    return split_domain_port(request.META.get("HTTP_HOST", ""))[0].strip("[]")
 
 
 def security_headers(get_response: GetResponse) -> GetResponse:

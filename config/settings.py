@@ -99,11 +99,11 @@ MIDDLEWARE = [
     *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *(["benchapp.middleware.access_log"] if BENCHAPP_ACCESS_LOG else []),
-    "benchapp.middleware.health_by_address",
+    "benchapp.serving.client_address.any_host_for_health",
     "django.middleware.security.SecurityMiddleware",
     *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
     # Outside of the caching layers, which store pages as they are. Its random padding is against BREACH.
-    *(["django.middleware.gzip.GZipMiddleware"] if BENCHAPP_COMPRESS_PAGES else []),
+    *(["benchapp.middleware.Compression"] if BENCHAPP_COMPRESS_PAGES else []),
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),
@@ -212,6 +212,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BENCHAPP_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = BENCHAPP_HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]
+# Answered whatever host a balancer names.
+BENCHAPP_HEALTH_PATHS = ("/healthz", "/readyz")
 SECURE_HSTS_SECONDS = BENCHAPP_HSTS_SECONDS if BENCHAPP_HTTPS else 0
 if BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")

@@ -2,7 +2,8 @@
 
 A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.toml` or
 `deploy/services/<name>/service.toml`. What is the same of a server in all stacks is in
-`deploy/servers/<server>/server.toml`; the stack's own entry wins, also over that of its `base`, another stack.
+`deploy/servers/<server>/server.toml`; the stack's own entry wins, also over that of its `base`, another stack. The
+classes below describe every key.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ Action = str | tuple[str, ...]
 
 
 class Reload(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a server takes over what changed while it serves: the signal's name for its main process, or an argv
-    (templates). Empty: it cannot, and has to be restarted.
+    """How a server takes over what changed while it serves: a signal's name for its main process, such as "HUP", or an
+    argv (templates). Without one it is restarted.
 
     configuration  its own configuration files and certificates; of an application server the site's code as well
     application    a new version of the site's code; of application servers only
@@ -67,49 +68,65 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
-    """One supervised program of a stack.
+    """One supervised program of a stack: a `[[server]]`, over the `server.toml` of its folder in deploy/servers.
 
-    name       unique in its stack; also the folder of its files in deploy/servers
-    programs   names to look for, first found wins
-    search     more directories to look in (globs), after the virtual environment and PATH
-    version    argv that prints the version
-    distribution  instead of `version`: the Python distribution that brings it; requirements: all those it needs
-    config     its main configuration file, a template; empty when its command line is enough
-    files      further files that it reads, templates as well
-    tls        whether its configuration can listen with TLS
-    modules    files it loads, by a short name each: globs (templates), first match wins; all must be found
-    hint       how to install what is missing, where `make servers` is not the whole answer
-    packages   the Debian packages it comes in, the one whose service has its name first; for production's install note
-    build_packages  the Debian packages that only `host` needs; an image does not keep them
-    certificate  the file below {{ tls }} in which it reads certificate and key together; empty: it reads two
-    host       commands to run once on a production host (templates)
-    host_modules  where those commands put a module on the host, by the module's short name (templates)
-    speaks     the protocol it serves: http or one of the gateway protocols
-    interface  how it calls the application, wsgi or asgi; worker_class: its name for a worker of one thread, of several
-    keepalive  whether it keeps a connection from the next outer server open between requests
-    upstream_modules  what it calls the protocols it can speak to the next inner server, by `speaks` of that server
-    listen     "tcp" (loopback) or "unix"; the outermost server always listens on TCP
-    start      argv that runs it in the foreground, a template an item
-    check      argv of its own configuration test, or empty
-    good_status  the check's exit status for a good file; 0 but for one server
-    bad_output a regular expression; a match in the check's output means a bad file whatever the exit status
-    instances  name of the value that is how many of it to start, each with its own address; empty for one
-    env        environment of this server alone
-    graceful   the signal on which it finishes the requests under way and ends; production's units send it
-    inherits   true if it takes its socket from systemd, or the words added to `start` so that it does
-    notify     it tells systemd when it serves
-    entries    argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
-    reopen     the signal on which it opens its access log anew, after that was renamed; empty: it cannot
-    rotates    it rotates its access log itself
-    reload     how it takes over a changed configuration or a new version of the site without a restart
-    breaks     faults that a chain with it does not stand as expected
-    limits     what a project's own `config` should set
-    sysctls    kernel settings that it needs on a host, by their names in sysctl(8)
-    doors      ports at which the site reaches it from another host for something else than pages, by a name each; on
-               one host each is a Unix socket, SERVER-DOOR.sock
-    one_host   why servers on several hosts cannot be before or behind it; empty: they can
-    proxied    the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
-    about      one line for people
+    Texts that are marked as templates can use the names of docs/adding-a-stack.md.
+
+    What it is
+    name         unique in its stack; also the name of its folder in deploy/servers
+    about        one line for people
+    speaks       the protocol it serves: http, uwsgi, fastcgi, scgi
+    interface    how an application server calls the application: wsgi or asgi
+    worker_class what it calls its kind of worker: with one thread and, where that is another, with several; `tune`
+                 tries a stack of the same servers with another class, too
+    keepalive    whether it keeps a connection from the next outer server open between requests
+    tls          whether its configuration can listen with TLS
+    upstream_modules  what it calls the protocols that it speaks to the next inner server: { http = "proxy" }
+
+    Its program
+    programs     names to look for, the first found wins: in the virtual environment, PATH, the system's `sbin`
+    search       more directories to look in (globs)
+    version      argv that prints the version
+    distribution instead of `version`: the Python distribution that brings it, whose version is read without starting it
+    modules      files it loads, by a short name each: globs (templates), the first match wins; all must be found
+    hint         how to install what is missing, where `make servers` is not the whole answer
+
+    How it runs
+    config       its main configuration file, a template; empty where its command line has all settings
+    files        further files that it reads, templates as well
+    start        argv that runs it in the foreground, a template an item
+    check        argv of its own configuration test, templates; empty: it has none
+    good_status  the check's exit status for a good file
+    bad_output   a regular expression; a match in the check's output means a bad file whatever the exit status
+    listen       "tcp" (loopback) or "unix"; the outermost server always listens on the front port
+    instances    name of the value that is how many of it to start, each with its own address; empty: one
+    env          environment of this server alone
+    reload       how it takes over a changed configuration or a new version of the site without a restart
+    graceful     the signal on which it finishes the requests under way and ends; production's units send it
+    inherits     true where it takes its socket from systemd, or the words added to `start` so that it does: a restart
+                 then loses no request
+    notify       it tells systemd when it serves (Type=notify)
+    reopen       the signal on which it opens its access log anew; empty: the log is copied and emptied
+    rotates      it rotates its access log itself
+    entries      argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
+
+    On a production host
+    packages     the Debian packages it comes in, the one whose service has its name first
+    build_packages  those that only `host` needs; an image does not keep them
+    requirements the Python distributions it needs; by default its `distribution`
+    host         commands to run once (templates)
+    host_modules where those commands put a module, by its short name (templates)
+    certificate  the file below {{ tls }} in which it reads certificate and key together; empty: it reads fullchain.pem
+                 and privkey.pem
+    sysctls      kernel settings that it needs, by their names in sysctl(8)
+    doors        ports at which the site reaches it from another host for something else than pages, by a name each; on
+                 one host each is a Unix socket, SERVER-DOOR.sock
+    proxied      the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
+    one_host     why it cannot be in a chain over several hosts; empty: it can
+
+    What is known of it
+    breaks       faults that a chain with it does not stand as expected
+    limits       what `doctor` looks for where a project brings a configuration of its own
     """
 
     name: str
@@ -191,15 +208,21 @@ class Declaration(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Stack(Struct, frozen=True, forbid_unknown_fields=True):
-    """A chain of servers, `servers[0]` the application server, `servers[-1]` the one clients speak to.
+    """A chain of servers that serves the project: a `stack.toml`.
 
-    folders  where its files are: its own folder, then those of its `base`, whose manifest and files it takes over
+    name     the name of its folder; folders: where its files are: its own, then those of its `base`
+    title    a name for people
+    about    one sentence that says why the stack exists
+    base     the stack whose manifest and files it takes over
+    servers  its `[[server]]`s, the application server first, the one that clients speak to last
     env      environment of the application server
-    values   values that must differ from deploy/values for this stack
-    reason   why they must, or what else cannot be as in the other stacks; printed in the report
-    production  `no, because ...` for a stack that nobody should deploy, or empty
+    values   values of deploy/values that must differ for this stack; `reason` must say why
+    reason   why they must, or what else cannot be as in the other stacks; every report prints it
+    production  `no, because ...` for a stack that nobody should deploy: `render --values production` refuses it
     python   the version of another Python than the instrument's that serves it, such as 3.13; only of a variant
-    era      `historic` for one that published benchmarks had: served and measured where it is named, and only there
+    era      `historic` for one that only published benchmarks had: commands take it where it is named, not by default
+    declares checks of `verify` that it cannot pass by its nature
+    breaks   faults of `bench faults` of which visitors notice more than is expected (docs/faults.md)
     """
 
     name: str
@@ -229,9 +252,12 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Layer(Struct, frozen=True, forbid_unknown_fields=True):
-    """A caching strategy laid over a stack.
+    """A caching strategy laid over a stack: a `layer.toml`.
 
-    scope         app (settings only), server (a snippet for a server of the chain), front (a server before the chain)
+    name          the name of its folder; folder: where its files are
+    title         a name for people
+    about         one sentence on what it does
+    scope         app (settings only), server (a file over that of a server of the chain), front (a server before it)
     services      services it uses; one that is not installed is replaced by `without` when that names it
     without       per service: `note` for people, `env` to use instead, other values of `invalidation` and `coalesces`
     env           environment of the application server
@@ -250,6 +276,8 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     kind          where it caches: `outer`, in a server, by what pages say; `django`, in the project's middleware; or
                   `templates`, in the site's own code
     in_site       why only a site that has it in its own code can be served with it; empty: any project can
+    declares      checks of `verify` that it cannot pass by its nature
+    breaks        faults of which visitors notice more than is expected
     """
 
     name: str
@@ -303,13 +331,17 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Service(Struct, frozen=True, forbid_unknown_fields=True):
-    """A backing service beside the chain.
+    """A backing service beside the chain: a `service.toml`.
 
+    name        the name of its folder; folder: where its files are
+    title       a name for people
     programs    by a short name each, so that templates can say `{{ programs.initdb }}`; all must be found
+    search      more directories to look in (globs)
+    version     argv that prints the version
     config      its configuration file (a template in its folder), or empty
     prepare     argv run once, before the first start, when `data` is empty; created: once, after the first start
     start       argv that runs it in the foreground
-    shared      argv in place of `start` where it is for other hosts, too, on TCP `port`
+    shared      argv in place of `start` where it is for other hosts, too; port: the TCP port there
     probe       argv that exits 0 when it serves; without one, its socket accepting a connection is enough
     env         environment it gives to the application server
     persistent  True when its data directory under var/ is reused

@@ -60,6 +60,7 @@ CHOICES = {
     "strict_sni": ("off", "on"),
     "cache": ("memcached", "redis"),
     "io_cache": (0, 1),
+    "debian": (12, 13),
 }
 MAY_BE_ZERO = ("max_requests", "upstream_keepalive", "hsts_seconds")
 # Below it a caching service does not start: it has no room for a page of the largest size.
@@ -151,7 +152,7 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     access           on or off: whether there is an access log
     alpn             the protocols that a TLS listener offers, as ALPN names them
     page_headers     those of the values, with Strict-Transport-Security where `hsts_seconds` is not 0
-    static_headers   those of static files: of these, nosniff and Strict-Transport-Security
+    static_headers   those of static files: of these, nosniff and Strict-Transport-Security; media_headers: of uploads
     proxies          the networks of `trusted_proxies`
     believed_proxies  the text of `trusted_proxies` with the listener `behind`, else empty
     maintenance      on or off: whether there is a `maintenance_file`
@@ -172,6 +173,8 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
         "alpn": "h2,http/1.1" if names["http2"] == "on" else "http/1.1",
         "page_headers": names["page_headers"] | hsts,
         "static_headers": {"X-Content-Type-Options": "nosniff"} | hsts,
+        # What a visitor uploaded never runs as a page of the site.
+        "media_headers": {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"} | hsts,
         "proxies": [ipaddress.ip_network(word) for word in str(names["trusted_proxies"]).split()],
         "believed_proxies": names["trusted_proxies"] if names["listener"] == "behind" else "",
         "scheme": "https" if names["listener"] == "tls" else "http",

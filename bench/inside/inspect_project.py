@@ -122,6 +122,7 @@ def from_settings(settings, version):
         "static_url": settings.STATIC_URL,
         "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
         "media_root": media_root(settings),
+        "media_url": media_url(settings),
         "static_storage": storages.get("staticfiles", {}).get("BACKEND"),
         "middleware": list(settings.MIDDLEWARE),
         "databases": engines,
@@ -172,6 +173,12 @@ def media_root(settings):
     """The absolute path of the folder of uploaded files; None without one of their own."""
     here, root = Path.cwd(), Path(settings.MEDIA_ROOT or ".").absolute()
     return None if root == here or root in here.parents else str(root)
+
+
+def media_url(settings):
+    """The path below which uploaded files are; None where they are on another site, or have no folder of their own."""
+    url = settings.MEDIA_URL or ""
+    return url if media_root(settings) and re.fullmatch(r"(/[\w-]+)+/", url) else None
 
 
 def link_media(settings, folder):

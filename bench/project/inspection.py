@@ -81,6 +81,7 @@ class Facts(msgspec.Struct, frozen=True):
     migrations_left  how many migrations the default database lacks; None when it cannot be asked
     database_error   why it cannot, or None
     media_root       the folder of uploaded files, which need not exist; None without one of their own
+    media_url        their path; None where they are not served below a path of the site
     session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
     meant_for_https  whether it redirects to HTTPS or has cookies for HTTPS alone
     proxy_ssl_header whether a header tells it that a visitor used HTTPS
@@ -120,6 +121,7 @@ class Facts(msgspec.Struct, frozen=True):
     csrf_cookie: str = CSRF_COOKIE
     commands: tuple[str, ...] = ()
     media_root: str | None = None
+    media_url: str | None = None
     meant_for_https: bool = False
     proxy_ssl_header: bool = False
     forwarded_host: bool = False

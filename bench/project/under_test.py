@@ -176,6 +176,7 @@ class UnderTest(Interpreted):
         wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
         wsgi_folder, wsgi_file   where the module is, relative to the project; of `asgi` the same
         static_url, static_path  the path of static files, with a slash at the end and without
+        media_url                the path of uploaded files, with a slash at the end; empty without them
         session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
         health_paths             the paths of health checks
         health_re                a regular expression (PCRE) of them, without the slash before them
@@ -187,6 +188,7 @@ class UnderTest(Interpreted):
             **_parts("asgi", asgi),
             "static_url": static_url,
             "static_path": static_url[:-1],
+            "media_url": (self.facts.media_url or "") if self.overlaid else "",
             **_cookies(self),
             "health_paths": checks,
             "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),
@@ -311,7 +313,8 @@ def _page_headers(project: UnderTest) -> dict[str, str]:
 def page_environment(project: UnderTest) -> dict[str, str]:
     """What the settings laid over a project read of its pages."""
     headers = quote(json.dumps(project.page_headers, separators=(",", ":")))
-    return {"BENCHAPP_PAGE_HEADERS": headers, **project.description.environment}
+    health = json.dumps(health_paths(project), separators=(",", ":"))
+    return {"BENCHAPP_PAGE_HEADERS": headers, "BENCHAPP_HEALTH_PATHS": health, **project.description.environment}
 
 
 def bypass_re(project: UnderTest, probed: bool) -> str:
@@ -322,7 +325,8 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     other.
     """
     said = project.description
-    paths = [project.names["static_url"], *project.names["health_paths"], *([said.login.url] if said.login else [])]
+    files = filter(None, (project.names["static_url"], project.names["media_url"]))
+    paths = [*files, *project.names["health_paths"], *([said.login.url] if said.login else [])]
     # The home page has no beginning of its own.
     ends = (
         re.escape(path[1:]) + ("" if path.endswith("/") else PATH_END) for path in dict.fromkeys(paths) if path != "/"

@@ -15,7 +15,7 @@ from bench.machine.supervise import Address, Process
 from bench.serve import render
 from bench.serve.case import Case
 from bench.serve.launch import Launcher
-from bench.serve.layout import Places
+from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring
 
 READY_TIMEOUT_S = 30
@@ -213,5 +213,8 @@ def listeners(case: Case, wiring: Wiring) -> dict[str, tuple[Server, Address]]:
 
 def front_url(case: Case, places: Places) -> str:
     """Where clients speak to the case, without a slash at the end."""
-    scheme = case.settings["scheme"]
-    return f"{scheme}://{places.bind}:{places.port}"
+    scheme, host = case.settings["scheme"], places.bind
+    if scheme == "https" and case.settings["strict_sni"] == "on" and host == LOOPBACK:
+        # A client that asks by address names no host in the handshake. The certificate has this name as well.
+        host = "localhost"
+    return f"{scheme}://{host}:{places.port}"

@@ -1,9 +1,9 @@
 """Rendering a case's files into a directory. Nothing is started here.
 
-Each server reads the files that its manifest names (`config`, `files`), flat, in one directory. The template of one is in
-`deploy/servers/<server>/`, of a file that several servers read in `deploy/servers/`. A file of that name in the folder of
-the stack or of a layer lies over it: it takes its place, or says `{% extends "<name>" %}` and replaces blocks of what lies
-below. A template that renders to nothing makes no file.
+Each server reads the files that its manifest names (`config`, `files`), all in one directory. The template of a file
+is in `deploy/servers/<server>/`, or, where several servers read it, in `deploy/servers/`. A file of that name in the
+folder of the stack or of a layer lies over it: it takes its place, or says `{% extends "<name>" %}` and replaces blocks
+of what lies below. A template of which nothing is left makes no file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Engine(jinja2.Environment):
         )
 
     def join_path(self, template: str, parent: str) -> str:
-        """What `{% extends %}` or `{% include %}` of `template` means in `parent`: what lies below it, or a shared file."""
+        """What `template` means in `parent`: in one that lies over another of that name, the other."""
         upper, _, below = parent.partition(OVER)
         return below if below and Path(upper).name == template else template
 
@@ -127,7 +127,6 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
         "program": str(case.programs[server.name]),
         "speaks": server.speaks,
         "connection": _connection(server),
-        "faces_clients": server.name == case.stack.servers[-1].name,
         "listens": wiring.listens[server.name],
         "listen": wiring.listens[server.name][0],
     }
@@ -137,8 +136,10 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
     context["bypass_re"] = under_test.bypass_re(case.project, context["probed"])
     if case.project.overlaid:
         context["page_headers"] = case.project.page_headers
-    if index + 1 < len(chain) and context["listener"] == "behind":
-        # The outermost server has found out who the client is.
+    # Only layers can have put a server in front of it.
+    context["outermost"] = server.name == case.stack.servers[-1].name
+    if index + 1 < len(chain):
+        # The server in front ends TLS, and has found out who the client is.
         context["listener"] = "plain"
     bind6 = context["bind6"] if index + 1 == len(chain) else "off"
     context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
@@ -147,8 +148,7 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
         inner = case.servers[index - 1]
         context["upstreams"] = wiring.upstreams(inner.name)
         context["upstream"] = context["upstreams"][0]
-        context["upstream_speaks"] = inner.speaks
-        context["upstream_interface"] = inner.interface
+        context |= {"upstream_speaks": inner.speaks, "upstream_interface": inner.interface}
         context["upstream_connection"] = _connection(inner)
         # An instance on this host refuses at once; a host that has gone costs a time to connect.
         elsewhere = any(address.host not in ("", LOOPBACK) for address in context["upstreams"])
@@ -163,6 +163,7 @@ def site_context(case: Case, places: Places) -> dict[str, Any]:
     return {
         **case.settings,
         **places.names,
+        "media_root": f"{places.data}/media",
         "services": {item.name: places.address(item.name, item.name) for item in case.services},
         "doors": {
             door: places.address(door, f"{server.name}-{door}") for server in case.servers for door in server.doors
@@ -179,7 +180,9 @@ def write_files(
     case: Case, places: Places, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
 ) -> list[Path]:
     """Render every file that these servers, by default all, read into `conf`; returns the files written."""
+    conf.mkdir(parents=True, exist_ok=True)
     written = []
+    conf.mkdir(parents=True, exist_ok=True)
     for server in case.servers if servers is None else servers:
         context = context_of(server, case, places, wiring)
         for name, templates in server_files(server, case).items():
@@ -205,7 +208,7 @@ def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
 
 
 def server_files(server: Server, case: Case) -> dict[str, tuple[Path, ...]]:
-    """The templates of each file of a server, by the file's name: those that lie over each other, the uppermost first."""
+    """The templates of each file of a server, by its name: those that lie over each other, the uppermost first."""
     homes = [*(layer.folder for layer in reversed(case.layers)), *case.stack.folders, SERVERS / server.name, SERVERS]
     return {
         name: tuple(path for path in (home / name for home in homes) if path.is_file()) for name in server.file_names

@@ -33,6 +33,8 @@ _apps = list(getattr(_below, "INSTALLED_APPS", ()))
 websockets.refuse()
 DEBUG = False
 ALLOWED_HOSTS = environment.hosts(_env, "BENCHAPP_ALLOWED_HOSTS", list(getattr(_below, "ALLOWED_HOSTS", ())))
+# Paths that are answered whatever host a balancer names.
+BENCHAPP_HEALTH_PATHS = json.loads(os.environ.get("BENCHAPP_HEALTH_PATHS", "[]"))
 STATIC_ROOT = environment.directory(_env, "BENCHAPP_STATIC_ROOT", None, _base) or getattr(_below, "STATIC_ROOT", None)
 MEDIA_ROOT = environment.directory(_env, "BENCHAPP_MEDIA_ROOT", None, _base) or getattr(_below, "MEDIA_ROOT", "")
 if not environment.flag(_env, "BENCHAPP_HTTPS", default=False):
@@ -42,6 +44,15 @@ BENCHAPP_BEHIND_PROXY = environment.flag(_env, "BENCHAPP_BEHIND_PROXY", default=
 BENCHAPP_FRONT = environment.flag(_env, "BENCHAPP_FRONT", default=False)
 if BENCHAPP_BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
+
+# Kinds of static files that WhiteNoise's table lacks; a browser that is told `nosniff` uses no file of another type.
+WHITENOISE_MIMETYPES = {
+    ".mjs": "text/javascript",
+    ".otf": "font/otf",
+    ".ttf": "font/ttf",
+    ".webmanifest": "application/manifest+json",
+    **(getattr(_below, "WHITENOISE_MIMETYPES", None) or {}),
+}
 
 # --- Database -----------------------------------------------------------------------------------
 
@@ -111,6 +122,8 @@ _outer = len(list(takewhile(_first.__contains__, _middleware)))
 _static = "whitenoise.middleware.WhiteNoiseMiddleware"
 _serves_static = environment.flag(_env, "BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
+    "benchapp.serving.streaming.at_once",
+    "benchapp.serving.client_address.any_host_for_health",
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.
     *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *_middleware[:_outer],

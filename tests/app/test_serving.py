@@ -35,6 +35,9 @@ ASKED = (
 )
 
 
+ALWAYS = ["benchapp.serving.streaming.at_once", "benchapp.serving.client_address.any_host_for_health"]
+
+
 @pytest.fixture
 def laid_over(tmp_path):
     def settings(package: str = "benchapp.serving", more: str = "", **env: str) -> dict:
@@ -56,6 +59,7 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
     assert found["ROOT_URLCONF"] == "their_urls"
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching"]
     assert found["MIDDLEWARE"] == [
+        *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
         "benchapp.serving.static_files.StaticFiles",
         "django.middleware.common.CommonMiddleware",
@@ -117,7 +121,7 @@ def test_the_instrument_s_own_settings_add_the_probes(laid_over):
 
 def test_behind_a_reverse_proxy_it_sees_the_clients_address(laid_over):
     found = laid_over(BENCHAPP_BEHIND_PROXY="1", BENCHAPP_FRONT="1")
-    assert found["MIDDLEWARE"][0] == "benchapp.serving.client_address.real_address"
+    assert found["MIDDLEWARE"][len(ALWAYS)] == "benchapp.serving.client_address.real_address"
     assert found["SECURE_PROXY_SSL_HEADER"] == ["HTTP_FRONTPROTO", "https"]
 
 
@@ -128,6 +132,7 @@ def test_errors_are_written_unless_it_logs_itself(laid_over):
 def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     found = laid_over(CACHING_SITE_MIDDLEWARE="1", BENCHAPP_CACHE_URL="locmemcache://", BENCHAPP_WHITENOISE="0")
     assert found["MIDDLEWARE"] == [
+        *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
         "benchapp.caching.django_cache.UpdateCache",
         "benchapp.caching.described.OnlyShared",

@@ -48,10 +48,10 @@ def _not_of_the_checkout(folder: str, names: list[str]) -> set[str]:
 
 def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
     assert [name for _, name in FILES] == [
-        "deploy/common/waitress/server.toml",
+        "deploy/servers/waitress/server.toml",
         "deploy/stacks/nginx-waitress/stack.toml",
         "deploy/stacks/nginx-waitress-one/stack.toml",
-        "deploy/stacks/nginx-waitress-one/nginx.app.conf",
+        "deploy/stacks/nginx-waitress-one/nginx.conf",
     ]
     assert [(words[2], words[3]) for words in COMMANDS] == [
         ("check", "nginx-waitress"),
@@ -97,17 +97,10 @@ def test_the_names_of_the_document_are_the_names_of_the_templates():
     assert documented == context.keys() - chosen.names.keys()
 
 
-def test_the_keys_of_the_document_are_the_keys_of_a_stack():
-    table = TEXT[TEXT.index("Keys of the stack:") : TEXT.index("Keys of a `[[server]]`")]
-    documented = re.findall(r"^\| `\W*(\w+)\W*` \|", table, re.M)
-    # A variant alone has a Python, which the command line names.
-    assert set(documented) | {"name", "folders", "python"} == set(manifest.Stack.__struct_encode_fields__)
-
-
-def test_the_keys_of_the_document_are_the_keys_of_a_server():
-    table = TEXT[TEXT.index("Keys of a `[[server]]`") : TEXT.index("A server of a second stack")]
-    documented = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (.+?) \|", table, re.M)))
-    assert set(documented) == set(manifest.Server.__struct_encode_fields__)
+@pytest.mark.parametrize("kind", [manifest.Stack, manifest.Server, manifest.Layer, manifest.Service, manifest.Reload])
+def test_every_key_of_a_manifest_is_described_beside_its_type(kind):
+    described = set(re.findall(r"(?:^    |; )(\w+)(?=:| )", kind.__doc__, re.M))
+    assert set(kind.__struct_fields__) <= described
 
 
 def test_the_glossary_has_the_words_of_the_command_line():

@@ -18,7 +18,8 @@ from bench.catalog import catalog, fit, values
 from bench.project import commands
 from bench.serve import case as cases
 from bench.serve import deployment
-from bench.serve.case import NO_DATABASE, CannotRun, Case
+from bench.serve.case import CannotRun, Case
+from bench.serve.database import NO_DATABASE
 from tests.cases import kit, resolved
 from tests.deploy.running import ONE, client_of, get, runnable
 from tests.skips import needs
@@ -29,7 +30,11 @@ from tests.skips import needs
     [
         ("nginx-uwsgi", "staticgenerator+nginx-microcache", "staticgenerator and nginx-microcache both bring nginx."),
         ("nginx-uwsgi", "nginx-memcached+nginx-microcache", "nginx-memcached and nginx-microcache both bring nginx."),
-        ("nginx-apache-modwsgi", "staticgenerator+apache-cache", "staticgenerator and apache-cache both bring apache."),
+        (
+            "nginx-apache-modwsgi",
+            "staticgenerator+apache-cache",
+            "staticgenerator and apache-cache both bring the block pages of httpd.conf",
+        ),
     ],
 )
 def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says):

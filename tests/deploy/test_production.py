@@ -24,7 +24,6 @@ from tests.deploy.production_host import (
     Notified,
     accepts_ciphers,
     ask,
-    make_certificate,
     redirects,
     refused_by_servers,
     refused_by_systemd,
@@ -39,11 +38,6 @@ STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
 ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
 WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory) -> Path:
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture
@@ -176,7 +170,7 @@ def test_a_module_built_on_the_host_is_where_a_deploy_puts_it(host):
     conf = made.places.conf
     script = Path(conf, "benchapp-deploy").read_text()
     assert f'ln -sf "$($venv/bin/mod_wsgi-express module-location)" {conf}/mod_wsgi.so || return\n' in script
-    lines = [line.split() for line in Path(conf, "apache", "base.conf").read_text().splitlines()]
+    lines = [line.split() for line in Path(conf, "httpd.conf").read_text().splitlines()]
     assert ["LoadModule", "wsgi_module", f"{conf}/mod_wsgi.so"] in lines
 
 

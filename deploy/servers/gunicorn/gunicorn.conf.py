@@ -62,7 +62,7 @@ loglevel = "warning"
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"
-{% if faces_clients %}
+{% if outermost %}
 # No server stands in front, so that no header is believed that names another client; default 127.0.0.1.
 forwarded_allow_ips = ""
 {% else %}
@@ -86,7 +86,7 @@ def on_starting(server):
 
     server.log.error_log.addFilter(short)
 {% block hooks %}
-{% if faces_clients %}
+{% if outermost %}
 
 
 def when_ready(server):

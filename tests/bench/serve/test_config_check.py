@@ -11,9 +11,10 @@ from bench import paths
 from bench.catalog import manifest
 from bench.cli import check as check_command
 from bench.serve import case as cases
-from bench.serve import config_check
-from bench.serve.case import NO_DATABASE, CannotRun
+from bench.serve import config_check, render
+from bench.serve.case import CannotRun
 from bench.serve.config_check import ConfigCheck
+from bench.serve.database import NO_DATABASE
 from tests.cases import kit
 
 BROKEN = [
@@ -22,23 +23,23 @@ BROKEN = [
     (
         "apache-modwsgi",
         "none",
-        "stacks/apache-modwsgi/apache.conf",
+        "servers/apache/httpd.conf",
         "NoSuch on",
-        "apache.conf:\nInvalid command 'NoSuch'",
+        "httpd.conf:\nInvalid command 'NoSuch'",
     ),
     (
         "lighttpd-fastcgi",
         "none",
-        "common/lighttpd/static.conf",
+        "servers/lighttpd/lighttpd.conf",
         'no.such = "x"',
         "WARNING: unknown config-key: no.such",
     ),
     (
         "lighttpd-fastcgi",
         "none",
-        "common/lighttpd/static.conf",
+        "servers/lighttpd/lighttpd.conf",
         "server.port = (",
-        "lighttpd/static.conf line: * failed",
+        "lighttpd/lighttpd.conf line: * failed",
     ),
     (
         "haproxy-gunicorn",
@@ -63,7 +64,7 @@ BROKEN = [
         "workers = (",
         'gunicorn.conf.py", line * was never closed',
     ),
-    ("cherokee-uwsgi", "none", "common/cherokee/cherokee.conf", "server!nosuch = 1", "Unknown key\n    'nosuch'"),
+    ("cherokee-uwsgi", "none", "servers/cherokee/cherokee.conf", "server!nosuch = 1", "Unknown key\n    'nosuch'"),
 ]
 
 
@@ -72,6 +73,8 @@ BROKEN = [
 def test_the_message_of_a_server_about_a_broken_file_is_shown(stack, layer, name, line, says, tmp_path, monkeypatch):
     deploy = shutil.copytree(paths.DEPLOY, tmp_path / "deploy")
     monkeypatch.setattr(paths, "DEPLOY", deploy)
+    monkeypatch.setattr(render, "SERVERS", deploy / "servers")
+    monkeypatch.setattr(render, "HOMES", (deploy / "servers", deploy / "common"))
     composed = cases.resolve(kit(), stack, layer, database=NO_DATABASE)
     if isinstance(composed, CannotRun):
         pytest.skip(composed.reason)

@@ -16,7 +16,7 @@ from tests.cases import for_files
 # The processes below the main one, as often as they are asked for: before the reload, and then each second.
 PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
 SYSTEMCTL = '#!/bin/sh\necho "$*" >> said\n'
-PKILL = '#!/bin/sh\n[ "$*" = "-f ^benchapp-wsgi.*/etc/benchapp/apache.conf" ] && touch killed\n'
+PKILL = '#!/bin/sh\n[ "$*" = "-f ^benchapp-wsgi.*/etc/benchapp/httpd.conf" ] && touch killed\n'
 
 
 @pytest.fixture

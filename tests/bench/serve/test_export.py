@@ -173,7 +173,7 @@ def test_the_kernel_hands_connections_to_the_new_socket_of_a_server_that_opens_o
     [
         ("nginx-gunicorn", "nginx", ["-t -c /etc/benchapp/nginx.conf", "kill -HUP $MAINPID"]),
         ("nginx-gunicorn", "gunicorn", ["--check-config config.wsgi:application", "kill -HUP $MAINPID"]),
-        ("apache-modwsgi", "apache", ["-f /etc/benchapp/apache.conf -t", "kill -USR1 $MAINPID"]),
+        ("apache-modwsgi", "apache", ["-f /etc/benchapp/httpd.conf -t", "kill -USR1 $MAINPID"]),
         ("haproxy-gunicorn", "haproxy", ["-f /etc/benchapp/haproxy.redirect.on.cfg", "kill -USR2 $MAINPID"]),
         # Its program refuses a bad file itself.
         ("caddy-gunicorn", "caddy", ["--address unix//run/benchapp/caddy-admin.sock"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,27 +14,9 @@ from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.serve import export, render
+from bench.serve.case import Case
+from bench.serve.layout import Layout
 from tests.cases import bare, for_files
-
-# Documents may ask for what is so; server configuration may not.
-TEMPLATES = [
-    path
-    for folder in ("stacks", "layers", "common", "services")
-    for path in sorted((paths.DEPLOY / folder).rglob("*"))
-    if path.is_file() and path.suffix != ".md"
-]
-
-
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(paths.DEPLOY)))
-def test_a_template_holds_no_logic_beyond_loops_and_includes(path):
-    text = path.read_text("utf-8")
-    statements = re.findall(r"\{%-?\s*(\w+)", text)
-    assert set(statements) <= {"for", "endfor", "include"}
-    for expression in re.findall(r"\{\{(.+?)\}\}|\{%(.+?)%\}", text):
-        words = "".join(expression)
-        assert not re.search(r"\b(if|else|set|replace|split|join)\b", words), words
-        # Bounds are arithmetic; any other filter is work for Python.
-        assert set(re.findall(r"\|\s*(\w+)", words)) <= {"min", "max"}, words
 
 
 def test_an_unknown_name_in_a_template_names_the_file():
@@ -41,35 +24,44 @@ def test_an_unknown_name_in_a_template_names_the_file():
         render.text("{{ nosuch }}", {}, "x.conf")
 
 
-def files_of(stack: str, server: str, layer: str = "none") -> dict:
-    """The templates of one server by their rendered names, as paths below deploy/."""
+def files_of(stack: str, server: str, layer: str = "none") -> dict[str, list[str]]:
+    """The templates of one server by the names of its files, the uppermost first, as paths below deploy/."""
     case = bare(catalog.read().stack(stack), *catalog.read().joined_layers(layer))
     chosen = next(item for item in case.servers if item.name == server)
     files = render.server_files(chosen, case)
-    return {name: path and str(path.relative_to(paths.DEPLOY)) for name, path in files.items()}
+    return {name: [str(path.relative_to(paths.DEPLOY)) for path in found] for name, found in files.items()}
 
 
-def test_a_main_file_comes_from_the_stack_its_base_or_the_common_folder():
-    assert files_of("nginx-uwsgi", "uwsgi")["uwsgi.processes.ini"] == "common/uwsgi/uwsgi.processes.ini"
-    own = files_of("cherokee-uwsgi-roundrobin", "uwsgi")
-    assert own["uwsgi.processes.ini"] == "stacks/cherokee-uwsgi-roundrobin/uwsgi.processes.ini"
-    assert own["uwsgi.ini"] == "common/uwsgi/uwsgi.ini"
-    assert own["uwsgi/socket.scgi.ini"] == "common/uwsgi/socket.scgi.ini"
+def test_the_file_of_a_layer_lies_over_that_of_the_server():
+    below = "servers/nginx/nginx.conf"
+    assert files_of("nginx-uwsgi", "nginx") == {"nginx.conf": [below], "unavailable.html": ["servers/unavailable.html"]}
+    layered = files_of("nginx-uwsgi", "nginx", "varnish+nginx-memcached")["nginx.conf"]
+    assert layered == ["layers/nginx-memcached/nginx.conf", "layers/varnish/nginx.conf", below]
 
 
-def test_parts_and_manifests_are_no_files_of_a_server():
-    names = files_of("nginx-gunicorn", "gunicorn")
-    assert "gunicorn.conf.py" in names
-    assert not [name for name in names if "_" in name or name.endswith(".toml")]
+def written(case: Case, folder: Path) -> dict[str, str]:
+    """The files of a case, as they are rendered, by name."""
+    places = Layout(folder, folder).places(case.project, case.project.worker(), 8000)
+    wiring = render.wire(case, places, count(8001).__next__)
+    return {path.name: path.read_text("utf-8") for path in render.write_files(case, places, wiring, folder)}
 
 
-def test_a_point_of_a_layer_is_filled_by_the_layer_or_by_none_or_is_empty():
-    assert files_of("nginx-uwsgi", "nginx")["layer/nginx.pages.conf"] == "layers/none/nginx.pages.conf"
-    assert files_of("nginx-uwsgi", "nginx")["layer/nginx.http.conf"] is None
-    layered = files_of("nginx-uwsgi", "nginx", "nginx-memcached")
-    assert layered["layer/nginx.http.conf"] == "layers/nginx-memcached/nginx.http.conf"
-    # The file of a server that a layer brings is no point of another's.
-    assert {name.split(".")[0] for name in files_of("nginx-uwsgi", "varnish", "varnish")} == {"varnish"}
+def test_layers_replace_blocks_of_what_lies_below(tmp_path):
+    nginx = written(for_files("nginx-granian", "varnish+nginx-memcached"), tmp_path)["nginx.conf"]
+    assert "real_ip_header X-Real-IP;" in nginx
+    assert "memcached_pass finished_pages;" in nginx
+    assert "--- Layer nginx-memcached ---" in nginx
+    # Flat: it includes what the distribution brings alone.
+    assert re.findall(r"include (.*);", nginx) == ["/etc/nginx/mime.types"]
+
+
+def test_a_template_of_which_nothing_is_left_makes_no_file(tmp_path, monkeypatch):
+    case = for_files("nginx-granian")
+    (tmp_path / "nginx.conf").write_text("{% if listener == 'tls' %}\nlisten 443 ssl;\n{% endif %}\n", "utf-8")
+    monkeypatch.setattr(render, "server_files", lambda *_: {"nginx.conf": (tmp_path / "nginx.conf",)})
+    target = tmp_path / "conf"
+    target.mkdir()
+    assert written(case, target) == {}
 
 
 def test_a_server_in_front_takes_the_front_address():

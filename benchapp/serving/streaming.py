@@ -1,0 +1,52 @@
+"""Answers that are sent while they are made: middleware for any project."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import FileResponse, HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+
+Answer = HttpResponseBase | Awaitable[HttpResponseBase]
+
+
+@sync_and_async_middleware
+def at_once(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Answer]:
+    """Let each piece of a StreamingHttpResponse reach the client when it is made.
+
+    Nginx collects an answer to spare the application a slow client, unless the answer forbids it. A file stays as it
+    is: it is all there already. https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering
+
+    Over ASGI, Django would run a synchronous iterator to its end first, which takes the time of all pieces, and the
+    memory of the whole file. https://docs.djangoproject.com/en/5.2/ref/request-response/#streaminghttpresponse-objects
+    """
+    if iscoroutinefunction(get_response):
+
+        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+            return _at_once(request, await get_response(request))
+
+        return asynchronous
+
+    return lambda request: _at_once(request, get_response(request))
+
+
+def _at_once(request: HttpRequest, response: Any) -> Any:
+    if not response.streaming:
+        return response
+    if not isinstance(response, FileResponse):
+        response.headers.setdefault("X-Accel-Buffering", "no")
+    if isinstance(request, ASGIRequest) and not response.is_async:
+        response.streaming_content = _pieces(iter(response.streaming_content))
+    return response
+
+
+async def _pieces(content: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces of a synchronous iterator, each made in the thread of the request."""
+    end = object()
+    following = sync_to_async(next)
+    while (piece := await following(content, end)) is not end:
+        yield piece

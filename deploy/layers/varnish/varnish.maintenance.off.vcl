@@ -1,2 +1,0 @@
-# There is no maintenance switch.
-sub in_maintenance { }

@@ -1,0 +1,2 @@
+-- A request for a host that is not ours.
+return 400

@@ -1,0 +1,239 @@
+# Varnish takes the clients' requests, answers with the pages that it has and passes all else to the chain behind it.
+# Language: https://varnish-cache.org/docs/7.1/reference/vcl.html
+# Where a subroutine does not return, the built-in one of that name follows.
+vcl 4.1;
+
+import std;
+
+backend chain {
+    .host = "{{ upstream.host }}";
+    .port = "{{ upstream.port }}";
+    .connect_timeout = 5s;
+    .first_byte_timeout = {{ request_timeout_s }}s;
+    .between_bytes_timeout = {{ request_timeout_s }}s;
+}
+
+{% if listener == "behind" %}
+# The balancer or CDN in front.
+acl proxies {
+{% for network in proxies %}
+    "{{ network.network_address }}"/{{ network.prefixlen }};
+{% endfor %}
+}
+{% endif %}
+
+sub vcl_recv {
+    # The headers that name the client are overwritten, so that a client cannot forge them.
+{% if listener == "behind" %}
+    # The client is who the balancer or CDN in front names, the last address that is not one of those in front, of which
+    # there may be three; from any other address its headers are not believed.
+    if (client.ip !~ proxies || req.http.X-Forwarded-Proto != "https") {
+        set req.http.X-Forwarded-Proto = "http";
+    }
+    set req.http.X-Real-IP = client.ip;
+{% for place in [1, 2, 3] %}
+    if (std.ip(req.http.X-Real-IP, "0.0.0.0") ~ proxies && req.http.X-Forwarded-For) {
+        set req.http.X-Real-IP = regsub(req.http.X-Forwarded-For, "^.*,\s*", "");
+        set req.http.X-Forwarded-For = regsub(req.http.X-Forwarded-For, "\s*,?[^,]*$", "");
+    }
+{% endfor %}
+    # What is no address is not believed either.
+    set req.http.X-Real-IP = std.ip(req.http.X-Real-IP, client.ip);
+    set req.http.X-Forwarded-For = req.http.X-Real-IP;
+{% else %}
+    set req.http.X-Real-IP = client.ip;
+    set req.http.X-Forwarded-For = client.ip;
+    set req.http.X-Forwarded-Proto = "http";
+{% endif %}
+    # A server that ends TLS before Varnish uses a socket of its own, with the client's address (PROXY protocol).
+    if (local.socket == "tls") {
+        set req.http.X-Forwarded-Proto = "https";
+    }
+    # The same under names that no server between here and the site knows, so that none of them takes or changes them.
+    # Without a dash: in CGI's variables a client's X_Front_Proto would have the same name as X-Front-Proto.
+    set req.http.FrontAddress = req.http.X-Real-IP;
+    set req.http.FrontProto = req.http.X-Forwarded-Proto;
+    unset req.http.X-Forwarded-Host;
+    unset req.http.X-Forwarded-Port;
+    unset req.http.X-Forwarded-Ssl;
+    unset req.http.Forwarded;
+    unset req.http.X-Token-Cookie;
+
+    # Invalidate one page (PURGE), or all whose path begins so (BAN). Only the site may, over a socket of its own: by its
+    # address, a request that another server on this machine passes on would look like the site's.
+    if (req.method == "PURGE" || req.method == "BAN") {
+        if (local.socket != "purge") {
+            return (synth(403, "Forbidden"));
+        }
+        if (req.method == "PURGE") {
+            return (purge);
+        }
+        if (req.url !~ "^/[A-Za-z0-9/_-]*$") {
+            return (synth(400, "Bad Request"));
+        }
+        ban("obj.http.X-Path ~ ^" + req.url);
+        return (synth(200, "Banned"));
+    }
+
+    # Requests for a host that is not ours reach neither the cache nor the chain, but for a balancer's health checks: it asks
+    # by address, and the chain is told our name.
+    if (req.http.Host !~ "(?i)^({{ server_names_re }})(:[0-9]+)?$") {
+        if (req.url !~ "^/({{ health_re }})(\?|$)") {
+            return (synth(400, "Bad Request"));
+        }
+        set req.http.Host = "{{ server_name }}";
+    }
+{% if maintenance == "on" %}
+    # While the file is there, all but the health checks is a 503 with the failure page (vcl_synth).
+    if (std.file_exists("{{ maintenance_file }}") && req.url !~ "^/({{ health_re }})(\?|$)") {
+        return (synth(503));
+    }
+{% endif %}
+
+    # Only pages are cached: a plain path in its one spelling, without a query string. The chain serves static files.
+    if (req.method != "GET" && req.method != "HEAD") {
+        # The whole body is taken before the chain is asked, and sent on with its length.
+        if (!std.cache_req_body({{ max_body_mb }}MB)) {
+            return (synth(413, "Content Too Large"));
+        }
+        return (pass);
+    }
+{% if https_only %}
+    # What came over plain HTTP to a balancer is redirected by the site.
+    if (req.http.X-Forwarded-Proto != "https") {
+        return (pass);
+    }
+{% endif %}
+    if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/({{ bypass_re }})") {
+        return (pass);
+    }
+    # A request with a session cookie bypasses the cache, whatever else the Cookie header holds.
+    if (req.http.Authorization || req.http.Cookie ~ "{{ session_cookie }}") {
+        return (pass);
+    }
+
+    # Other cookies do not matter to a page. That of a CSRF token does not either, but the application is given it: a page
+    # that holds the token sets the cookie anew and so is not cached (vcl_backend_response).
+    if (req.http.Cookie ~ "{{ csrf_cookie }}") {
+        set req.http.X-Token-Cookie = req.http.Cookie;
+    }
+    unset req.http.Cookie;
+    return (hash);
+}
+
+sub vcl_hash {
+    # A page is the same under each of our hosts.
+    hash_data(req.url);
+    return (lookup);
+}
+
+sub vcl_backend_fetch {
+    if (bereq.http.X-Token-Cookie) {
+        set bereq.http.Cookie = bereq.http.X-Token-Cookie;
+        unset bereq.http.X-Token-Cookie;
+    }
+    # A server that answers before it has read a body closes the connection: no other visitor's request shall be sent on it.
+    if (bereq.method != "GET" && bereq.method != "HEAD") {
+        set bereq.http.Connection = "close";
+    }
+    # Varnish would ask for gzip whatever the visitor takes; it compresses pages itself, if at all.
+    if (!bereq.uncacheable) {
+        unset bereq.http.Accept-Encoding;
+    }
+    return (fetch);
+}
+
+sub vcl_backend_response {
+{% if compress_pages == "on" %}
+    # A page is stored compressed, once; Varnish unpacks it for those who do not take gzip. Default: stored as it came.
+    # https://varnish-cache.org/docs/7.1/users-guide/compression.html
+    # An ETag is that of the bytes as they are. An answer without a length may be a stream, whose pieces gzip would hold back.
+    if (beresp.http.Content-Length && beresp.http.Content-Type ~ "(?i)^(text/|application/json)" 
+        && !beresp.http.Content-Encoding && !beresp.http.ETag) {
+        if (!bereq.uncacheable || bereq.http.Accept-Encoding ~ "gzip") {
+            set beresp.do_gzip = true;
+        }
+        # Named with each answer, compressed or not.
+        if (!beresp.http.Vary) {
+            set beresp.http.Vary = "Accept-Encoding";
+        } else if (beresp.http.Vary !~ "(?i)accept-encoding") {
+            set beresp.http.Vary = beresp.http.Vary + ", Accept-Encoding";
+        }
+    }
+{% endif %}
+    if (bereq.uncacheable) {
+        return (deliver);
+    }
+    # Cached: a whole page without a reason against it. For ten seconds no request waits for another that gets an
+    # uncacheable page (hit-for-miss).
+    if (beresp.status != 200
+        || beresp.http.Content-Type !~ "(?i)^text/html; *charset=utf-8$"
+        || !beresp.http.Content-Length     // sent in chunks: a part would look like the whole page
+        || beresp.http.Set-Cookie
+        || beresp.http.Content-Encoding
+        || beresp.http.X-Outdated
+        || beresp.http.Cache-Control ~ "(?i)(private|no-store|no-cache|(max-age|s-maxage) *= *\x22?0+\x22? *(,|$))"
+        || beresp.http.Vary !~ "(?i)^(cookie|accept-encoding|[, ])*$") {
+        set beresp.uncacheable = true;
+        set beresp.ttl = 10s;
+        set beresp.grace = 0s;
+        unset beresp.http.X-Outdated;
+        return (deliver);
+    }
+    # One time to live for all layers, {{ cache_seconds }} s: for its first half a page is fresh; in the second, a request gets the
+    # stale page at once while one request in the background renders it anew.
+    set beresp.ttl = {{ (cache_seconds + 1) // 2 }}s;
+    set beresp.grace = {{ cache_seconds // 2 }}s;
+    set beresp.keep = 0s;
+    # For visitors the page still varies with the cookie (their browsers cache it), for Varnish it does not (see vcl_recv).
+    set beresp.http.X-Vary = beresp.http.Vary;
+    unset beresp.http.Vary;
+    set beresp.http.X-Path = bereq.url;
+    return (deliver);
+}
+
+# Answers of Varnish's own. While the site is switched off and when the chain does not answer: a page of our own with the
+# security headers, and when to come back.
+sub vcl_synth {
+    unset resp.http.X-Varnish;
+    if (resp.status == 503) {
+        set resp.http.Content-Type = "text/html; charset=utf-8";
+        set resp.http.Retry-After = "{{ retry_after_s }}";
+        set resp.http.Cache-Control = "no-store";
+{% for name, value in page_headers.items() %}
+        set resp.http.{{ name }} = {"{{ value }}"};
+{% endfor %}
+        synthetic(std.fileread("{{ conf }}/unavailable.html"));
+        return (deliver);
+    }
+    set resp.http.Content-Type = "text/plain";
+{% for name, value in static_headers.items() %}
+    set resp.http.{{ name }} = "{{ value }}";
+{% endfor %}
+    synthetic(resp.status + " " + resp.reason);
+    return (deliver);
+}
+
+sub vcl_backend_error {
+    set beresp.http.Content-Type = "text/html; charset=utf-8";
+    set beresp.http.Retry-After = "{{ retry_after_s }}";
+    set beresp.http.Cache-Control = "no-store";
+{% for name, value in page_headers.items() %}
+    set beresp.http.{{ name }} = {"{{ value }}"};
+{% endfor %}
+    synthetic(std.fileread("{{ conf }}/unavailable.html"));
+    set beresp.uncacheable = true;
+    return (deliver);
+}
+
+sub vcl_deliver {
+    if (resp.http.X-Vary) {
+        set resp.http.Vary = resp.http.X-Vary;
+        unset resp.http.X-Vary;
+    }
+    unset resp.http.X-Path;
+    unset resp.http.X-Outdated;
+    unset resp.http.X-Varnish;
+    unset resp.http.Via;
+    return (deliver);
+}
