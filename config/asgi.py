@@ -6,10 +6,13 @@ import os
 
 from django.core.asgi import get_asgi_application
 
+from benchapp.serving import websockets
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # The settings differ from those of WSGI; see config/asgi_middleware.py.
 os.environ.setdefault("BENCHAPP_ASGI", "1")
 
+websockets.refuse()
 application = get_asgi_application()
 
 # Settings can be read only now.

@@ -62,9 +62,11 @@ CHOICES = {
     "io_cache": (0, 1),
     "debian": (12, 13),
 }
-MAY_BE_ZERO = ("upstream_keepalive", "hsts_seconds")
+MAY_BE_ZERO = ("max_requests", "upstream_keepalive", "hsts_seconds")
 # Below it a caching service does not start: it has no room for a page of the largest size.
 MINIMA = {"cache_memory_mb": 8}
+# Beyond them a machine has no memory left before its servers have started: some 50 MB a process.
+MAXIMA = {"processes": 512, "threads": 512}
 # A host name, every name below one (`*.example.org`), both (`.example.org`), or an IPv6 address in brackets.
 HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 # One label of a host name with its dot, as every server's regular expressions understand it.
@@ -102,7 +104,7 @@ def _problem(name: str, value: Any, usual: Any) -> str:
         smallest = 0 if name in MAY_BE_ZERO or name in CHOICES else MINIMA.get(name, 1)
         if not isinstance(value, int) or value < smallest:
             return f"use a whole number, {smallest} or more"
-        largest = MAX_PORT if name.endswith("_port") else MAX_NUMBER
+        largest = MAX_PORT if name.endswith("_port") else MAXIMA.get(name, MAX_NUMBER)
         if value > largest:
             return f"use a whole number, {largest} at most"
     return ""
@@ -154,6 +156,7 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     proxies          the networks of `trusted_proxies`
     believed_proxies  the text of `trusted_proxies` with the listener `behind`, else empty
     maintenance      on or off: whether there is a `maintenance_file`
+    max_requests_jitter  by how many requests the lives of workers differ, so that not all are replaced at once
     scheme           the scheme of the URLs that clients ask for
     server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
     wildcard_names   the host names with `.example.org` written as example.org and *.example.org
@@ -166,6 +169,7 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     return {
         "access": "off" if names["access_log"] == "off" else "on",
         "maintenance": "off" if names["maintenance_file"] == "off" else "on",
+        "max_requests_jitter": names["max_requests"] // 4,
         "alpn": "h2,http/1.1" if names["http2"] == "on" else "http/1.1",
         "page_headers": names["page_headers"] | hsts,
         "static_headers": {"X-Content-Type-Options": "nosniff"} | hsts,

@@ -147,7 +147,7 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
         inner = case.servers[index - 1]
         context["upstreams"] = wiring.upstreams(inner.name)
         context["upstream"] = context["upstreams"][0]
-        context["upstream_speaks"] = inner.speaks
+        context |= {"upstream_speaks": inner.speaks, "upstream_interface": inner.interface}
         context["upstream_connection"] = _connection(inner)
         # An instance on this host refuses at once; a host that has gone costs a time to connect.
         elsewhere = any(address.host not in ("", LOOPBACK) for address in context["upstreams"])

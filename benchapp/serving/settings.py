@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import environ
 
 from benchapp.caching import registry
-from benchapp.serving import caches, environment, files
+from benchapp.serving import caches, environment, files, websockets
 
 _below = import_module(os.environ["OVERLAID_SETTINGS"])
 globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
@@ -29,6 +29,8 @@ _apps = list(getattr(_below, "INSTALLED_APPS", ()))
 
 # --- Serving ------------------------------------------------------------------------------------
 
+# Before the project makes its ASGI application.
+websockets.refuse()
 DEBUG = False
 ALLOWED_HOSTS = environment.hosts(_env, "BENCHAPP_ALLOWED_HOSTS", list(getattr(_below, "ALLOWED_HOSTS", ())))
 # Paths that are answered whatever host a balancer names.

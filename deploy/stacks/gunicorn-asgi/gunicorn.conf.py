@@ -1,9 +1,5 @@
-"""gunicorn with its own ASGI worker. Settings: https://docs.gunicorn.org/en/stable/settings.html"""
-
-# Where it listens; default 127.0.0.1:8000.
-bind = "{{ listen.text }}"
-# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
-
+{% extends "gunicorn.conf.py" %}
+{% block worker %}
 # An event loop in each process; how many requests of them run at a time is the site's to say (BENCHAPP_ASGI_THREADS).
 # Default "sync". https://docs.gunicorn.org/en/stable/asgi.html
 worker_class = "asgi"
@@ -13,6 +9,4 @@ asgi_loop = "uvloop"
 asgi_lifespan = "off"
 # Seconds that an idle connection stays open; default 2.
 keepalive = {{ client_keepalive_s }}
-
-# No server stands in front, so that no header is believed that names another client; default 127.0.0.1.
-forwarded_allow_ips = ""
+{% endblock %}

@@ -1,9 +1,5 @@
-"""gunicorn with gevent's worker. Settings: https://docs.gunicorn.org/en/stable/settings.html"""
-
-# Where it listens; default 127.0.0.1:8000.
-bind = "{{ listen.text }}"
-# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
-
+{% extends "gunicorn.conf.py" %}
+{% block worker %}
 # A greenlet for each client, which gives way while it waits. Default "sync".
 # https://docs.gunicorn.org/en/stable/design.html#async-workers
 worker_class = "gevent"
@@ -11,13 +7,12 @@ worker_class = "gevent"
 worker_connections = {{ web_connections }}
 # Seconds that an idle connection stays open; default 2.
 keepalive = {{ client_keepalive_s }}
-
-# No server stands in front, so that no header is believed that names another client; default 127.0.0.1.
-forwarded_allow_ips = ""
+{% endblock %}
+{% block hooks %}
 
 
 def post_worker_init(worker):
-    """Let psycopg2 give way, and {{ threads }} requests at a time into the site; on SQLite one, which never gives way."""
+    """Let psycopg2 give way, and {{ threads }} requests at a time into the site; on SQLite, which never does, one."""
     # gevent has replaced Python's functions by now; the master, which reads this file, keeps its own.
     import sys
     import tempfile
@@ -53,3 +48,4 @@ def post_worker_init(worker):
                 spawn_later(0, free.release)
 
     worker.wsgi = application
+{% endblock %}

@@ -1,23 +1,23 @@
-# gunicorn with uvicorn's worker. Settings: https://docs.gunicorn.org/en/stable/settings.html
-# The connection of a client comes first.{{ "\n" }}{% include "uvicorn/uvicorn_protocol.py" %}
-
+{% extends "gunicorn.conf.py" %}
+{% block worker %}
+# uvicorn with the settings of the stack `uvicorn`. https://www.uvicorn.org/settings/
+# https://github.com/Kludex/uvicorn-worker
 from uvicorn_worker import UvicornWorker
 
-# Where it listens; default 127.0.0.1:8000.
-bind = "{{ listen.text }}"
-# What every stack with gunicorn shares.{% include "gunicorn/_process.py" %}
+# Where `uvicorn_protocol.py` is.
+pythonpath = "{{ conf }}"
 
 
 class Worker(UvicornWorker):
-    """uvicorn with the settings of the stack `uvicorn`. https://www.uvicorn.org/settings/"""
-
     # loop, http: the ones in C; by default those in Python where they are missing.
+    # ws: WebSockets, which take the project's own application; a site that has none refuses them.
     # lifespan: Django has nothing to do when a worker starts or ends; by default it is asked.
     # proxy_headers: no server stands in front, so that no header is believed that names another client; default True.
     # timeout_graceful_shutdown: by default a worker waits for its requests without end.
     CONFIG_KWARGS = {
         "loop": "uvloop",
-        "http": Protocol,
+        "http": "uvicorn_protocol:Protocol",
+        "ws": "wsproto",
         "lifespan": "off",
         "proxy_headers": False,
         "access_log": False,
@@ -25,7 +25,12 @@ class Worker(UvicornWorker):
     }
 
 
-# https://github.com/Kludex/uvicorn-worker
 worker_class = Worker
 # Seconds that an idle connection stays open; default 2.
 keepalive = {{ client_keepalive_s }}
+{% endblock %}
+{% block recycling %}
+# No `max_requests`: a worker that ends so resets keep-alive connections on which a request is on its way.
+{% endblock %}
+{% block hooks %}
+{% endblock %}

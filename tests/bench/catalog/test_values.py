@@ -32,6 +32,14 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
         assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
 
 
+@pytest.mark.parametrize("name", ["processes", "threads"])
+def test_more_processes_and_threads_than_a_machine_holds_are_refused(name):
+    bench = catalog.read().values["bench"]
+    assert bench.changed({name: 512}).names[name] == 512
+    with pytest.raises(BenchError, match=f"^--set {name}=100000000: use a whole number, 512 at most$"):
+        bench.changed({name: 100_000_000})
+
+
 @pytest.mark.parametrize(
     "names", ["example.org", "a-b.example.org *.example.org", ".example.org localhost", "127.0.0.1 [::1]", "my_host"]
 )

@@ -62,11 +62,11 @@ BROKEN = [
         "sub vcl_recv { set req.no = 1; }",
         "not found: 'req.no'",
     ),
-    ("nginx-uwsgi", "none", "common/uwsgi/uwsgi.ini", "nosuch = true", "unknown config directive: nosuch"),
+    ("nginx-uwsgi", "none", "servers/uwsgi/uwsgi.ini", "nosuch = true", "unknown config directive: nosuch"),
     (
         "gunicorn",
         "none",
-        "stacks/gunicorn/gunicorn.conf.py",
+        "servers/gunicorn/gunicorn.conf.py",
         "workers = (",
         'gunicorn.conf.py", line * was never closed',
     ),
