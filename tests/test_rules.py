@@ -93,6 +93,7 @@ ORDER = [
     "catalog",
     "project",
     "serve",
+    "production",
     "verify",
     "measure",
     "faults",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench.fleet import inventory, reach
+from bench.fleet import reach
 from bench.fleet.reach import Found
+from bench.production import inventory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,10 +12,9 @@ from bench.catalog import catalog, values
 from bench.cli import options
 from bench.cli.hosts import add_inventory
 from bench.errors import BenchError
-from bench.fleet import export as fleet
-from bench.fleet import inventory
+from bench.production import advice, containers, hosts, inventory
+from bench.production import host as one_host
 from bench.project import pythons
-from bench.serve import containers, export
 from bench.serve.case import Case, for_files
 
 SYSTEMD = "systemd"
@@ -54,9 +53,9 @@ def main(args: argparse.Namespace) -> int:
     _check_changes(case, given, asked)
     for path in _write(case, args):
         print(path)
-    if lost := export.lost_tls(case):
+    if lost := advice.lost_tls(case):
         print(f"note: {lost}; put a server before it that has them, as INSTALL.md says", file=sys.stderr)
-    if wrong := export.wrong_port(case):
+    if wrong := advice.wrong_port(case):
         print(f"note: {wrong}", file=sys.stderr)
     if python := case.stack.python:
         print(f"note: these files name no version: make the environment there with Python {python}", file=sys.stderr)
@@ -65,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _check_changes(case: Case, given: values.Values, asked: Collection[str]) -> None:
     """Say which values of a file do nothing here; raises BenchError for one of --set."""
-    for name in export.idle_changes(case, catalog.read().values[given.name]):
+    for name in advice.idle_changes(case, catalog.read().values[given.name]):
         happens = f"it changes no file of {case.stack.name} with layer {case.layer_name}"
         if name in asked:
             raise BenchError(f"--set {name}: {happens}; leave it out, or choose a stack whose servers have it")
@@ -74,16 +73,16 @@ def _check_changes(case: Case, given: values.Values, asked: Collection[str]) -> 
 
 def _write(case: Case, args: argparse.Namespace) -> list[Path]:
     """The files, written in the form that was asked for; raises BenchError for an option that would do nothing."""
-    if problem := export.too_large_cache(case):
+    if problem := advice.too_large_cache(case, memory_disk=args.form in containers.FORMS):
         raise BenchError(f"{problem}; --set cache_memory_mb={case.size.burstable_mb // 4}")
     if args.inventory and args.form:
         raise BenchError("--inventory renders for systemd on hosts; leave out --as")
     if args.inventory:
-        return fleet.write(case, inventory.read(args.inventory), args.to)
+        return hosts.write(case, inventory.read(args.inventory), args.to)
     if args.form in containers.FORMS:
         return containers.write(case, args.to, args.form)
     if case.size.is_limited and not case.values.places:
         raise BenchError(f"--size {args.size}: limits what production runs; use --values production")
     if args.form and not case.values.places:
         raise BenchError(f"--as {args.form} needs the places of a host: use --values production")
-    return export.write(case, args.to)
+    return one_host.write(case, args.to)

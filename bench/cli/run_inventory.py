@@ -8,14 +8,15 @@ from pathlib import Path
 
 from bench.cli.stops import until_stopped
 from bench.errors import BenchError
-from bench.fleet import host_record, inventory, session
+from bench.fleet import host_record, session
 from bench.fleet.front import Front
-from bench.fleet.inventory import TRUST, Host, front_of
 from bench.fleet.trials import DeployedHosts
 from bench.interrupt import Interrupts
 from bench.measure.begin import Request
 from bench.measure.printer import Printer, say
 from bench.measure.progress import RunProgress, case_words
+from bench.production import inventory
+from bench.production.inventory import TRUST, Host, front_of
 from bench.results.folder import resume_command
 
 # Options that have no say in what is deployed elsewhere, with the value that they have without being given.

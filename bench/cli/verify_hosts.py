@@ -9,10 +9,11 @@ import time
 from bench.catalog import catalog, values
 from bench.cli import options
 from bench.errors import BenchError
-from bench.fleet import inventory, proofs
+from bench.fleet import proofs
 from bench.fleet.deployed import reached
 from bench.measure.printer import Printer
 from bench.measure.progress import show_check
+from bench.production import inventory
 from bench.results.records import UNLIMITED, Outcome
 from bench.serve.case import for_files
 from bench.verify import table

@@ -10,14 +10,15 @@ from urllib.parse import urlsplit
 from bench.errors import BenchError
 from bench.fleet import host_record, host_site
 from bench.fleet.front import FORWARDED
-from bench.fleet.host_record import Deployed
 from bench.fleet.host_site import HostSite
-from bench.fleet.inventory import Host, Inventory
 from bench.fleet.sampling import Sampler, sampling
-from bench.fleet.split import Split
 from bench.fleet.tunnels import tunnel
 from bench.machine.supervise import Address
-from bench.serve import export, render
+from bench.production import host as one_host
+from bench.production.hosts import Deployed
+from bench.production.inventory import Host, Inventory
+from bench.production.split import Split
+from bench.serve import render
 from bench.serve.case import Case
 from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring
@@ -54,7 +55,7 @@ def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
     if not case.values.places:
         raise BenchError("--inventory verifies what production runs: its values have the places of a host")
     split = Split(case, inventory)
-    case, places, wiring = export.in_production(case, LOOPBACK)
+    case, places, wiring = one_host.in_production(case, LOOPBACK)
     there = host_record.read(inventory)
     host_record.must_be(there, [case.stack.name], [case.layer_name], "STACK")
     _require_same_values(there, case, places)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from bench.fleet.host_record import Deployed
-from bench.fleet.inventory import TRUST
 from bench.fleet.loaders import LoadTarget
 from bench.machine.http import CLOSE, TIMEOUT_S, VisitError, ask
+from bench.production.hosts import Deployed
+from bench.production.inventory import TRUST
 
 # What those who end TLS before a front say of a client.
 FORWARDED = {"X-Forwarded-Proto": "https"}

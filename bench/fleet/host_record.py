@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from shlex import quote
 
 import msgspec
@@ -13,48 +12,15 @@ import msgspec
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.fleet import ssh
-from bench.fleet.inventory import WEB, Host, Inventory, front_of
-from bench.results.records import UNLIMITED
+from bench.production.hosts import RENDERED, Deployed
+from bench.production.inventory import WEB, Host, Inventory, front_of
 
-# What was rendered for a host, and the copy of that which says that its servers have read it.
-RENDERED, LOADED = "rendered", "loaded"
+# The copy of RENDERED that says that a host's servers have read it.
+LOADED = "loaded"
 TIMEOUT_S = 20.0
 PRODUCTION = "production"
 PLAYBOOK = "run the playbook (docs/hosts.md)"
 _END = "-- end of the file"
-
-
-@dataclass(frozen=True)
-class Deployed:
-    """What the hosts run together.
-
-    url         of the site, without a path: its scheme and its name
-    port        of the front
-    behind      whether the front takes plain HTTP from those who have ended TLS
-    access_log  of the front
-    static_root where the front has the static files
-    cache_seconds  the time to live of cached pages
-    """
-
-    stack: str
-    layer: str
-    size: str
-    url: str
-    port: int
-    behind: bool
-    access_log: str
-    static_root: str
-    cache_seconds: int
-
-    @property
-    def line(self) -> str:
-        """The line of the file."""
-        return msgspec.json.encode(self).decode() + "\n"
-
-    @property
-    def words(self) -> str:
-        """The stack with its layer, in words."""
-        return f"{self.stack} with layer {self.layer}" + ("" if self.size == UNLIMITED else f", size {self.size}")
 
 
 def read(inventory: Inventory) -> Deployed:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from bench.errors import BenchError
 from bench.fleet import ssh
-from bench.fleet.inventory import Host
+from bench.production.inventory import Host
 from bench.project.description import Description
 from bench.verify.site import NOT_PLAIN, ROLES, Site, described_urls
 from bench.verify.target_site import NoExpectedPages

@@ -17,7 +17,6 @@ from typing import Any
 
 from bench.errors import BenchError
 from bench.figures.words import plural
-from bench.fleet.inventory import Host
 from bench.fleet.loaders_connection import Loader
 from bench.fleet.reach import Clock
 from bench.load import Figures, Job
@@ -26,6 +25,7 @@ from bench.load.openloop.counts import together
 from bench.load.openloop.encode import encoded
 from bench.load.openloop.processes import FORK_S
 from bench.measure.load_process import Live
+from bench.production.inventory import Host
 
 # From the moment at which all are ready to the start: for the last to hear of it and to start its processes.
 LEAD_S = 0.5

@@ -9,10 +9,10 @@ from typing import IO, Any
 from bench import paths
 from bench.errors import BenchError
 from bench.fleet import reach
-from bench.fleet.inventory import Host
 from bench.fleet.reach import TIMEOUT_S, Clock
 from bench.fleet.ssh import Connection
 from bench.measure.load_process import Live, TrialError, drain
+from bench.production.inventory import Host
 
 BEGIN = Path(__file__).with_name("loader.sh")
 REMOTE = Path(__file__).with_name("loaders_remote.py")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from bench.figures.words import plural
 from bench.fleet import host_site
 from bench.fleet.deployed import Reached
-from bench.fleet.inventory import Host
+from bench.production.inventory import Host
 from bench.results.records import Outcome
 from bench.serve.case import Case
 from bench.verify import page_parser, wire

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.fleet.inventory import LOAD, Host, Inventory
 from bench.fleet.ssh import Connection
+from bench.production.inventory import LOAD, Host, Inventory
 
 ROUND_TRIPS = 20
 # Beyond it the times of several hosts do not fit together.

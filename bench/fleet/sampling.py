@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from bench.fleet import ssh
-from bench.fleet.inventory import DB, WEB, Host, Inventory, front_of
 from bench.fleet.ssh import Connection
+from bench.production.inventory import DB, WEB, Host, Inventory, front_of
 from bench.results.hosts import HostCosts
 
 SCRIPT = Path(__file__).with_name("sample_host.py")

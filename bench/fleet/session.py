@@ -11,7 +11,6 @@ from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.fleet import loaders
 from bench.fleet.host_record import PRODUCTION, file_of
-from bench.fleet.inventory import DB, LOAD, Inventory, front_of
 from bench.fleet.trials import DeployedHosts, measure
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.openloop import VERSION
@@ -25,6 +24,7 @@ from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.rounds import Rounds
 from bench.measure.trial import Load, failed, now
+from bench.production.inventory import DB, LOAD, Inventory, front_of
 from bench.project.under_test import UnderTest
 from bench.project.workload import resolve, workload
 from bench.results.folder import Folder, Run, read_run

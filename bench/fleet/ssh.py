@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any, Self
 
 from bench.errors import BenchError
-from bench.fleet.inventory import Host
+from bench.production.inventory import Host
 
 NOT_INSTALLED = "program not installed: ssh; apt-get install openssh-client"
 # Begins scripts that use $sudo: as root where that is possible.

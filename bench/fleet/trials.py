@@ -10,7 +10,6 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.fleet import loaders, loaders_guards
 from bench.fleet.front import Front
-from bench.fleet.inventory import LOAD, Inventory
 from bench.fleet.loaders import LoadShare
 from bench.fleet.loaders_guards import Link
 from bench.fleet.sampling import sampling
@@ -24,6 +23,7 @@ from bench.measure.load_process import TrialError
 from bench.measure.plan import Measurement
 from bench.measure.replay import arrivals
 from bench.measure.trial import PAGES_CHECKED, Load, errors_of, failed_errors, figures_of, identity_of, now, rush
+from bench.production.inventory import LOAD, Inventory
 from bench.project.under_test import UnderTest
 from bench.project.workload import workload
 from bench.results.folder import Folder, write_json

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.errors import BenchError
-from bench.fleet.inventory import Host
 from bench.fleet.ssh import Connection
 from bench.machine.ports import free_port
+from bench.production.inventory import Host
 
 CONNECT_S = 20.0
 

@@ -160,13 +160,18 @@ def _socket_folder(run_dir: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix="benchapp-run-", dir="/tmp"))
 
 
-def fresh_directory(target: Path) -> None:
-    """Make `target` an empty directory; raises BenchError when it holds something."""
-    if target.exists() and not target.is_dir():
-        raise BenchError(f"{target}: is a file; name a new or empty directory")
-    if target.is_dir() and any(target.iterdir()):
-        raise BenchError(f"{target}: not empty; name a new or empty directory")
+def fresh_directory(target: Path) -> bool:
+    """Make `target` an empty directory; returns whether it was there.
+
+    Raises BenchError when it holds something, or cannot be made or read.
+    """
     try:
+        if was_there := target.is_dir():
+            if any(target.iterdir()):
+                raise BenchError(f"{target}: not empty; name a new or empty directory")
+        elif target.exists():
+            raise BenchError(f"{target}: is a file; name a new or empty directory")
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BenchError(f"{target}: cannot be made: {error.strerror}") from None
+        raise BenchError(f"{target}: cannot be made: {error.strerror}; name another directory") from None
+    return was_there

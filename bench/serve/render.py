@@ -19,7 +19,6 @@ from urllib.parse import quote
 import jinja2
 from jinja2 import meta
 
-from bench import paths
 from bench.catalog.manifest import SERVERS, Server, Service
 from bench.errors import BenchError
 from bench.machine.supervise import Address
@@ -30,7 +29,7 @@ from bench.serve.layout import LOOPBACK, Places
 # Between the names of the templates that lie over each other, the uppermost first: no path has it.
 OVER = "\n"
 # Where shared templates are, by their names in `{% include %}`.
-HOMES = (SERVERS, paths.DEPLOY / "common")
+HOMES = (SERVERS,)
 
 
 class Engine(jinja2.Environment):

@@ -1,4 +1,4 @@
-"""Start again what ends by itself, as the units of a production host do (deploy/common/systemd/server.service)."""
+"""Start again what ends by itself, as the units of a production host do (deploy/production/host/server.service)."""
 
 from __future__ import annotations
 

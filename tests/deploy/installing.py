@@ -16,8 +16,8 @@ import pytest
 
 from bench import paths, programs
 from bench.catalog import catalog
+from bench.production import host as one_host
 from bench.project.under_test import UnderTest
-from bench.serve import export
 from tests.cases import for_files
 from tests.deploy import wheels
 from tests.deploy.machine import Machine
@@ -47,7 +47,7 @@ RENEWED_LINEAGE=/srv/renewed "$hook"
 """
 
 
-def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS) -> None:
+def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS, *, modwsgi: bool = False) -> None:
     """Put there what a host gets from elsewhere: the repository, the packages, a certificate, no network."""
     python = machine.try_run("python3 -c 'import ensurepip, sys; print(*sys.version_info[:2])'").stdout.split()
     if python != [str(number) for number in sys.version_info[:2]]:
@@ -59,6 +59,8 @@ def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS) -> None:
     packed.mkdir(parents=True)
     machine.write("/etc/pip.conf", "[global]\nno-index = true\nfind-links = /srv/wheels\nno-compile = true\n")
     machine.write(f"{SOURCE}/requirements.lock", wheels.lock(packed, *PACKAGES, *servers))
+    if modwsgi:
+        machine.write(f"{SOURCE}/requirements-modwsgi.lock", wheels.lock(packed, "mod_wsgi"))
     for name in SITE:
         source, target = paths.PROJECT / name, machine.root / SOURCE[1:] / name
         shutil.copytree(
@@ -118,7 +120,7 @@ def render(machine: Machine, stack: str, layer: str, project: UnderTest | None =
     chosen = catalog.read().values["production"].changed({**FEW, **changes})
     target = machine.root / "srv/rendered"
     shutil.rmtree(target, ignore_errors=True)
-    export.write(for_files(stack, layer, chosen, project), target)
+    one_host.write(for_files(stack, layer, chosen, project), target)
     return (target / "INSTALL.md").read_text()
 
 
@@ -134,12 +136,18 @@ def blocks(note: str) -> list[str]:
 def install(
     machine: Machine, stack: str, layer: str = "none", project: UnderTest | None = None, **changes: object
 ) -> None:
-    """Follow the install note, and write the database's address into the file of secrets where it says so."""
+    """Follow the install note, and write the database's address into the file of secrets, as it says."""
     before = render(machine, stack, layer, project, **changes).partition("\n## ")[0]
     for block in blocks(before):
-        if block.strip().startswith("DATABASE_URL"):
-            block = f"echo {DATABASE} >> /etc/benchapp/secrets.env"
         machine.run(block)
+        if "SECRET_KEY=" in block:
+            machine.run(f"echo {DATABASE} >> /etc/benchapp/secrets.env")
+
+
+def boots(machine: Machine) -> None:
+    """What a boot does to the site: its sockets and all below /run go, and systemd-tmpfiles makes the directories."""
+    machine.run("systemctl stop benchapp.target; rm -rf /run/benchapp")
+    machine.run("systemd-tmpfiles --create --remove --boot benchapp.conf; systemctl start benchapp.target")
 
 
 def uninstall(machine: Machine) -> None:

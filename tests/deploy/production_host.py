@@ -20,9 +20,10 @@ import pytest
 from bench import paths, programs
 from bench.catalog import catalog
 from bench.machine import ports, supervise
+from bench.production import host as one_host
 from bench.project.under_test import UnderTest
 from bench.serve import case as cases
-from bench.serve import config_check, export, render
+from bench.serve import config_check, render
 from bench.serve.case import CannotRun
 from bench.serve.database import NO_DATABASE
 from tests.cases import for_files, kit
@@ -67,14 +68,14 @@ class Host:
         # Instances are units of their own.
         few = FEW if composed.servers[0].instances else ONE
         self.values = dataclasses.replace(chosen.changed({**few, **own, **changes}), places=places)
-        self.places = export.production_places(self.values)
+        self.places = one_host.production_places(self.values)
         self.stack = composed.stack
         self.case = for_files(stack, layer, self.values, project)
         for name in ("run", "logs", "store", "static"):
             (folder / name).mkdir()
         shutil.copytree(certificate, folder / "tls")
         found = composed.modules
-        self.written = export.write(self.case, Path(self.places.conf))
+        self.written = one_host.write(self.case, Path(self.places.conf))
         for server in self.stack.servers:
             # As the install note's commands do.
             for name, template in server.host_modules.items():
@@ -150,7 +151,7 @@ def make_certificate(folder: Path) -> Path:
 def refused_by_servers(made: Host) -> dict[str, str]:
     """What each server's own test says against its files, by the server's name; empty when all accept them."""
     # With the programs of the host's virtual environment.
-    case, places, wiring = export.in_production(made.case, "127.0.0.1")
+    case, places, wiring = one_host.in_production(made.case, "127.0.0.1")
     problems = {}
     for server in case.servers:
         if server.check:
@@ -189,10 +190,10 @@ def start(made: Host, unit: str, env: dict[str, str]) -> supervise.Process:
 def serving(made: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
     processes: dict[str, supervise.Process] = {}
-    _, places, wiring = export.in_production(made.case, "127.0.0.1")
+    _, places, wiring = one_host.in_production(made.case, "127.0.0.1")
     inner = [address for server in made.case.servers[:-1] for address in wiring.listens[server.name]]
     with contextlib.ExitStack() as stack:
-        if places.port == export.PLAIN_PORT or any(address.port for address in inner):
+        if places.port == one_host.PLAIN_PORT or any(address.port for address in inner):
             stack.enter_context(_alone())
         told = {name: stack.enter_context(Notified()) for name in made.services()}
         try:

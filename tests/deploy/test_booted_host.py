@@ -15,6 +15,7 @@ from tests.deploy.installing import (
     SOURCE,
     ask,
     blocks,
+    boots,
     commit,
     impatient_deploy,
     install,
@@ -208,6 +209,12 @@ def test_stopping_the_target_waits_until_all_has_stopped(host):
     assert ask(host, "/healthz")[0] == 200
 
 
+def test_after_a_boot_it_serves(host):
+    boots(host)
+    host.run("systemctl start benchapp-gunicorn benchapp-nginx")
+    assert ask(host, "/healthz")[0] == 200
+
+
 def deploys(host: Machine, new: str) -> dict:
     """Deploy a version under load; returns what visitors noticed."""
     release(host, new)
@@ -259,6 +266,7 @@ def test_a_release_that_does_not_import_changes_nothing(host):
     commit(host, "broken")
     line = refused(host, f"benchapp-deploy {SOURCE}")
     views.write_text(right)
+    commit(host, "repaired")
     assert line == "benchapp-deploy: check: ModuleNotFoundError: No module named 'nosuch'"
 
 

@@ -16,7 +16,8 @@ import pytest
 from bench import paths
 from bench.catalog import catalog, manifest
 from bench.machine.identity import worker
-from bench.serve import export, render
+from bench.production import host as one_host
+from bench.serve import render
 from tests.cases import for_files
 from tests.deploy.running import get
 
@@ -89,7 +90,7 @@ def test_the_commands_of_the_document_do_what_it_says(words, checkout, site_url)
 def test_the_names_of_the_document_are_the_names_of_the_templates():
     chosen = catalog.read().values["production"]
     case = for_files("nginx-uwsgi", values=chosen)
-    places = export.production_places(chosen)
+    places = one_host.production_places(chosen)
     wiring = render.wire(case, places, iter([8001]).__next__)
     context = render.context_of(case.stack.servers[1], case, places, wiring)
     table = TEXT[TEXT.index("| name | what it is |") :]

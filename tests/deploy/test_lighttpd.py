@@ -19,7 +19,8 @@ import pytest
 from bench import paths
 from bench.catalog import catalog
 from bench.machine import ports, supervise
-from bench.serve import export, render
+from bench.production import host as one_host
+from bench.serve import render
 from tests.cases import for_files, kit
 from tests.deploy.production_host import NAME, make_certificate, wait_for
 from tests.deploy.running import runnable
@@ -68,7 +69,7 @@ class Site:
         own |= {"maintenance_file": f"{moved['conf']}/maintenance"}
         moved |= {"static_root": moved.pop("static"), "bind": "127.0.0.1", "port": self.port}
         values = dataclasses.replace(chosen.changed(own | changes), places={**chosen.places, **moved})
-        self.case, places, wiring = export.in_production(for_files(STACK, values=values), "127.0.0.1")
+        self.case, places, wiring = one_host.in_production(for_files(STACK, values=values), "127.0.0.1")
         lighttpd = self.case.servers[-1]
         self.socket = wiring.listens["uwsgi"][0]
         self.static = Path(places.static_root)

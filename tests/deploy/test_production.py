@@ -187,6 +187,9 @@ def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, s
 def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
     made = host("nginx-uwsgi")
     conf = Path(made.places.conf)
+    # What runs as root here must not make it.
+    Path(made.values.names["access_log"]).touch()
+    made.identity.give_tree(Path(made.places.logs))
     # Stands in for systemd: without its options, with the environment of the files.
     systemd_run = tmp_path / "bin" / "systemd-run"
     systemd_run.parent.mkdir()
@@ -216,6 +219,19 @@ def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
     )
     # Why.
     assert "nginx.conf test failed" in said[-1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file is given to another user by root alone")
+def test_the_check_finds_a_log_of_another_user(host):
+    """Its server would end, and be started again for ever: no test of a server's own opens the log."""
+    made = host("nginx-uwsgi")
+    log = Path(made.values.names["access_log"])
+    log.touch()
+    os.chown(log, 12345, 12345)
+    script = Path(made.places.conf, "benchapp-check").read_text().replace("systemd-run ", "true ")
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
+    says = f"FAIL  {log}: it is not {made.places.web_user}'s, who writes it: systemd-tmpfiles --create benchapp.conf"
+    assert (done.stdout.splitlines()[-1], done.returncode) == (says, 1)
 
 
 def test_a_unit_is_started_again_for_as_long_as_it_fails(host):

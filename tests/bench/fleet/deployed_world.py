@@ -18,8 +18,9 @@ import pytest
 from bench import paths, programs
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.fleet import export, inventory
-from bench.fleet.inventory import CACHE, DB, FRONT, LOAD, WEB, Inventory
+from bench.production import hosts as several
+from bench.production import inventory
+from bench.production.inventory import CACHE, DB, FRONT, LOAD, WEB, Inventory
 from tests import cases
 from tests.bench.fleet.world import build, plan
 from tests.bench.fleet.world.plan import NETWORK, Member
@@ -120,7 +121,7 @@ def render(world: build.World, stack: str, layer: str, folder: Path, changes: di
 
 def _rendered(path: Path, stack: str, layer: str, folder: Path, changes: dict[str, object]) -> Path:
     chosen = catalog.read().values["production"].changed(changes)
-    export.write(cases.for_files(stack, layer, chosen), inventory.read(path), folder)
+    several.write(cases.for_files(stack, layer, chosen), inventory.read(path), folder)
     return folder
 
 

@@ -18,9 +18,9 @@ from bench.cli import main
 from bench.errors import BenchError
 from bench.fleet import host_site, proofs
 from bench.fleet.host_site import HostSite
-from bench.fleet.inventory import Host
 from bench.fleet.tunnels import tunnel
 from bench.machine import orphans
+from bench.production.inventory import Host
 from bench.project.description import Description
 from bench.results.hosts import HostCosts
 from bench.verify.finding import Figure, Mismatch, NotTried

@@ -18,7 +18,6 @@ import psutil
 import pytest
 
 from bench.fleet import loaders, loaders_guards
-from bench.fleet.inventory import Host
 from bench.fleet.loaders import LoadShare, LoadTarget
 from bench.fleet.reach import Clock
 from bench.fleet.ssh import BEGINS
@@ -28,6 +27,7 @@ from bench.load.openloop.counts import Counts, together
 from bench.machine import ports
 from bench.machine.supervise import Address
 from bench.measure.load_process import TrialError
+from bench.production.inventory import Host
 from tests.bench.load.load_target import target
 from tests.skips import needs
 from tests.waiting import until

@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from bench.fleet import loaders, loaders_guards
-from bench.fleet.inventory import Host
 from bench.fleet.loaders import LoadShare
 from bench.fleet.loaders_guards import MAX_SLOWER, Link
 from bench.fleet.reach import Clock
@@ -19,6 +18,7 @@ from bench.load.engine import OpenLoopTool
 from bench.load.openloop.counts import SLICES, Counts
 from bench.measure import guards
 from bench.measure.guards import Observed
+from bench.production.inventory import Host
 
 TOOL = OpenLoopTool()
 RIGHT = Clock(0, 0.1)

@@ -10,8 +10,9 @@ import pytest
 
 from bench.cli import main
 from bench.errors import BenchError
-from bench.fleet import host_record, inventory, reach
-from bench.fleet.inventory import Host, Inventory
+from bench.fleet import host_record, reach
+from bench.production import inventory
+from bench.production.inventory import Host, Inventory
 
 HERE = Host("here", "127.0.0.1", ("load",), "127.0.0.1", local=True)
 WEB = Host("web1", "127.0.0.2", ("web",), "127.0.0.2", local=True)

@@ -18,8 +18,8 @@ import pytest
 from bench import paths
 from bench.fleet import sample_host, ssh
 from bench.fleet import sampling as module
-from bench.fleet.inventory import Host, Inventory
 from bench.fleet.sampling import sampling
+from bench.production.inventory import Host, Inventory
 from bench.results.hosts import HostCosts
 
 # Each needs a second or more of requests or of other programs.
@@ -141,7 +141,7 @@ def test_a_host_ends_by_itself_when_its_controller_says_nothing_more():
 
 def test_nothing_is_left_on_a_host_when_the_controller_is_killed():
     program = (
-        "import sys; from pathlib import Path; from bench.fleet.inventory import Host, Inventory\n"
+        "import sys; from pathlib import Path; from bench.production.inventory import Host, Inventory\n"
         "from bench.fleet.sampling import sampling\n"
         "web = Host('web1', '127.0.0.1', ('web', 'db'), '127.0.0.1', local=True)\n"
         "with sampling(Inventory(Path('hosts.ini'), (web,))) as sampler:\n"

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.fleet import host_record, inventory, loaders
+from bench.fleet import host_record, loaders
 from bench.fleet.front import Front
-from bench.fleet.host_record import Deployed
-from bench.fleet.inventory import Host, Inventory
 from bench.fleet.loaders import LoadTarget
 from bench.fleet.loaders_guards import Link
 from bench.fleet.trials import links
 from bench.load import Job
 from bench.load.engine import OpenLoopTool
 from bench.measure import guards
+from bench.production import inventory
+from bench.production.hosts import Deployed
+from bench.production.inventory import Host, Inventory
 from bench.results.folder import read_run
 from bench.results.hosts import HostCosts
 from bench.serve.tls import make_certificate

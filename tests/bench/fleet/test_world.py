@@ -18,12 +18,13 @@ import pytest
 from bench import paths, programs
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.fleet import inventory, loaders, loaders_guards, reach, trials
+from bench.fleet import loaders, loaders_guards, reach, trials
 from bench.fleet.loaders_connection import Loader
 from bench.fleet.sampling import sampling
 from bench.load import Job
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.guards import Observed
+from bench.production import inventory
 from tests import once
 from tests.bench.fleet.world import build, machines, plan
 from tests.waiting import until

@@ -245,7 +245,7 @@ def test_the_sizes_are_those_of_benchmark_b():
 def test_a_wrong_file_of_sizes_is_refused_in_one_line(tmp_path, monkeypatch, capsys, text, message):
     folder = tmp_path / "deploy"
     folder.mkdir()
-    for name in ("common", "stacks", "layers", "services"):
+    for name in ("servers", "stacks", "layers", "services"):
         (folder / name).symlink_to(paths.DEPLOY / name)
     shutil.copytree(paths.DEPLOY / "values", folder / "values")
     monkeypatch.setattr(paths, "DEPLOY", folder)

@@ -13,7 +13,8 @@ import pytest
 from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.serve import export, render
+from bench.production import host as one_host
+from bench.serve import render
 from bench.serve.case import Case
 from bench.serve.layout import Layout
 from tests.cases import bare, for_files
@@ -76,7 +77,7 @@ def test_the_database_is_found_in_a_directory_whose_name_has_a_plus_sign():
     """As that of joined layers: in the query of a URL a plain plus sign is a space."""
     service = catalog.read().services["postgresql"]
     values = catalog.read().values["production"]
-    places = replace(export.production_places(values), run="/tmp/run/nginx~view-cache+varnish")
+    places = replace(one_host.production_places(values), run="/tmp/run/nginx~view-cache+varnish")
     context = render.service_context(service, {}, for_files("gunicorn", values=values), places, Path())
     url = render.text(service.env["DATABASE_URL"], context, "env")
     assert parse_qs(urlsplit(url).query) == {"host": [places.run]}

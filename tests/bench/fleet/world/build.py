@@ -15,10 +15,10 @@ from pathlib import Path
 from bench import programs
 from bench.catalog.sizes import Size
 from bench.errors import BenchError
-from bench.fleet.inventory import WEB
 from bench.machine import cgroups
 from bench.machine.cgroups import Group
 from bench.machine.lock import exclusive
+from bench.production.inventory import WEB
 from tests.bench.fleet.world import links, machines
 from tests.bench.fleet.world.plan import NETWORK, ROOT, Member, must_be_possible
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import programs
 from bench.errors import BenchError
-from bench.fleet.inventory import CACHE, DB, FRONT, LOAD, WEB
+from bench.production.inventory import CACHE, DB, FRONT, LOAD, WEB
 
 # One world at a time, so that the next one finds what a killed one left.
 ROOT = Path("/run/benchapp-hosts")

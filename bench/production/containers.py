@@ -1,0 +1,267 @@
+"""Production in containers: an image with the servers' files as a host gets them, and what starts it, for Compose or
+Kubernetes. Nothing is built or started."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.catalog.manifest import Server
+from bench.errors import BenchError
+from bench.machine.supervise import Address
+from bench.production import host as one_host
+from bench.production import image, overlaid, templates, units
+from bench.production.units import Unit
+from bench.serve import render
+from bench.serve.case import Case
+from bench.serve.layout import LOOPBACK, Places
+from bench.serve.render import Wiring, instance_name
+
+# The files below deploy/production/containers, of the image and of each form, by the names that they get.
+IMAGE = {"Containerfile": "Containerfile", ".dockerignore": ".dockerignore", "benchapp-probe": "benchapp-probe"}
+FILES = {
+    "compose": {"compose.yaml": "compose.yaml", "compose.md": "INSTALL.md"},
+    "kubernetes": {
+        **{name: name for name in ("jobs.yaml", "kustomization.yaml", "secrets.example.yaml", "site.yaml")},
+        "kubernetes.md": "INSTALL.md",
+    },
+}
+# With the text that keeps each tool from replacing what follows a dollar sign in a command.
+FORMS = {"compose": ("$", "$$"), "kubernetes": ("$(", "$$(")}
+# User and group of every container: a number, by which a cluster sees that it is not root.
+USER_ID = 10001
+PROBE = "/usr/local/bin/benchapp-probe"
+MAINTENANCE_FILE = "maintenance_file"
+# Seconds in which load balancers learn that a pod ends, before its front server stops accepting.
+DRAIN_S = 5
+# Where the site finds its secrets as a file, as Compose mounts one; a host's systemd has its own place.
+SECRETS_AT = "/run/secrets"
+# The files of a certificate, by the names that a Secret of a cluster has for them: two, or one with both.
+CERTIFICATE = {"tls.crt": "fullchain.pem", "tls.key": "privkey.pem"}
+JOINED_CERTIFICATE = "tls-combined.pem"
+# Mebibytes of memory that a volume may fill, at most an eighth of the size; and of a job of a cluster.
+VOLUME_MB, JOB_MB = 64, 512
+Words = list[str]
+
+
+@dataclass(frozen=True)
+class Container:
+    """A server's instance, a layer's sidecar or a service, as the templates read it.
+
+    command      that of its systemd unit; it opens its socket itself
+    env          its own environment, beside the site's
+    site         whether it gets the site's environment and secrets
+    certificate  whether it reads that
+    after        the containers that must be well before it starts
+    stop_signal  the signal on which it finishes the requests under way
+    reload       what has it read a new certificate: words after `docker compose`
+    alive        exits with 0 while it is well; empty: nothing can be asked
+    ready        exits with 0 while the site answers through it and can use its database; of the front server alone
+    health       the healthcheck of Compose: as `alive`, or that the site answers through it
+    leaves       what a pod runs before it sends SIGTERM
+    """
+
+    name: str
+    about: str
+    command: Words
+    env: dict[str, str]
+    site: bool
+    stop_signal: str
+    leaves: Words
+    certificate: bool = False
+    after: tuple[str, ...] = ()
+    reload: str = ""
+    alive: Words | None = None
+    ready: Words | None = None
+    health: Words | None = None
+
+    @property
+    def variables(self) -> list[dict[str, str]]:
+        """Its environment as a cluster's manifests have it."""
+        return [{"name": name, "value": value} for name, value in self.env.items()]
+
+
+def write(case: Case, target: Path, form: str) -> list[Path]:
+    """Write the files of that form into `target`; returns them, sorted. When one cannot be written, none stays.
+
+    Raises BenchError for values without places, for a server that no image can have, and for a project that none can
+    serve.
+    """
+    if not case.values.places:
+        raise BenchError(f"--as {form} needs the places of a host: use --values production")
+    if reason := image.refusal(case.project):
+        raise BenchError(f"{case.project.folder}: --as {form}: {reason}")
+    host = one_host.production_places(case.values)
+    case, places, wiring = one_host.in_production(_with_writable_files(case, host), host.bind)
+    if reason := image.uncontainable(case, places):
+        raise BenchError(f"{case.stack.name} as {form}: {reason}")
+    with one_host.whole(target.absolute()) as folder:
+        written = render.write_files(case, places, wiring, folder / "conf")
+        read = "\n".join(path.read_text("utf-8") for path in written)
+        written += overlaid.write(case, folder / "conf", image.drivers(case.project))
+        context = _names(case, places, wiring, read)
+        context["json"] = partial(_json, form)
+        files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}
+        for source, name in {**files, "host/site.env": "site.env"}.items():
+            written.append(templates.write(source, folder / name, context))
+    return sorted(written)
+
+
+def _json(form: str, value: Any) -> str:
+    return json.dumps(value).replace(*FORMS[form])
+
+
+def _with_writable_files(case: Case, places: Places) -> Case:
+    """The case with the file that is made by hand among the sockets: the configuration is read-only."""
+    file = Path(case.values.names[MAINTENANCE_FILE])
+    if not file.is_relative_to(places.conf):
+        return case
+    return replace(case, values=case.values.changed({MAINTENANCE_FILE: f"{places.run}/{file.name}"}))
+
+
+def _names(case: Case, places: Places, wiring: Wiring, read: str) -> dict[str, Any]:
+    """The names that the templates can use: those of the host's files and of the containers.
+
+    read  the text of all files that the servers read
+    """
+    found = units.units(case, places, wiring)
+    host = one_host.host_context(case, places, wiring, found)
+    containers = _containers(case, places, wiring, {unit.name: unit for unit in found}, host["ends_tls"])
+    *inner, front = sorted(containers, key=lambda container: bool(container.ready))
+    joined = case.servers[-1].certificate
+    certificate = {JOINED_CERTIFICATE: joined} if joined else CERTIFICATE
+    cached = case.caches != "nothing"
+    names = {
+        **host,
+        **image.names(case.project, host),
+        "clearsessions": overlaid.SESSIONS in case.project.facts.commands,
+        "containers": containers,
+        "inner": inner,
+        "front_container": front,
+        "user_id": USER_ID,
+        # Limits of a whole pod are newer.
+        "kubernetes": "1.34" if case.size.is_limited else "1.33",
+        "ports": _ports(case, places, host["ends_tls"]),
+        "logs_to": _logs(case, places, read),
+        "certificate": certificate if host["ends_tls"] else {},
+        # A cache of its own in each pod: a write is seen by that of its pod alone.
+        "cached": cached,
+        "drain_s": DRAIN_S,
+        "volumes": _volumes(case, cached),
+        "job_memory_mb": JOB_MB,
+        # Settings that are laid over others know the environment alone.
+        "secrets_file": not case.project.overlaid,
+        "secrets_at": SECRETS_AT,
+    }
+    if not case.project.overlaid:
+        names["env"] = {**names["env"], "CREDENTIALS_DIRECTORY": SECRETS_AT}
+    return names
+
+
+def _volumes(case: Case, cached: bool) -> dict[str, int]:
+    """The mebibytes of each volume in memory: together less than the size, of which a cache may take half."""
+    own = min(VOLUME_MB, case.size.burstable_mb // 8) if case.size.is_limited else VOLUME_MB
+    stored = int(case.settings["cache_memory_mb"]) * 5 // 4
+    return {"run": own, "tmp": own, "store": max(stored, own) if cached else own}
+
+
+def _containers(case: Case, places: Places, wiring: Wiring, found: dict[str, Unit], ends_tls: bool) -> list[Container]:
+    """The container of every unit: services, then the chain from the inside out, then what runs beside it."""
+    containers = []
+    for service in case.services:
+        alive = _probe(Address(path=units.service_context(service, case, places)["socket"]))
+        containers.append(_container(case, found.pop(f"benchapp-{service.name}"), alive=alive, health=alive))
+    before = tuple(container.name for container in containers)
+    for index, server in enumerate(case.servers):
+        chain = []
+        for number, address in enumerate(wiring.listens[server.name], 1):
+            unit = found.pop(f"benchapp-{instance_name(server.name, number)}")
+            of_server = _of_server(case, index, address, ends_tls)
+            chain.append(_container(case, unit, **of_server, after=before, reload=_reload(server, unit)))
+        containers += chain
+        before = tuple(container.name for container in chain)
+    return [*containers, *(_container(case, unit) for unit in found.values())]
+
+
+def _of_server(case: Case, index: int, address: Address, ends_tls: bool) -> dict[str, Any]:
+    """The probes and the certificate of an instance of a server; those that ask speak HTTP to it."""
+    front = index == len(case.servers) - 1
+    url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
+    application = index == 0 and case.servers[0].speaks == "http"
+    return {
+        "alive": _probe(address, url + case.project.health if application else ""),
+        "health": _probe(address, url + case.project.health if application or front else ""),
+        "ready": _probe(address, url + case.project.ready) if front else None,
+        "certificate": front and ends_tls,
+    }
+
+
+def _container(case: Case, unit: Unit, ready: Words | None = None, **more: Any) -> Container:
+    return Container(
+        unit.name.removeprefix("benchapp-"),
+        unit.about,
+        _command(unit),
+        unit.env,
+        unit.site,
+        unit.stop_signal,
+        _leaves(unit.stop_signal, bool(ready), case.settings["stop_timeout_s"]),
+        ready=ready,
+        **more,
+    )
+
+
+def _probe(address: Address, url: str = "") -> Words:
+    at = address.path or f"{LOOPBACK}:{address.port}"
+    return [PROBE, at, url] if url else [PROBE, at]
+
+
+def _leaves(stop_signal: str, front: bool, wait_s: int) -> Words:
+    """The command with which a pod has a server finish: a signal that is not SIGTERM, and the wait for its end."""
+    steps = [f"sleep {DRAIN_S}"] if front else []
+    if stop_signal != "SIGTERM":
+        steps += [f"kill -{stop_signal.removeprefix('SIG')} 1", f"sleep {wait_s}"]
+    return ["/bin/sh", "-c", "; ".join(steps)] if steps else []
+
+
+def _reload(server: Server, unit: Unit) -> str:
+    """What has a server read its certificate again: words after `docker compose`."""
+    name = unit.name.removeprefix("benchapp-")
+    if isinstance(server.reload.configuration, str):
+        return f"kill -s {server.reload.configuration} {name}" if server.reload.configuration else f"restart {name}"
+    return f"exec {name} {unit.reload[-1]}"
+
+
+def _command(unit: Unit) -> Words:
+    """What a container runs; a killed server leaves its socket file behind, on which some do not start."""
+    if not unit.socket_file:
+        return shlex.split(unit.start)
+    return ["/bin/sh", "-c", f"rm -f {unit.socket_file} && exec {unit.start}"]
+
+
+def _ports(case: Case, places: Places, ends_tls: bool) -> list[dict[str, Any]]:
+    """The ports of the front server: name, number, that of the cluster's Service, and what Compose publishes."""
+    port, settings = places.port, case.settings
+    found = [("https", port, 443)] if ends_tls else [("http", port, 80)]
+    if ends_tls and settings["redirect"] == "on":
+        found.append(("http", int(settings["http_port"]), 80))
+    # Only the server that ends TLS for it may reach one that cannot.
+    own = f"{LOOPBACK}:{port}" if port == one_host.PLAIN_PORT and not ends_tls else ""
+    return [
+        {"name": name, "number": number, "service": service, "published": f"{own or service}:{number}"}
+        for name, number, service in found
+    ]
+
+
+def _logs(case: Case, places: Places, read: str) -> dict[str, str]:
+    """Where each log file of the servers goes: requests to the container's output, the others to its errors.
+
+    Those are its first process's: /dev/stdout is that of the server itself, which may have closed it.
+    """
+    files = sorted(set(re.findall(rf"{re.escape(places.logs)}/[\w.-]+", read)))
+    requests = case.settings["access_log"]
+    return {file: f"/proc/1/fd/{1 if file == requests else 2}" for file in files}

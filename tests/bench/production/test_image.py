@@ -1,0 +1,138 @@
+"""The image of another project: its own packages and those of the servers, the kit's settings over its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from bench import paths, programs
+from bench.catalog import catalog
+from bench.errors import BenchError
+from bench.production import containers
+from bench.production import host as one_host
+from bench.project.under_test import UnderTest, open_project
+from tests.bench.production.test_containers import KUBERNETES, of_compose, of_pod, on_a_host, read
+from tests.cases import for_files
+from tests.projects import SAID
+
+# Each starts several programs.
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
+
+SETTINGS = "import os\nSECRET_KEY = os.environ['SHOP_KEY']"
+
+
+@pytest.fixture
+def shop(new_project) -> UnderTest:
+    """A project with a variable for its settings."""
+    folder = new_project(SETTINGS, SAID)
+    (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
+    return open_project(folder)
+
+
+def rendered(project: UnderTest, stack: str, layer: str, form: str, target: Path) -> Path:
+    case = for_files(stack, layer, "production", project)
+    made = containers.write(replace(case, size=catalog.read().size("silver")), target, form)
+    assert set(made) == {path for path in target.rglob("*") if path.is_file()}
+    return target
+
+
+CASES = [("nginx-gunicorn", "site-middleware"), ("apache-modwsgi", "none"), ("uvicorn", "varnish")]
+
+
+@pytest.mark.parametrize(("stack", "layer"), CASES)
+def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path, stack, layer):
+    host = tmp_path / "host"
+    one_host.write(for_files(stack, layer, "production", shop), host)
+    found = {form: rendered(shop, stack, layer, form, tmp_path / form) for form in containers.FORMS}
+    for folder in found.values():
+        for path in (path for path in folder.rglob("*") if path.is_file()):
+            text = path.read_text("utf-8")
+            assert "k3pt-secret" not in text and not re.search(r"\bbench\b|benchmark|\bprobes\b|config\.settings", text)
+            assert not re.search(r"readyz|healthz|loadfixtures|requirements\.lock|[^_]DATABASE_URL", text), path
+            assert all(str(place) not in text for place in (paths.PROJECT, paths.VENV, shop.folder)), path
+            assert path.suffix == ".py" or ("{{" not in text and "{%" not in text), path
+            name = path.relative_to(folder).as_posix()
+            # What servers and the project's processes read is that of a host.
+            if name.startswith("conf/") and not name.endswith("requirements-servers.txt"):
+                assert on_a_host(text) == (host / name.removeprefix("conf/")).read_text("utf-8"), name
+    listed = read(found["kubernetes"] / "kustomization.yaml")["resources"]
+    for name in [*listed, "secrets.example.yaml"]:
+        for manifest in yaml.safe_load_all((found["kubernetes"] / name).read_text("utf-8")):
+            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+    application = of_compose(found["compose"])[catalog.read().stack(stack).servers[0].name]
+    assert application["environment"]["PYTHONPATH"].split(":")[-1] == "/etc/benchapp/python"
+    assert list(of_pod(found["kubernetes"])) == list(of_compose(found["compose"]))
+    servers = (found["compose"] / "conf" / "requirements-servers.txt").read_text("utf-8")
+    # Its own settings have an SQLite file, which a container has no disk for.
+    assert "psycopg2-binary==" in servers and "django-environ==" in servers
+
+
+def test_compose_accepts_its_file(shop, tmp_path):
+    docker_compose = programs.find(["docker-compose"])
+    if docker_compose is None:
+        pytest.skip("program not installed: docker-compose")
+    folder = rendered(shop, "nginx-gunicorn", "none", "compose", tmp_path / "out")
+    (folder / "secrets.env").write_text("SHOP_KEY=x\n")
+    done = subprocess.run(
+        [str(docker_compose), "-f", "compose.yaml", "config"], cwd=folder, capture_output=True, text=True
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    env = yaml.safe_load(done.stdout)["services"]["gunicorn"]["environment"]
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp.serving.settings", "shop.settings")
+    assert (env["SHOP_KEY"], env["PYTHONPATH"]) == ("x", "/etc/benchapp/python")
+    assert "BENCHAPP_DATABASE_FILES" not in env
+
+
+def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
+    folder = rendered(shop, "nginx-gunicorn", "none", "compose", tmp_path / "out")
+    image = (folder / "Containerfile").read_text("utf-8")
+    version = "{}.{}".format(*sys.version_info[:2])
+    assert f"\nARG BASE=python:{version}-slim-bookworm\n" in image
+    assert "\nARG SHOP_KEY=none\n" in image and "ENV PYTHONPATH=/etc/benchapp/python\n" in image
+    assert image.index("-r requirements.txt") < image.index("-r /etc/benchapp/requirements-servers.txt")
+    ignored = (folder / ".dockerignore").read_text("utf-8").splitlines()
+    assert {"project/.env", "project/db.sqlite3", "project/.git"} <= set(ignored)
+    command = re.search(r"(?m)^RUN ([^&]*collectstatic --noinput)", image)[1].replace("\\\n", " ")
+    words = shlex.split(command.replace("/etc/benchapp", str(folder / "conf")))
+    env = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
+    env |= {"PATH": os.environ["PATH"], "SHOP_KEY": "none", "BENCHAPP_STATIC_ROOT": str(tmp_path / "static")}
+    done = subprocess.run(
+        [sys.executable, *words[words.index("manage.py") :]], cwd=shop.folder, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "static" / "admin" / "css" / "base.css").is_file()
+
+
+def test_a_project_without_sessions_has_no_job_for_them(new_project, tmp_path):
+    apps = "INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []\nDATABASES = {}"
+    project = open_project(new_project(apps, SAID.replace('env_file = ".env"', "")))
+    folder = rendered(project, "nginx-gunicorn", "none", "kubernetes", tmp_path / "out")
+    assert "CronJob" not in (folder / "jobs.yaml").read_text("utf-8")
+
+
+SECOND = "DATABASES['old'] = {'ENGINE': 'django.db.backends.sqlite3', 'NAME': BASE_DIR / 'old.sqlite3'}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "reason"),
+    [
+        ("", "", "no list of its packages for the image: add requirements.txt, or dependencies to its pyproject.toml"),
+        (SECOND, SAID.replace('env_file = ".env"', ""), "its database old is an SQLite file, and containers have no"),
+    ],
+)
+def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, said, reason):
+    folder = new_project(settings, said)
+    project = open_project(folder)
+    with pytest.raises(BenchError) as refused:
+        rendered(project, "nginx-gunicorn", "none", "compose", tmp_path / "out")
+    assert str(refused.value).startswith(f"{folder}: --as compose: {reason}") and "\n" not in str(refused.value)
+    assert not (tmp_path / "out").exists()

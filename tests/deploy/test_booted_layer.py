@@ -1,0 +1,68 @@
+"""On a booted host: one server that is web server and application, behind a layer's, which ends no TLS."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import programs
+from tests.deploy.installing import SOURCE, blocks, boots, install, prepare, release, render
+from tests.deploy.machine import Machine, booted
+from tests.waiting import until
+
+# Together: what is long is to boot the host.
+pytestmark = [pytest.mark.servers, pytest.mark.long]
+
+APP = "benchapp-app"
+LOG = "/var/log/benchapp/access.log"
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    for name in ("varnishd", "apache2"):
+        if programs.find([name]) is None:
+            pytest.skip(f"program not installed: {name}")
+    with booted(tmp_path_factory.mktemp("machine")) as machine:
+        prepare(machine, (), modwsgi=True)
+        install(machine, "apache-modwsgi", "varnish")
+        yield machine
+
+
+def status(host: Machine, path: str) -> str:
+    asked = "curl -s -o /dev/null -w '%{http_code}' -H 'Host: example.org' -H 'X-Forwarded-Proto: https'"
+    return host.run(f"{asked} http://127.0.0.1:8000{path} || true")
+
+
+def test_after_a_boot_it_serves(host):
+    """The log belongs to the user of the unit that writes it: Apache runs as the application's."""
+    boots(host)
+    until(lambda: status(host, "/healthz") == "200", "a page after the boot")
+    assert host.run(f"stat -c %U {LOG}").strip() == APP
+    assert host.run("systemctl show -P NRestarts benchapp-apache").strip() == "0"
+    assert "FAIL" not in host.run("benchapp-check")
+
+
+def test_the_check_says_which_log_is_not_its_writers(host):
+    host.run(f"chown benchapp-web {LOG}")
+    done = host.try_run("benchapp-check")
+    host.run("systemd-tmpfiles --create benchapp.conf")
+    assert (done.returncode, f"FAIL  {LOG}: it is not {APP}'s" in done.stdout) == (1, True)
+    assert host.run("benchapp-check").count("FAIL") == 0
+
+
+def test_a_change_of_the_configuration_restarts_nothing_that_would_lose_requests(host):
+    """As the note says it: Apache reads its files anew, and its main process stays."""
+    before = host.main_process("benchapp-apache")
+    note = render(host, "apache-modwsgi", "varnish", client_timeout_s=21)
+    for block in blocks(note.partition("\n## After a change of the configuration")[2]):
+        host.run(block)
+    until(lambda: status(host, "/healthz") == "200", "a page after the change")
+    assert host.main_process("benchapp-apache") == before
+
+
+def test_a_deploy_and_a_rollback_end_with_a_site_that_serves(host):
+    before = host.run("readlink /srv/benchapp/current")
+    release(host, "2")
+    for command in (f"benchapp-deploy {SOURCE}", "benchapp-rollback"):
+        assert host.run(command).endswith(" serves\n")
+        assert status(host, "/healthz") == "200"
+    assert host.run("readlink /srv/benchapp/current") == before
