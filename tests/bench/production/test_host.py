@@ -151,8 +151,7 @@ def test_production_with_a_server_in_front_ends_tls_before_it(tmp_path, bench):
     assert "benchapp-certificate" not in files
     assert "-a 127.0.0.1:8000 " in files["benchapp-varnish.service"]
     assert "tls=/run/benchapp/varnish-tls.sock,PROXY" in files["benchapp-varnish.service"]
-    assert "listen 127.0.0.1:8001" in files["listen.plain.conf"]
-    assert "include /etc/benchapp/nginx/listen.plain.conf" in files["nginx.conf"]
+    assert "listen 127.0.0.1:8001" in files["nginx.conf"]
     assert 'backend = "/run/benchapp/varnish-tls.sock"' in files["INSTALL.md"]
     assert "BENCHAPP_FRONT=1" in files["site.env"]
 
