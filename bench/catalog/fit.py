@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import structs
 
 from bench import paths, programs
-from bench.catalog.manifest import SERVERS, Declaration, Layer, Server, Service, Stack
+from bench.catalog.manifest import Declaration, Layer, Service, Stack
+from bench.catalog.server import SERVERS, Server
 
 # A layer's manifest writes the first for the service that the value `cache` names. The second, in the site's
 # environment, names a cache of the user's own instead.

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.catalog.manifest import Server
+from bench.catalog.server import Server
 from bench.errors import BenchError
 from bench.machine.supervise import Address
 from bench.production import host as one_host

@@ -12,7 +12,8 @@ from typing import Any
 
 from bench import paths
 from bench.catalog import fit
-from bench.catalog.manifest import Layer, Server, Service
+from bench.catalog.manifest import Layer, Service
+from bench.catalog.server import Server
 from bench.catalog.values import Values
 from bench.errors import BenchError
 from bench.machine import ports

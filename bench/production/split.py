@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bench.catalog import catalog
-from bench.catalog.manifest import Server, Service, Stack
+from bench.catalog.manifest import Service, Stack
+from bench.catalog.server import Server
 from bench.errors import BenchError
 from bench.machine.supervise import Address
 from bench.production.inventory import CACHE, DB, FRONT, WEB, Host, Inventory

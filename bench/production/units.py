@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import programs
-from bench.catalog.manifest import Server, Service
+from bench.catalog.manifest import Service
+from bench.catalog.server import Server
 from bench.machine.supervise import Address
 from bench.production import overlaid
 from bench.serve import render

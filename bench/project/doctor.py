@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from bench.catalog.manifest import Server
+from bench.catalog.server import Server
 from bench.project.description import FILE, Project
 from bench.project.inspection import Facts, Page
 

@@ -12,7 +12,8 @@ from msgspec import structs
 
 from bench import programs
 from bench.catalog import catalog, fit, values
-from bench.catalog.manifest import CACHED, Declaration, Layer, Server, Service, Stack
+from bench.catalog.manifest import CACHED, Declaration, Layer, Service, Stack
+from bench.catalog.server import Server
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError

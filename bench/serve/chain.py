@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.catalog.manifest import Action, Server
+from bench.catalog.server import Action, Server
 from bench.machine import http, supervise
 from bench.machine.supervise import Address, Process
 from bench.serve import render

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import paths
-from bench.catalog import fit, manifest
+from bench.catalog import fit
 from bench.catalog.manifest import Layer, Stack
+from bench.catalog.server import Server
 from bench.machine import ports
 from bench.project import commands
 from bench.project.under_test import UnderTest
@@ -60,7 +61,7 @@ def check(project: UnderTest, stack: Stack, layer: Layer) -> list[ConfigCheck]:
         return findings
 
 
-def problem(composed: Case, server: manifest.Server, folder: Path) -> str:
+def problem(composed: Case, server: Server, folder: Path) -> str:
     """Why the server's own test refuses its files, rendered below `folder`, or an empty string."""
     who = composed.project.worker(folder)
     layout = Layout(folder, folder / "run")
@@ -75,7 +76,7 @@ def problem(composed: Case, server: manifest.Server, folder: Path) -> str:
     return _with_templates(run_check([*who.prefix, *argv], env, server), server, composed, places.conf)
 
 
-def _with_templates(problem: str, server: manifest.Server, composed: Case, conf: str) -> str:
+def _with_templates(problem: str, server: Server, composed: Case, conf: str) -> str:
     """A server's output with the path of its uppermost template in place of the file rendered from it."""
     sources = {f"{conf}/{name}": found[0] for name, found in render.server_files(server, composed).items()}
     for name in sorted(sources, key=len, reverse=True):
@@ -83,7 +84,7 @@ def _with_templates(problem: str, server: manifest.Server, composed: Case, conf:
     return problem
 
 
-def run_check(argv: list[str], env: dict[str, str], server: manifest.Server) -> str:
+def run_check(argv: list[str], env: dict[str, str], server: Server) -> str:
     """The last lines that a failed configuration test of the server printed, or an empty string when it passed."""
     try:
         done = subprocess.run(

@@ -19,7 +19,8 @@ from urllib.parse import quote
 import jinja2
 from jinja2 import meta
 
-from bench.catalog.manifest import SERVERS, Server, Service
+from bench.catalog.manifest import Service
+from bench.catalog.server import SERVERS, Server
 from bench.errors import BenchError
 from bench.machine.supervise import Address
 from bench.project import under_test
@@ -143,18 +144,24 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
     bind6 = context["bind6"] if index + 1 == len(chain) else "off"
     context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
     context["binds"] = [context["bind"], *context["binds6"]]
-    if index > 0:
-        inner = case.servers[index - 1]
-        context["upstreams"] = wiring.upstreams(inner.name)
-        context["upstream"] = context["upstreams"][0]
-        context |= {"upstream_speaks": inner.speaks, "upstream_interface": inner.interface}
-        context["upstream_connection"] = _connection(inner)
-        # An instance on this host refuses at once; a host that has gone costs a time to connect.
-        elsewhere = any(address.host not in ("", LOOPBACK) for address in context["upstreams"])
-        context["upstream_max_fails"] = 3 if elsewhere else 0
-        if inner.speaks in server.upstream_modules:
-            context["upstream_module"] = server.upstream_modules[inner.speaks]
-    return context
+    return context | (_upstream(server, case.servers[index - 1], wiring) if index else {})
+
+
+def _upstream(server: Server, inner: Server, wiring: Wiring) -> dict[str, Any]:
+    """What a server knows of the next inner one."""
+    addresses = wiring.upstreams(inner.name)
+    # An instance on this host refuses at once; a host that has gone costs a time to connect.
+    elsewhere = any(address.host not in ("", LOOPBACK) for address in addresses)
+    module = server.upstream_modules.get(inner.speaks)
+    return {
+        "upstreams": addresses,
+        "upstream": addresses[0],
+        "upstream_speaks": inner.speaks,
+        "upstream_interface": inner.interface,
+        "upstream_connection": _connection(inner),
+        "upstream_max_fails": 3 if elsewhere else 0,
+        **({"upstream_module": module} if module else {}),
+    }
 
 
 def site_context(case: Case, places: Places) -> dict[str, Any]:
@@ -192,7 +199,8 @@ def write_files(
             if rendered.strip():
                 target.write_text(rendered, "utf-8")
                 written.append(target)
-    return written
+    # Servers of a chain can share a file.
+    return list(dict.fromkeys(written))
 
 
 def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:

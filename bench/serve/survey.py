@@ -10,7 +10,8 @@ from typing import Any
 
 from bench import paths, programs
 from bench.catalog import catalog, fit, sizes
-from bench.catalog.manifest import Layer, Server, Service, Stack
+from bench.catalog.manifest import Layer, Service, Stack
+from bench.catalog.server import Server
 from bench.catalog.values import BENCH
 from bench.errors import BenchError
 from bench.project.under_test import UnderTest

@@ -28,8 +28,16 @@ from tests.skips import needs
 @pytest.mark.parametrize(
     ("stack", "layers", "says"),
     [
-        ("nginx-uwsgi", "staticgenerator+nginx-microcache", "staticgenerator and nginx-microcache both bring nginx."),
-        ("nginx-uwsgi", "nginx-memcached+nginx-microcache", "nginx-memcached and nginx-microcache both bring nginx."),
+        (
+            "nginx-uwsgi",
+            "staticgenerator+nginx-microcache",
+            "both bring the block http of nginx.conf",
+        ),
+        (
+            "nginx-uwsgi",
+            "nginx-memcached+nginx-microcache",
+            "both bring the block http of nginx.conf",
+        ),
         (
             "nginx-apache-modwsgi",
             "staticgenerator+apache-cache",

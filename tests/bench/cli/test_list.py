@@ -16,7 +16,7 @@ def test_list_says_what_fits_and_why_not(bench):
     assert listing["stacks"].keys() == catalog.read().stacks.keys()
     assert listing["layers"].keys() == catalog.read().layers.keys()
     assert listing["fits"]["gunicorn"]["none"] is None
-    assert "it has no snippet for another server" in listing["fits"]["gunicorn"]["staticgenerator"]
+    assert "staticgenerator needs apache or" in listing["fits"]["gunicorn"]["staticgenerator"]
     assert listing["stacks"]["cherokee-flup"]["era"] == "historic"
     text = bench("list").stdout
     assert all(name in text for name in [*listing["stacks"], *listing["layers"]])

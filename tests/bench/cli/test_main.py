@@ -60,11 +60,11 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
         (["render", "gunicorn", "--to", "/tmp/x", "--values", "../values/bench"], "no values called '../values/bench'"),
         (
             ["up", "nginx-uwsgi", "--layer", "staticgenerator+nginx-microcache"],
-            "staticgenerator and nginx-microcache both bring nginx.http.conf",
+            "staticgenerator and nginx-microcache both bring the block http of nginx.conf",
         ),
         (
             ["render", "nginx-uwsgi", "--to", "/nowhere/x", "--layer", "staticgenerator+nginx-microcache"],
-            "staticgenerator and nginx-microcache both bring nginx.http.conf",
+            "staticgenerator and nginx-microcache both bring the block http of nginx.conf",
         ),
         (
             ["up", "uwsgi", "--layer", "fragments", "--set", "cache=radis"],
@@ -85,7 +85,7 @@ def test_bad_input_is_refused_in_one_line(words, says, bench):
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("python -m bench up nginx-u", {"nginx-uwsgi"}),
+        ("python -m bench up nginx-uw", {"nginx-uwsgi"}),
         ("python -m bench run --layer var", {"varnish"}),
         ("python -m bench run --size br", {"bronze"}),
         ("python -m bench run --workload session-", {"session-close"}),

@@ -133,7 +133,7 @@ def test_json_has_every_outcome_and_skip(capsys, deployments):
         ("uwsgi", "none", "not-found", False),
     ]
     assert [(item["stack"], item["layer"]) for item in document["skips"]] == [("uwsgi", "staticgenerator")]
-    assert "snippet" in document["skips"][0]["reason"]
+    assert "staticgenerator needs" in document["skips"][0]["reason"]
 
 
 def test_a_deployment_that_does_not_come_up_stops_no_other(capsys, deployments):
@@ -272,7 +272,7 @@ def test_json_of_nothing_to_verify_is_a_document_too(capsys, deployments):
     assert (document["ok"], document["outcomes"]) == (False, [])
     assert [item["stack"] for item in document["skips"]] == list(stacks)
     # The reason is the same for all three and is said once.
-    assert err.count("no snippet") == 1
+    assert err.count("nginx-memcached needs nginx") == 1
     assert "gunicorn, uvicorn, granian with layer nginx-memcached" in err
 
 

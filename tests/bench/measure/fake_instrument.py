@@ -54,9 +54,9 @@ def rendered(run_dir: Path, text: str) -> Path:
 
 def fake_case(stack: str, layer: str) -> Case:
     """A stack of one server without TLS, with a layer that caches pages, of which only the names exist."""
-    server = SimpleNamespace(name=f"server of {stack}")
+    server = SimpleNamespace(name=f"server of {stack}", tls=False)
     of_stack = SimpleNamespace(name=stack, python=stack.partition("@python=")[2], servers=(server,), folders=())
-    of_layer = SimpleNamespace(name=layer, servers=(), caches="pages", snippets=lambda name: {})
+    of_layer = SimpleNamespace(name=layer, servers=(), caches="pages", files=lambda server: {})
     return bare(of_stack, of_layer, database=Database("sqlite", made=True))
 
 

@@ -260,10 +260,10 @@ def test_what_a_layer_stored_goes_when_a_new_version_comes(rendered):
 
 def test_maintenance_is_switched_where_a_container_can_write(rendered):
     folder = rendered("nginx-uwsgi", "compose")
-    assert "-f /run/benchapp/maintenance" in (folder / "conf" / "nginx" / "maintenance.on.conf").read_text("utf-8")
+    assert "-f /run/benchapp/maintenance" in (folder / "conf" / "nginx.conf").read_text("utf-8")
     assert "exec nginx touch /run/benchapp/maintenance\n" in (folder / "INSTALL.md").read_text("utf-8")
     own = rendered("nginx-uwsgi", "compose", maintenance_file="/somewhere/else")
-    assert "-f /somewhere/else" in (own / "conf" / "nginx" / "maintenance.on.conf").read_text("utf-8")
+    assert "-f /somewhere/else" in (own / "conf" / "nginx.conf").read_text("utf-8")
 
 
 def test_a_server_that_reads_one_file_gets_one(rendered):

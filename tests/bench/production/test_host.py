@@ -344,7 +344,7 @@ def test_the_note_says_where_the_values_stand_that_operators_look_for(tmp_path):
     one_host.write(for_files("nginx-gunicorn", values="production"), tmp_path / "out")
     note = (tmp_path / "out" / "INSTALL.md").read_text()
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in note.splitlines() if line.startswith("|")]
-    assert [row[1] for row in rows[2:]] == ["2 MB", "/srv/benchapp/current/var/static", "30 s", "15 s", "4"]
+    assert [row[1] for row in rows[2:]] == ["10 MB", "/srv/benchapp/current/var/static", "30 s", "15 s", "4"]
     for _, value, file, words in rows[2:]:
         lines = (tmp_path / "out" / file).read_text().splitlines()
         assert any(words in line and value.split()[0] in line for line in lines), words

@@ -47,7 +47,7 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
     assert "module = shop.wsgi:application\n" in files["uwsgi.ini"]
     assert 'shell -c "import shop.wsgi"' in files["benchapp-deploy"]
     assert "https://example.org:443/health/; do" in files["benchapp-deploy"]
-    assert "/(health/|" in files["nginx/maintenance.on.conf"]
+    assert "/(health/|" in files["nginx.conf"]
     assert files["requirements-servers.txt"].splitlines()[1:] == [
         f"pyuwsgi=={locked('pyuwsgi')}",
         f"django-environ=={locked('django-environ')}",
@@ -135,7 +135,7 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
     assert not re.search(r"clearsessions|invalidatepages|benchapp-backup|DATABASE_FILES|sqlite", scripts)
     # The home page is the health check, and no page is served in maintenance.
     assert "https://example.org:443/; do" in files["benchapp-deploy"]
-    assert "/([.]health|" in files["nginx/maintenance.on.conf"] and "answer as before" not in files["INSTALL.md"]
+    assert "/([.]health|" in files["nginx.conf"] and "answer as before" not in files["INSTALL.md"]
     assert "has **not** yet" in files["INSTALL.md"]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.catalog.manifest import Limits, Server
+from bench.catalog.server import Limits, Server
 from bench.project.description import Description, Project
 from bench.project.doctor import examine
 from bench.project.inspection import DeploymentCheck, Facts, Page

@@ -1,0 +1,175 @@
+"""A server as stacks and layers name it: one supervised program, the files that it reads, and how it is run."""
+
+from __future__ import annotations
+
+import signal
+
+from msgspec import Struct
+
+from bench import paths
+
+SERVERS = paths.DEPLOY / "servers"
+LISTENS = ("tcp", "unix")
+Action = str | tuple[str, ...]
+
+
+class Reload(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server takes over what changed while it serves: a signal's name for its main process, such as "HUP", or an
+    argv (templates). Without one it is restarted.
+
+    configuration  its own configuration files and certificates; of an application server the site's code as well
+    application    a new version of the site's code; of application servers only
+    replaces       name of the value that is how many processes below the main one `application` replaces; empty: all
+    loses          why `configuration` can lose requests; empty: it loses none
+    """
+
+    configuration: Action = ""
+    application: Action = ""
+    replaces: str = ""
+    loses: str = ""
+
+    def __post_init__(self) -> None:
+        for key, action in (("configuration", self.configuration), ("application", self.application)):
+            if isinstance(action, str) and action:
+                _must_be_signal(action, f"reload.{key}")
+
+
+class Break(Struct, frozen=True, forbid_unknown_fields=True):
+    """A fault of `bench faults` of which visitors notice more than is expected, and why; printed wherever results are.
+    Of a stack or a server: only with one of these layers; empty means with any."""
+
+    fault: str
+    reason: str
+    layers: tuple[str, ...] = ()
+
+
+class Limits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings that bound what a worker may take, each with what happens without it, and where they are documented."""
+
+    settings: dict[str, str] = {}
+    link: str = ""
+
+
+class Server(Struct, frozen=True, forbid_unknown_fields=True):
+    """One supervised program of a stack: a `[[server]]`, over the `server.toml` of its folder in deploy/servers.
+
+    Texts that are marked as templates can use the names of docs/adding-a-stack.md.
+
+    What it is
+    name         unique in its stack; also the name of its folder in deploy/servers
+    about        one line for people
+    speaks       the protocol it serves: http or a gateway protocol, such as fastcgi
+    interface    how an application server calls the application: wsgi or asgi
+    worker_class what it calls its kind of worker: with one thread and, where that is another, with several; `tune`
+                 tries a stack of the same servers with another class, too
+    keepalive    whether it keeps a connection from the next outer server open between requests
+    tls          whether its configuration can listen with TLS
+    upstream_modules  what it calls the protocols that it speaks to the next inner server: { http = "proxy" }
+
+    Its program
+    programs     names to look for, the first found wins: in the virtual environment, PATH, the system's `sbin`
+    search       more directories to look in (globs)
+    version      argv that prints the version
+    distribution instead of `version`: the Python distribution that brings it, whose version is read without starting it
+    modules      files it loads, by a short name each: globs (templates), the first match wins; all must be found
+    hint         how to install what is missing, where `make servers` is not the whole answer
+
+    How it runs
+    config       its main configuration file, a template; empty where its command line has all settings
+    files        further files that it reads, templates as well
+    start        argv that runs it in the foreground, a template an item
+    check        argv of its own configuration test, templates; empty: it has none
+    good_status  the check's exit status for a good file
+    bad_output   a regular expression; a match in the check's output means a bad file whatever the exit status
+    listen       "tcp" (loopback) or "unix"; the outermost server always listens on the front port
+    instances    name of the value that is how many of it to start, each with its own address; empty: one
+    env          environment of this server alone
+    reload       how it takes over a changed configuration or a new version of the site without a restart
+    graceful     the signal on which it finishes the requests under way and ends; production's units send it
+    inherits     true where it takes its socket from systemd, or the words added to `start` so that it does: a restart
+                 then loses no request
+    notify       it tells systemd when it serves (Type=notify)
+    reopen       the signal on which it opens its access log anew; empty: the log is copied and emptied
+    rotates      it rotates its access log itself
+    entries      argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
+
+    On a production host
+    packages     the Debian packages it comes in, the one whose service has its name first
+    build_packages  those that only `host` needs; an image does not keep them
+    requirements the Python distributions it needs; by default its `distribution`
+    host         commands to run once (templates)
+    host_modules where those commands put a module, by its short name (templates)
+    certificate  the file below {{ tls }} in which it reads certificate and key together; empty: it reads fullchain.pem
+                 and privkey.pem
+    sysctls      kernel settings that it needs, by their names in sysctl(8)
+    doors        ports at which the site reaches it from another host for something else than pages, by a name each; on
+                 one host each is a Unix socket, SERVER-DOOR.sock
+    proxied      the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
+    one_host     why it cannot be in a chain over several hosts; empty: it can
+
+    What is known of it
+    breaks       faults that a chain with it does not stand as expected
+    limits       what `doctor` looks for where a project brings a configuration of its own
+    """
+
+    name: str
+    programs: tuple[str, ...]
+    speaks: str
+    start: tuple[str, ...]
+    config: str = ""
+    files: tuple[str, ...] = ()
+    tls: bool = False
+    interface: str = "wsgi"
+    worker_class: tuple[str, ...] = ()
+    modules: dict[str, list[str]] = {}
+    hint: str = ""
+    packages: tuple[str, ...] = ()
+    build_packages: tuple[str, ...] = ()
+    certificate: str = ""
+    host: tuple[str, ...] = ()
+    host_modules: dict[str, str] = {}
+    listen: str = "tcp"
+    keepalive: bool = False
+    upstream_modules: dict[str, str] = {}
+    search: tuple[str, ...] = ()
+    version: tuple[str, ...] = ()
+    distribution: str = ""
+    requirements: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
+    good_status: int = 0
+    bad_output: str = ""
+    instances: str = ""
+    env: dict[str, str] = {}
+    sysctls: dict[str, int] = {}
+    graceful: str = "TERM"
+    inherits: bool | tuple[str, ...] = False
+    notify: bool = False
+    entries: tuple[str, ...] = ()
+    reopen: str = ""
+    rotates: bool = False
+    reload: Reload = Reload()
+    breaks: tuple[Break, ...] = ()
+    limits: Limits = Limits()
+    doors: dict[str, int] = {}
+    one_host: str = ""
+    proxied: str = ""
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        if self.listen not in LISTENS:
+            raise ValueError(f"server {self.name}: listen is {self.listen!r}; use one of {', '.join(LISTENS)}")
+        if not self.programs or not self.start:
+            raise ValueError(f"server {self.name}: programs and start must not be empty")
+        _must_be_signal(self.graceful, f"server {self.name}: graceful")
+        if self.reopen:
+            _must_be_signal(self.reopen, f"server {self.name}: reopen")
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """The names of all files that it reads."""
+        return (*filter(None, [self.config]), *self.files)
+
+
+def _must_be_signal(name: str, where: str) -> None:
+    if f"SIG{name}" not in signal.Signals.__members__:
+        raise ValueError(f"{where} is {name!r}; use a signal's name, such as QUIT")
