@@ -13,7 +13,8 @@ from bench.catalog.values import Values
 from bench.project.under_test import UnderTest, open_project
 from bench.serve import case as cases
 from bench.serve import database
-from bench.serve.case import NO_DATABASE, Case
+from bench.serve.case import Case
+from bench.serve.database import NO_DATABASE
 
 
 def kit() -> UnderTest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +59,12 @@ def layer_needs(layer: Layer) -> str:
     return " or ".join(dialects) + " in the chain"
 
 
-def in_own_cache(layers: Iterable[Layer], env: Mapping[str, str]) -> tuple[Layer, ...]:
-    """The layers in the cache that CACHE_URL in the site's environment `env` names: it needs no service.
+def in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
+    """The layer in the cache that CACHE_URL in the site's environment `env` names: it needs no service.
 
-    If that cache is of the kind that replaces a missing service, it also invalidates and coalesces like that one.
+    If that cache is of the kind that replaces a missing service, it also invalidates and coalesces like that one. The
+    very same layer where there is no such variable, or the layer does not use that cache.
     """
-    return tuple(_in_own_cache(layer, env) for layer in layers)
-
-
-def _in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
     if CACHE_URL not in env or CHOSEN_CACHE not in layer.services:
         return layer
     # With an empty CACHE_URL the site uses its default, a cache in the memory of each process.
@@ -94,22 +91,22 @@ def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
     return modules
 
 
-def declared(
-    of_stack: Iterable[Declaration], layers: tuple[Layer, ...], servers: Container[str] = (), stack_name: str = ""
-) -> tuple[Declaration, ...]:
-    """What stack and layers declare they do not support on a chain of these servers, on the stack of that name.
+def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Declaration, ...]:
+    """What a stack and layers declare they do not support; without a stack, what the layers declare for every one.
 
     What a layer declares `standalone` holds only without another.
     """
+    name = stack.name.partition("@")[0] if stack else ""
+    servers = [server.name for server in chain(stack, layers)] if stack else []
     of_layers = (
         item
         for layer in layers
         for item in layer.declares
         if not (item.standalone and len(layers) > 1)
         and (not item.server or item.server in servers)
-        and (not item.stacks or stack_name.partition("@")[0] in item.stacks)
+        and (not item.stacks or name in item.stacks)
     )
-    return (*of_stack, *of_layers)
+    return (*(stack.declares if stack else ()), *of_layers)
 
 
 def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:

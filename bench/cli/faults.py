@@ -25,7 +25,7 @@ from bench.interrupt import Interrupts
 from bench.measure.printer import Printer, say
 from bench.project import pythons
 from bench.results.faults import GROUPS, read_faults
-from bench.results.records import UNLIMITED
+from bench.results.records import NO_LAYER, UNLIMITED
 
 # Arguments that the folder stores and --resume may not change.
 PLAN_ARGUMENTS = ("stacks", "layer", "fault", "rounds", "size", "env", "set", "python", "to", "guard")
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list-faults", action="store_true", help="print the faults, and what happens")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
     parser.add_argument("--rounds", type=options.count, metavar="R", help="how often each fault is made (default: 1)")
-    options.add_served(parser, layers=True, layer_default="none")
+    options.add_served(parser, layers=True, layer_default=NO_LAYER)
     options.add_write(parser, "make accounts")
     options.add_folder(parser, "faults")
     options.add_guard(parser, judge.BOUNDS)

@@ -12,7 +12,7 @@ from bench.production import inventory
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hosts`."""
-    verbs = parser.add_subparsers(title="what to do", required=True, metavar="WHAT", dest="what")
+    verbs = parser.add_subparsers(title="what to do", required=True, metavar="WHAT", dest="what", prog=parser.prog)
     add_inventory(verbs.add_parser("check", help="what the hosts of an inventory lack"), required=True)
 
 

@@ -79,10 +79,13 @@ class CommandParser(Parser):
     def parse_known_args(  # type: ignore[override]  # argparse has overloads; their results are one
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse's, of the completed parser; an option that is gone is refused by name."""
+        """As argparse's, of the completed parser. What it does not know is refused here, where its help is named."""
         if why := gone.problem(self.prog.split()[-1], sys.argv[1:] if args is None else args):
             self.exit(2, f"{self.prog}: {why}\n")
-        return super(CommandParser, self.complete()).parse_known_args(args, namespace)
+        found, unknown = super(CommandParser, self.complete()).parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, []
 
 
 def parser(line: Collection[str] = ()) -> argparse.ArgumentParser:

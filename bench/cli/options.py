@@ -126,11 +126,12 @@ def _add_named(
 def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
     """`--workload`; help and completion name those of the project on the command line."""
     names = _workloads_of_line(sys.argv[1:])
+    known = _few(names) or "a workload of the project"
     repeatable = "repeatable; " if how else ""
     action = parser.add_argument(
         "--workload",
         metavar="W",
-        help=f"{_few(names)} ({repeatable}default: {names[0] if names else 'the first'})",
+        help=f"{known} ({repeatable}default: {names[0] if names else 'the first'})",
         **how,
     )
     action.completer = lambda parsed_args, **_: _workloads(parsed_args.project, parsed_args.describe)  # type: ignore[attr-defined]
@@ -153,11 +154,11 @@ def _workloads_of_line(words: list[str]) -> list[str]:
 
 
 def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
-    """Of a project that cannot be read there are none to name: its command says why."""
+    """The workloads of a project, none of one that cannot be read: its command says why."""
     try:
         return workload.names(description.read(folder or paths.PROJECT, describe=describe).description)
     except BenchError:
-        return ["a workload of the project"]
+        return []
 
 
 def add_write(parser: argparse.ArgumentParser, what: str) -> None:

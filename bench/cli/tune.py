@@ -25,7 +25,7 @@ from bench.measure.tune import Tuner, answer, values_text
 from bench.measure.tuning import Answer, Tried
 from bench.project import pythons
 from bench.project.under_test import UnderTest
-from bench.results.records import NO_LAYER
+from bench.results.records import options_of
 
 # Of those settings that are near the best.
 ROUNDS = 3
@@ -115,8 +115,7 @@ def _print(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) ->
     width = Printer().width
     print("\n".join(paragraph(found.sentence if found else f"No settings hold {tuner.limit.words}.", width)))
     if found:
-        layer = "" if found.layer == NO_LAYER else f" --layer {found.layer}"
-        print(f"next: python -m bench render {found.stack}{layer} --values {path} --to DIR")
+        print(f"next: python -m bench render {found.stack}{options_of(found.layer)} --values {path} --to DIR")
 
 
 def _as_json(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) -> dict[str, Any]:

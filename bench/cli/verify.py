@@ -115,8 +115,9 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
         raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else NO_LAYER
-    layers = fit.in_own_cache(catalog.read().joined_layers(layer), values.environment(args.env))
-    declared = {item.check: item.reason for item in fit.declared((), layers)}
+    given = values.environment(args.env)
+    layers = tuple(fit.in_own_cache(item, given) for item in catalog.read().joined_layers(layer))
+    declared = {item.check: item.reason for item in fit.declared(layers)}
     project = options.project_of(args)
     require_answer(target, project.health)
     chosen = database.parse(project, args.database) if args.database else None

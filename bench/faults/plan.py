@@ -56,18 +56,19 @@ class Batch:
 
 def batches(plan: FaultsPlan, faults: Sequence[Fault], resolve: Resolve) -> list[Batch]:
     """All of the plan. Faults that need other values than the rest have a deployment of their own."""
+    cases = {(stack, layer): resolve(stack, layer) for stack in plan.stacks for layer in plan.layers}
     found = []
     for number in range(1, plan.rounds + 1):
-        for stack in plan.stacks:
-            for layer in plan.layers:
-                for changes in dict.fromkeys(tuple(sorted(item.changes.items())) for item in faults):
-                    its = [item for item in faults if tuple(sorted(item.changes.items())) == changes]
-                    found.append(_batch(plan, stack, layer, number, its, resolve))
+        for (stack, layer), case in cases.items():
+            for changes in dict.fromkeys(tuple(sorted(item.changes.items())) for item in faults):
+                its = [item for item in faults if tuple(sorted(item.changes.items())) == changes]
+                found.append(_batch(plan, stack, layer, case, number, its))
     return found
 
 
-def _batch(plan: FaultsPlan, stack: str, layer: str, number: int, faults: Sequence[Fault], resolve: Resolve) -> Batch:
-    found = resolve(stack, layer)
+def _batch(
+    plan: FaultsPlan, stack: str, layer: str, found: Case | CannotRun, number: int, faults: Sequence[Fault]
+) -> Batch:
     declared = {} if isinstance(found, CannotRun) else _declared(found)
     items = []
     for item in faults:

@@ -110,12 +110,12 @@ class Planned:
 
 def planned(request: Request, instrument: Instrument) -> Planned:
     """The run that `begin` would make. Raises BenchError for unknown names and invalid values."""
-    known, project, plan = catalog.read(), request.project, make_plan(request)
+    project, plan = request.project, make_plan(request)
     rows = database.parse(project, request.database)
     health.require(project, rows.of_project)
     pinned = pin.cores(pin.affinity())
     chosen = _load(plan, project, request.tool, pinned)
-    cases, skips = planning.cases(plan, resolver(plan, rows, instrument), known.sizes, sizes.problem)
+    cases, skips = planning.cases(plan, resolver(plan, rows, instrument), catalog.read().size, sizes.problem)
     every = workload.workloads(project)
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
@@ -159,7 +159,7 @@ def resume(directory: Path, asked: str | None, instrument: Instrument) -> Sessio
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, project, run.environment.load_tool.name, pinned)
-    cases = planning.recorded(run.info.cases, resolver(plan, rows, instrument), catalog.read().sizes)
+    cases = planning.recorded(run.info.cases, resolver(plan, rows, instrument), catalog.read().size)
     ledger = ledger_of(cases, run.info, run.trials, run.checks)
     if run.info.finished_at and not ledger.left:
         raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
@@ -194,8 +194,6 @@ def make_plan(request: Request) -> Plan:
     factor, request = _replayed(request, chosen)
     duration_s = request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)
     mode, levels = _mode(request)
-    for name in request.sizes:
-        known.size(name)
     values.environment(list(request.env))
     known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
     return Plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bench.catalog.sizes import Size
@@ -61,10 +61,12 @@ class Batch:
 
 # The case of a stack and a layer without limits, or why it cannot run here.
 Resolve = Callable[[str, str], Case | CannotRun]
+# The size of a name; raises BenchError when there is none.
+SizeOf = Callable[[str], Size]
 
 
 def cases(
-    plan: Plan, resolve: Resolve, sizes: Mapping[str, Size], problem: Callable[[Size], str] = lambda size: ""
+    plan: Plan, resolve: Resolve, size_of: SizeOf, problem: Callable[[Size], str] = lambda size: ""
 ) -> tuple[tuple[PlannedCase, ...], tuple[Skip, ...]]:
     """The cases that can run here, and the skips with their reasons; each stack and layer is resolved once.
 
@@ -72,18 +74,19 @@ def cases(
     """
     found: list[PlannedCase] = []
     skips: list[Skip] = []
-    problems = {name: problem(sizes[name]) for name in plan.sizes}
+    sizes = [size_of(name) for name in plan.sizes]
+    problems = {size.name: problem(size) for size in sizes}
     for stack in plan.stacks:
         for layer in plan.layers:
             case = resolve(stack, layer)
             if isinstance(case, CannotRun):
                 skips.append(Skip(stack, layer, None, case.reason))
                 continue
-            for size in plan.sizes:
-                if problems[size]:
-                    skips.append(Skip(stack, layer, None, f"size {size} is not available here: {problems[size]}", size))
+            for size in sizes:
+                if why := problems[size.name]:
+                    skips.append(Skip(stack, layer, None, f"size {size.name} is not available here: {why}", size.name))
                     continue
-                served = replace(case, size=sizes[size])
+                served = replace(case, size=size)
                 found += [PlannedCase(record(served, name), served) for name in plan.workloads]
     if not found:
         first = skips[0]
@@ -108,7 +111,7 @@ def record(case: Case, workload: str) -> records.Case:
     )
 
 
-def recorded(found: Iterable[records.Case], resolve: Resolve, sizes: Mapping[str, Size]) -> tuple[PlannedCase, ...]:
+def recorded(found: Iterable[records.Case], resolve: Resolve, size_of: SizeOf) -> tuple[PlannedCase, ...]:
     """The cases of a run that is resumed. Raises BenchError for a case that cannot run here any more."""
     known: dict[tuple[str, str], Case] = {}
     planned = []
@@ -119,7 +122,7 @@ def recorded(found: Iterable[records.Case], resolve: Resolve, sizes: Mapping[str
             if isinstance(case, CannotRun):
                 raise BenchError(f"{item.stack} with layer {item.layer} cannot run here now: {case.reason}")
             known[key] = case
-        planned.append(PlannedCase(item, replace(known[key], size=sizes[item.size])))
+        planned.append(PlannedCase(item, replace(known[key], size=size_of(item.size))))
     return tuple(planned)
 
 

@@ -118,7 +118,7 @@ class Tuner:
         self._progress = TuneProgress(printer, self._new.info, self.limit)
         self.session = begin.opened(self._new, request, instrument, self._progress)
         wanted = [item.usual for item in others]
-        self.search = Search(own.knobs, own.usual, self._room(request), self._new.info.plan.margin, wanted)
+        self.search = Search(own.knobs, own.usual, self._room(), self._new.info.plan.margin, wanted)
         self._cases = {first: self._new.cases[0]}
 
     def _others(self, layer: str) -> list[Tunable]:
@@ -174,9 +174,9 @@ class Tuner:
             self._cases[settings] = PlannedCase(record, served)
         return self._cases[settings]
 
-    def _room(self, request: Request) -> Room:
+    def _room(self) -> Room:
         """The memory of the size, or of the machine."""
-        size = catalog.read().size(request.sizes[0])
+        size = self._new.cases[0].served.size
         return Room(size.limits.burstable_bytes if size.is_limited else self.session.journal.environment.memory_bytes)
 
 

@@ -237,7 +237,7 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     if describe is not None and not describe.is_file():
         raise BenchError(f"--describe {describe}: no such file; it has [tool.benchapp]")
     described = describe.absolute() if describe else folder / FILE
-    said = _description(described)
+    said = _description(described, must_say=describe is not None)
     return Project(
         folder,
         said,
@@ -248,14 +248,19 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     )
 
 
-def _description(path: Path) -> Description:
+def _description(path: Path, must_say: bool) -> Description:
+    """What a file says; nothing where it has no description, unless it must."""
     try:
         tables = msgspec.toml.decode(path.read_bytes()) if path.is_file() else {}
-        table: dict[str, Any] = tables.get("tool", {}).get("benchapp", {})
+        table: dict[str, Any] | None = tables.get("tool", {}).get("benchapp")
     except OSError as error:
         raise BenchError(f"{path}: cannot be read: {error.strerror}; correct its rights") from None
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
         raise BenchError(f"{path}: cannot be read: {error}; correct it") from None
+    if table is None:
+        if must_say:
+            raise BenchError(f"--describe {path}: it has no [tool.benchapp]; begin one in it, or name another file")
+        return Description()
     if not isinstance(table, dict):
         raise BenchError(f"{path}: tool.benchapp is no table; begin it with [tool.benchapp]")
     if unknown := table.keys() - set(Description.__struct_fields__):

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from bench.figures.capacity import Limit, parse_limit
 from bench.figures.stats import paired_ratio
-from bench.report.model import BASELINE, CaseRow, Panel, Report, Setting
+from bench.report.model import CaseRow, Panel, Report, Setting
 from bench.results.capacity import capacity, climbs, made_load
 from bench.results.faults import FaultsRun
 from bench.results.folder import Run
-from bench.results.records import Case, Outcome, Skip
+from bench.results.records import NO_LAYER, Case, Outcome, Skip
 from bench.results.trials import Trial
 
 
@@ -22,7 +22,7 @@ def arrange(run: Run, faults: FaultsRun | None = None) -> Report:
     stacks = _in_order(plan.stacks, (item.stack for item in items))
     layers = _in_order(plan.layers, (item.layer for item in items))
     # The baseline comes first: the other layers are compared with it.
-    layers = tuple(sorted(layers, key=lambda layer: layer != BASELINE))
+    layers = tuple(sorted(layers, key=lambda layer: layer != NO_LAYER))
     main = _main_settings(run)
     panels = tuple(_panel(run, setting, stacks, layers, main=setting in main) for setting in _settings(run))
     return Report(run, stacks, layers, panels, faults)
@@ -90,7 +90,7 @@ def _panel(run: Run, setting: Setting, stacks: Iterable[str], layers: Iterable[s
     groups = []
     for stack in stacks:
         rows = [row for layer in layers if (row := _row(run, setting, stack, layer)) is not None]
-        baseline = next((row for row in rows if row.layer == BASELINE), None)
+        baseline = next((row for row in rows if row.layer == NO_LAYER), None)
         if rows:
             groups.append((stack, tuple(_with_ratio(row, baseline) for row in rows)))
     plan = run.info.plan

@@ -11,9 +11,10 @@ from bench.figures.stats import Estimate, PooledPercentile
 from bench.report import row_charts
 from bench.report.axis import scale_for
 from bench.report.findings import deployment, setting_title
-from bench.report.model import BASELINE, FAILED, MEASURED, CaseRow, Panel, Report
+from bench.report.model import FAILED, MEASURED, CaseRow, Panel, Report
 from bench.report.numbers import DASH, MIB, NOT_MEASURED, TIMES, mebibytes, median, number, one_line, range_of, times
 from bench.report.row_charts import ChartEntry, Groups, RowChart
+from bench.results.records import NO_LAYER
 
 MAX_LEADERS = 12  # rows of the chart that is open
 
@@ -66,7 +67,7 @@ def leaders(panel: Panel) -> Panel:
     first = set(panel.ranked[: MAX_LEADERS // 2])
     stacks = {row.stack for row in first}
     groups = [
-        (stack, tuple(row for row in rows if row in first or (row.layer == BASELINE and row.ok)))
+        (stack, tuple(row for row in rows if row in first or (row.layer == NO_LAYER and row.ok)))
         for stack, rows in panel.groups
         if stack in stacks
     ]
@@ -80,17 +81,18 @@ def throughput(report: Report, panel: Panel) -> Drawing:
 
 def _throughput(report: Report, panel: Panel) -> RowChart:
     def columns(row: CaseRow) -> tuple[str, ...]:
-        ratio = "" if row.layer == BASELINE else times(row.times_none.median) if row.times_none else DASH
+        ratio = "" if row.layer == NO_LAYER else times(row.times_none.median) if row.times_none else DASH
         return (median(row.rate), ratio)
 
     def title(row: CaseRow) -> str:
-        ratio = f", {number(row.times_none.median)} times none" if row.times_none and row.layer != BASELINE else ""
+        compared = row.times_none if row.layer != NO_LAYER else None
+        ratio = f", {number(compared.median)} times {NO_LAYER}" if compared else ""
         return f"{_plain(row)}: {median(row.rate)} requests/s ({range_of(row.rate)}){ratio}"
 
     figures = RowFigures(lambda row: (row.rate,), columns, title)
     return RowChart(
         _groups(report, panel, figures, unmeasured=True),
-        ("requests/s", f"{TIMES} {BASELINE}"),
+        ("requests/s", f"{TIMES} {NO_LAYER}"),
         _title(report, "Throughput", panel),
         "requests/s",
         scale_for(row.rate.median for row in panel.rows if row.rate),
@@ -226,7 +228,7 @@ def _title(report: Report, what: str, panel: Panel) -> str:
 
 def layer_colour(report: Report, layer: str) -> int:
     """The colour of a layer, the same throughout a report; the baseline is grey."""
-    others = [name for name in report.layers if name != BASELINE]
+    others = [name for name in report.layers if name != NO_LAYER]
     return others.index(layer) + 1 if layer in others else 0
 
 

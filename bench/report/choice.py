@@ -56,7 +56,7 @@ class Choice:
         """`size bronze, postgresql`: size and database of the question, where the run has several or one is limited."""
         here, all_panels = self.question.panels[0].setting, self.report.main_panels
         parts = []
-        if here.size != "unlimited" or len({panel.setting.size for panel in all_panels}) > 1:
+        if here.is_limited or len({panel.setting.size for panel in all_panels}) > 1:
             parts.append(f"size {quoted(here.size)}")
         if len({panel.setting.database for panel in all_panels}) > 1:
             parts.append(quoted(here.database))

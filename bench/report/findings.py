@@ -13,8 +13,9 @@ from bench.figures.ratios import Ratio, Standings
 from bench.figures.stats import Estimate
 from bench.figures.words import joined, plural
 from bench.report.extra_costs import evenness
-from bench.report.model import BASELINE, OPEN, CaseRow, Panel, Report, rate_of
+from bench.report.model import OPEN, CaseRow, Panel, Report, rate_of
 from bench.report.numbers import DASH, TIMES, mebibytes, number, one_line, range_of, times
+from bench.results.records import NO_LAYER
 
 MAX_NAMES = 4  # of deployments in one sentence
 UNBOUNDED = 100_000  # times as fast: no two deployments are further apart
@@ -56,7 +57,7 @@ def setting_title(report: Report, panel: Panel) -> str:
     """The workload, and the size or database where the report's panels differ in it."""
     here, others = panel.setting, [other.setting for other in report.main_panels]
     parts = [quoted(here.workload)]
-    if len({other.size for other in others}) > 1 or here.size != "unlimited":
+    if len({other.size for other in others}) > 1 or here.is_limited:
         parts.append(f"size {quoted(here.size)}")
     if len({other.database for other in others}) > 1:
         parts.append(quoted(here.database))
@@ -140,12 +141,12 @@ def _fastest(panel: Panel, standings: Standings[CaseRow]) -> str:
 
 def _against_baseline(panel: Panel, standings: Standings[CaseRow]) -> str:
     best = standings.leader
-    none = panel.row(best.stack, BASELINE)
-    if best.layer == BASELINE:
+    none = panel.row(best.stack, NO_LAYER)
+    if best.layer == NO_LAYER:
         return "; no layer made it faster" if any(row.stack == best.stack for row in panel.ranked[1:]) else ""
     if none is None or none.rate is None or best.times_none is None:
-        return f"; {quoted(BASELINE)} was not measured on this stack, so there is no ratio"
-    ratio = f"{number(best.times_none.median)} times {quoted(BASELINE)} on the same stack ({number(none.rate.median)})"
+        return f"; {quoted(NO_LAYER)} was not measured on this stack, so there is no ratio"
+    ratio = f"{number(best.times_none.median)} times {quoted(NO_LAYER)} on the same stack ({number(none.rate.median)})"
     if none in standings.tied:
         return f", {ratio}, which {plural(len(best.ok), 'round')} do not prove"
     return f", {ratio}"
@@ -192,9 +193,9 @@ def _cost(panel: Panel, best: CaseRow) -> str:
     costs = _costs(best)
     if not costs:
         return "Its memory and CPU time were not measured."
-    none = panel.row(best.stack, BASELINE)
-    baseline = _costs(none) if none is not None and best.layer != BASELINE else []
-    against = f"; {quoted(BASELINE)} uses {joined(baseline)}" if baseline else ""
+    none = panel.row(best.stack, NO_LAYER)
+    baseline = _costs(none) if none is not None and best.layer != NO_LAYER else []
+    against = f"; {quoted(NO_LAYER)} uses {joined(baseline)}" if baseline else ""
     return f"It uses {joined(costs)}{against}."
 
 
@@ -216,7 +217,7 @@ def _latency(best: CaseRow) -> str:
 
 def _stacks(panel: Panel) -> str:
     """Which stack is fastest without a layer, and how far behind the slowest is."""
-    bare = [row for row in panel.ranked if row.layer == BASELINE]
+    bare = [row for row in panel.ranked if row.layer == NO_LAYER]
     standings = panel.standings_of(bare)
     if standings is None or len(standings.ratios) < 2:
         return ""
@@ -232,7 +233,7 @@ def _stacks(panel: Panel) -> str:
         if all_tie:
             return f"Even the slowest, {quoted(last.stack)}, ties with it."
         return f"The slowest is {slowest}; the fastest serves {behind} that."
-    without = f"Without a layer ({quoted(BASELINE)})"
+    without = f"Without a layer ({quoted(NO_LAYER)})"
     if all_tie:
         return f"{without} all stacks tie; the highest median is {rate}, {quoted(first.stack)}."
     ties = winners(standings)[1:]

@@ -45,7 +45,7 @@ def fits(report: Report) -> list[Fit]:
     main = next((choice for choice in found if choice.proven), None)
     if main is None:
         return []
-    is_limited = main.question.panels[0].setting.size != UNLIMITED
+    is_limited = main.question.panels[0].setting.is_limited
     rows = [_fit(_place(main) if is_limited else "Anonymous readers, any memory", main), *_budgets(report, main)]
     signed_in = choose(report, main.question, lambda key: not main.question.caches_pages(key))
     proven = signed_in if signed_in and signed_in.proven else None
@@ -75,7 +75,7 @@ def _budgets(report: Report, main: Choice) -> list[Fit]:
         choice = choose(report, question, _within(needs, budget))
         nothing = Fit("", f"nothing measured fits: the least is {_least(needs)} MiB")
         found.setdefault(_fit("", choice) if choice and choice.proven else nothing, []).append(budget)
-    place = f", {main.place}" if question.panels[0].setting.size != UNLIMITED else ""
+    place = f", {main.place}" if question.panels[0].setting.is_limited else ""
     return [
         Fit(f"{joined([f'{each:,}' for each in budgets])} MiB{place}", fit.deployment, fit.rates, fit.memory, fit.sure)
         for fit, budgets in found.items()

@@ -18,10 +18,8 @@ from bench.figures.stats import Estimate, PooledPercentile, estimate
 from bench.results.capacity import Capacity
 from bench.results.faults import FaultsRun
 from bench.results.folder import Run
-from bench.results.records import Case, Dropped, Outcome
+from bench.results.records import UNLIMITED, Case, Dropped, Outcome
 from bench.results.trials import Trial
-
-BASELINE = "none"  # the layer that every other layer is compared with
 
 MEASURED, FAILED, VOIDED, SKIPPED, NOT_RUN = "measured", "failed", "voided", "skipped", "not run"
 
@@ -52,6 +50,10 @@ class Setting:
         if self.limit:
             return self.limit
         return f"{self.level:,} {'requests/s' if self.mode == OPEN else 'connections'}"
+
+    @property
+    def is_limited(self) -> bool:
+        return self.size != UNLIMITED
 
     @property
     def without_level(self) -> tuple[str, str, str, str]:

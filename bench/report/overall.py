@@ -14,7 +14,8 @@ from functools import cached_property
 from bench.figures.noise import Noise, noise_of
 from bench.figures.overall import Overall
 from bench.figures.ratios import Ratio, Standings, compared, logarithms, standings, tail
-from bench.report.model import BASELINE, OPEN, CaseRow, Panel, Report
+from bench.report.model import OPEN, CaseRow, Panel, Report
+from bench.results.records import NO_LAYER
 
 Deployment = tuple[str, str]  # stack, layer
 # Needs of memory that differ by less are the same: so much do two runs of one deployment differ.
@@ -69,7 +70,7 @@ class Question:
 
     def gain(self, key: Deployment) -> Ratio | None:
         """How many times the requests/s of layer `none` on the same stack it serves; None without that."""
-        bare = (key[0], BASELINE)
+        bare = (key[0], NO_LAYER)
         if key == bare or bare not in self.deployments:
             return None
         return compared(self.noise, bare, key, tail(2, self.looks), self.panels[0].margin)
@@ -89,7 +90,7 @@ class Question:
     def caches_pages(self, key: Deployment) -> bool:
         """Whether whole pages come from a cache, for anonymous readers; every layer does where the run does not say."""
         known = {row.case.caches for row in self.rows(key) if row.case}
-        return key[1] != BASELINE and not known <= {"nothing", "parts"}
+        return key[1] != NO_LAYER and not known <= {"nothing", "parts"}
 
     def memory(self, key: Deployment) -> float | None:
         """Its largest peak memory over the workloads in bytes; None when one of them did not measure it."""

@@ -10,10 +10,11 @@ from bench.figures.words import joined, plural
 from bench.report import conditions, prices, safety
 from bench.report.choice import Choice, choices, how_sure, why_simplest
 from bench.report.findings import deployment_name, interval, is_bounded, quoted, setting_title, some
-from bench.report.model import BASELINE, FAILED, VOIDED, Report, rate_of
+from bench.report.model import FAILED, VOIDED, Report, rate_of
 from bench.report.numbers import number
 from bench.report.overall import is_asked_rate
 from bench.report.redact import redacted
+from bench.results.records import NO_LAYER, options_of
 from bench.results.trials import voided_by
 
 IN_95 = "in 95 of 100 repetitions of this run"
@@ -152,12 +153,12 @@ def _gain(choice: Choice) -> str:
     """What the layer gains over none on the same stack."""
     stack, layer = choice.chosen
     question = choice.question
-    if layer == BASELINE:
+    if layer == NO_LAYER:
         tried = any(key[0] == stack and key != choice.chosen for key in question.deployments)
         return "No layer measured on this stack is proven faster than none." if tried else ""
     ratio = question.gain(choice.chosen)
     if ratio is None:
-        return f"Layer {quoted(BASELINE)} has no figures on this stack, so the gain of the layer is not known."
+        return f"Layer {quoted(NO_LAYER)} has no figures on this stack, so the gain of the layer is not known."
     text = f"It serves {number(ratio.ratio)} times the requests/s of the same stack without a layer"
     if math.isfinite(ratio.high):
         text += f" ({IN_95} {interval(ratio)} times)"
@@ -166,7 +167,7 @@ def _gain(choice: Choice) -> str:
     each = [
         f"{number(rate_of(row) / rate_of(bare))} times on {setting_title(choice.report, panel)}"
         for panel in question.panels
-        if (row := question.row(panel, choice.chosen)) and (bare := question.row(panel, (stack, BASELINE)))
+        if (row := question.row(panel, choice.chosen)) and (bare := question.row(panel, (stack, NO_LAYER)))
     ]
     return f"{text}: {joined(each)}."
 
@@ -174,17 +175,17 @@ def _gain(choice: Choice) -> str:
 def _command(choice: Choice) -> str:
     """The command that renders the deployment for production."""
     stack, layer = choice.chosen
-    option = "" if layer == BASELINE else f" --layer {layer}"
+    options = options_of(layer)
     project = choice.report.run.info.plan.project
-    option += f" --project {redacted(project)}" if project else ""
+    options += f" --project {redacted(project)}" if project else ""
     proxy = " It needs a proxy in front that ends TLS." if choice.question.needs_proxy(choice.chosen) else ""
-    return f"Render it with {quoted(f'python -m bench render {stack}{option} --values production --to DIR')}.{proxy}"
+    return f"Render it with {quoted(f'python -m bench render {stack}{options} --values production --to DIR')}.{proxy}"
 
 
 def _without_caching(choice: Choice) -> str:
     """The stack to pick where nothing may be cached; the simplest of those that tie."""
-    bare = choice.question.standings_of(lambda key: key[1] == BASELINE)
-    if choice.chosen[1] == BASELINE or bare is None or len(bare.ratios) < 2 or not bare.proven:
+    bare = choice.question.standings_of(lambda key: key[1] == NO_LAYER)
+    if choice.chosen[1] == NO_LAYER or bare is None or len(bare.ratios) < 2 or not bare.proven:
         return ""
     stack, _ = choice.question.simplest((bare.leader, *bare.tied))
     tied = [quoted(key[0]) for key in (bare.leader, *bare.tied) if key[0] != stack]

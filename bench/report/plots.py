@@ -11,8 +11,9 @@ from functools import cached_property
 
 from bench.report import capacity, small_charts
 from bench.report.line_charts import Point, thinned
-from bench.report.model import BASELINE, MEASURED, OPEN, CaseRow, Panel, Report
+from bench.report.model import MEASURED, OPEN, CaseRow, Panel, Report
 from bench.report.numbers import MIB, one_line
+from bench.results.records import NO_LAYER
 
 MEMORY, CURVES, LATENCY, QUEUE, LEVELS = "memory", "curves", "latency", "queue", "levels"
 MAX_POINTS = 60  # of one line
@@ -124,7 +125,7 @@ def _worth(
 def _first(panel: Panel) -> Iterable[CaseRow]:
     """The rows that are drawn at first: the fastest, its stack without a layer, and the next."""
     ranked = panel.ranked
-    own = [row for row in ranked if ranked and row.stack == ranked[0].stack and row.layer == BASELINE]
+    own = [row for row in ranked if ranked and row.stack == ranked[0].stack and row.layer == NO_LAYER]
     return list(dict.fromkeys([*ranked[:1], *own, *ranked[1:]]))[:SHOWN]
 
 

@@ -6,9 +6,10 @@ from bench.figures.words import joined, plural
 from bench.report.choice import Choice, between
 from bench.report.faults.model import Made, arrange, lost_by_deploy, stopped_by
 from bench.report.findings import quoted
-from bench.report.model import BASELINE, CaseRow
+from bench.report.model import CaseRow
 from bench.report.numbers import MIB
 from bench.report.redact import redacted
+from bench.results.records import NO_LAYER, options_of
 
 
 def sentence(choice: Choice, *, short: bool = False) -> str:
@@ -16,7 +17,7 @@ def sentence(choice: Choice, *, short: bool = False) -> str:
     parts = used(choice.rows)
     if not parts:
         return "Memory and CPU time were not measured."
-    bare = choice.question.rows((choice.chosen[0], BASELINE)) if choice.chosen[1] != BASELINE else []
+    bare = choice.question.rows((choice.chosen[0], NO_LAYER)) if choice.chosen[1] != NO_LAYER else []
     if short:
         return f"It uses {joined(parts)}."
     without = used(bare)
@@ -50,10 +51,9 @@ def visitors(choice: Choice) -> str:
     if made:
         return " ".join(filter(None, (stopped_by(made), lost_by_deploy(made))))
     stack, layer = choice.chosen
-    options = "" if layer == BASELINE else f" --layer {layer}"
     project = choice.report.run.info.plan.project
     setting = choice.question.panels[0].setting
-    options += f" --size {setting.size}" if setting.size != "unlimited" else ""
+    options = options_of(layer, setting.size)
     options += f" --database {setting.database}" if setting.database != "sqlite" else ""
     options += f" --project {redacted(project)}" if project else ""
     command = quoted(f"python -m bench faults {stack}{options} --to {choice.report.run.directory}/faults")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.figures.words import plural
-from bench.report.model import BASELINE, Report
+from bench.report.model import Report
 from bench.report.numbers import number
-from bench.results.records import GROUPS, Outcome
+from bench.results.records import GROUPS, NO_LAYER, Outcome
 
 PASS, DECLARED, FAIL, NOT_TRIED = "pass", "declared", "fail", "not tried"
 OTHERS = {DECLARED: "are declared as not supported", NOT_TRIED: "were not tried"}
@@ -128,7 +128,7 @@ def verdict(report: Report, stack: str, layer: str) -> str:
     groups = {check.group for check in checks if word(check) == PASS} - {"behaviour"}
     if groups:
         text += f", among them {plural(len(groups), 'group')} of cache safety"
-    elif layer != BASELINE:
+    elif layer != NO_LAYER:
         text += ", but no check of cache safety was made"
     if counts[DECLARED]:
         text += f"; {counts[DECLARED]:,} declared as not supported"

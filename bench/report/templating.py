@@ -26,11 +26,11 @@ from bench.report import (
     small_charts,
     svg,
 )
-from bench.report.model import BASELINE, MEASURED, Report
+from bench.report.model import MEASURED, Report
 from bench.report.plots import Plots
 from bench.report.reproduction import caching
 from bench.report.reproduction import charts as published_charts
-from bench.results.records import GROUPS
+from bench.results.records import GROUPS, NO_LAYER
 
 FOLDER = Path(__file__).resolve().parent / "templates"
 
@@ -63,7 +63,7 @@ _GLOBALS = {
     "check_groups": GROUPS,
     "check_signs": safety.SIGNS,
     "count_checks": safety.count,
-    "BASELINE": BASELINE,
+    "NO_LAYER": NO_LAYER,
     "MEASURED": MEASURED,
     "NOT_MEASURED": numbers.NOT_MEASURED,
 }

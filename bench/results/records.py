@@ -24,6 +24,11 @@ FORMAT = 4
 WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 
 
+def options_of(layer: str, size: str = UNLIMITED) -> str:
+    """The options that name layer and size, such as ` --layer view-cache --size gold`; none for the defaults."""
+    return (f" --layer {layer}" if layer != NO_LAYER else "") + (f" --size {size}" if size != UNLIMITED else "")
+
+
 class ResultsError(BenchError, ValueError):
     """A folder or a line that cannot be read as results; one line that says what, where and what to do next."""
 

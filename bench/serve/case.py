@@ -12,19 +12,16 @@ from msgspec import structs
 
 from bench import programs
 from bench.catalog import catalog, fit, values
-from bench.catalog.fit import CACHE_URL, CHOSEN_CACHE
 from bench.catalog.manifest import CACHED, Declaration, Layer, Server, Service, Stack
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError
 from bench.project.under_test import UnderTest
 from bench.results.records import NO_LAYER
-from bench.serve.database import Database, parse
+from bench.serve.database import NO_DATABASE, Database, parse
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
 OWN_CACHE = "it uses the cache of the given CACHE_URL"
-# Of a case that is not brought up.
-NO_DATABASE = Database("none")
 # Where Debian puts servers.
 DEBIAN_PROGRAMS = Path("/usr/sbin")
 
@@ -41,7 +38,9 @@ class Case:
     """What is served and measured, resolved and frozen.
 
     project    the project, with the Python that serves it
-    stack      the chain of its servers; layers: laid over it, which fit it
+    stack      the chain of its servers
+    layers     laid over it, which fit it; as they are used here, where a cache may stand in for another
+    manifests  the same layers as their manifests have them
     size       the limit put on stack, layers and services together
     database   whose rows it serves
     values     the file of values, with the user's changes
@@ -67,6 +66,7 @@ class Case:
     env: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     declares: tuple[Declaration, ...] = ()
+    manifests: tuple[Layer, ...] = ()
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ class Case:
     def changed(self, changes: Mapping[str, Any]) -> Case | CannotRun:
         """The same with some values changed."""
         values = self.values.changed({**self.values.changes, **changes})
-        return _resolved(replace(self, values=values, layers=_layers(self.layer_name, self.given_env)))
+        return _resolved(replace(self, values=values))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -141,14 +141,28 @@ def resolve(
 
     Raises BenchError for a name or a value that does not exist.
     """
-    known, env = catalog.read(), env or {}
-    found, layers = known.stack(stack), _layers(layer, env)
-    chosen = known.values[BENCH].changed(changes or {})
-    if reason := fit.unfit(found, layers) or project.refuses(found, layers):
+    known = catalog.read()
+    found = known.stack(stack), known.joined_layers(layer), known.size(size)
+    return of_manifests(project, *found, database=database, changes=changes, env=env)
+
+
+def of_manifests(
+    project: UnderTest,
+    stack: Stack,
+    layers: tuple[Layer, ...],
+    size: Size = UNLIMITED,
+    *,
+    database: Database | None = None,
+    changes: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Case | CannotRun:
+    """Like `resolve`, of a stack and layers that are read already."""
+    chosen = catalog.read().values[BENCH].changed(changes or {})
+    if reason := fit.unfit(stack, layers) or project.refuses(stack, layers):
         return CannotRun(reason)
     rows = database or parse(project, None)
-    served = project.served_by(found.python)
-    return _resolved(Case(served, found, layers, known.size(size), rows, chosen, env))
+    served = project.served_by(stack.python)
+    return _resolved(Case(served, stack, layers, size, rows, chosen, env or {}, manifests=layers))
 
 
 def must_resolve(project: UnderTest, stack: str, layer: str = NO_LAYER, **how: Any) -> Case:
@@ -198,11 +212,6 @@ def for_files(
     )
 
 
-def _layers(names: str, env: Mapping[str, str]) -> tuple[Layer, ...]:
-    """The layers of a joined name as their manifests have them, but for a cache of the user's own."""
-    return fit.in_own_cache(catalog.read().joined_layers(names), env)
-
-
 def _resolved(case: Case) -> Case | CannotRun:
     """The case with its programs and services, or why one of them is not here."""
     installed = _installed(case)
@@ -234,8 +243,10 @@ def _with_services(case: Case) -> Case | CannotRun:
     known, stack = catalog.read(), case.stack
     names = {**case.values.names, **stack.values, **case.values.changes}
     services: dict[str, Service] = {}
-    env, notes, used = dict(stack.env), [], []
-    for layer in case.layers:
+    env, notes, own, used = dict(stack.env), [], [], []
+    for manifest in case.manifests:
+        layer = fit.in_own_cache(manifest, case.given_env)
+        own += [f"{layer.name}: {OWN_CACHE}"] if layer is not manifest else []
         env.update(layer.env)
         here = layer
         for name in fit.services_of(layer, names):
@@ -253,19 +264,11 @@ def _with_services(case: Case) -> Case | CannotRun:
         used.append(here)
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
-    own = [layer.name for layer in used if CACHE_URL in case.given_env and _chooses_cache(known.layers[layer.name])]
-    notes += [f"{name}: {OWN_CACHE}" for name in own]
-    servers = {server.name for server in fit.chain(stack, used)}
-    declares = fit.declared(stack.declares, tuple(used), servers, stack.name)
     return replace(
         case,
         layers=tuple(used),
         services=tuple(services.values()),
         env=env,
-        notes=tuple(notes),
-        declares=declares,
+        notes=(*notes, *own),
+        declares=fit.declared(tuple(used), stack),
     )
-
-
-def _chooses_cache(layer: Layer) -> bool:
-    return CHOSEN_CACHE in layer.services

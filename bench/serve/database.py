@@ -70,6 +70,10 @@ class Database:
         return bool(self.url) and not self.made
 
 
+# Of a project without one, and of a case that is not brought up.
+NO_DATABASE = Database("none")
+
+
 def parse(project: UnderTest, asked: str | None) -> Database:
     """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
 
@@ -102,7 +106,7 @@ def _of_settings(project: UnderTest) -> Database:
     """The database of a project's own settings."""
     facts = project.facts
     if "default" not in facts.databases:
-        return Database("none")
+        return NO_DATABASE
     if (source := facts.database_files.get("default")) is not None:
         return Database(SQLITE, f"sqlite:///{project.copy_of('default')}", made=True, source=Path(source))
     if facts.database_error:

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
 
 from benchapp.models import Author
+from tests.managing import manage_on
 
 pytestmark = pytest.mark.servers
-
-MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
-
-
-def manage(url: str, *arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, MANAGE, *map(str, arguments)],
-        env=os.environ | {"DATABASE_URL": url, "DEBUG": "0"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def test_what_a_backup_holds_comes_back(site_database: str, tmp_path: Path):
@@ -34,7 +20,7 @@ def test_what_a_backup_holds_comes_back(site_database: str, tmp_path: Path):
         pytest.skip("program not installed: pg_dump")
     Author.objects.create(name="Ann", city="Ghent")
     get_user_model().objects.create_user("margaret")
-    done = manage(site_database, "backup", tmp_path / "backups")
+    done = manage_on(site_database, "backup", tmp_path / "backups")
     assert done.returncode == 0, done.stderr
     (file,) = (tmp_path / "backups").iterdir()
     assert done.stdout == f"{file}\n"
@@ -42,10 +28,10 @@ def test_what_a_backup_holds_comes_back(site_database: str, tmp_path: Path):
     Author.objects.update(name="Bob")
     get_user_model().objects.all().delete()
 
-    done = manage(site_database, "restore", file)
+    done = manage_on(site_database, "restore", file)
     assert "the database has rows, which would be lost; --force replaces them" in done.stderr
     assert (done.returncode, Author.objects.get().name) == (1, "Bob")
-    done = manage(site_database, "restore", file, "--force")
+    done = manage_on(site_database, "restore", file, "--force")
     assert (done.returncode, done.stderr) == (0, "")
     assert (Author.objects.get().name, get_user_model().objects.get().get_username()) == ("Ann", "margaret")
 
@@ -53,12 +39,12 @@ def test_what_a_backup_holds_comes_back(site_database: str, tmp_path: Path):
 @pytest.fixture
 def sqlite_site(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path / 'site.sqlite3'}"
-    assert manage(url, "migrate", "--verbosity", "0").returncode == 0
+    assert manage_on(url, "migrate", "--verbosity", "0").returncode == 0
     return url
 
 
 def test_the_oldest_backups_go(sqlite_site: str, tmp_path: Path):
-    made = [manage(sqlite_site, "backup", tmp_path / "b", "--keep", 2).stdout.strip() for _ in range(3)]
+    made = [manage_on(sqlite_site, "backup", tmp_path / "b", "--keep", 2).stdout.strip() for _ in range(3)]
     assert sorted(map(str, (tmp_path / "b").iterdir())) == made[1:]
 
 
@@ -72,7 +58,7 @@ def test_the_oldest_backups_go(sqlite_site: str, tmp_path: Path):
     ],
 )
 def test_what_cannot_be_done_is_one_line(sqlite_site: str, words: list[str], says: str):
-    done = manage(sqlite_site, *words)
+    done = manage_on(sqlite_site, *words)
     assert done.returncode != 0
     assert says in done.stderr
     assert "Traceback" not in done.stderr
@@ -80,6 +66,6 @@ def test_what_cannot_be_done_is_one_line(sqlite_site: str, words: list[str], say
 
 def test_a_damaged_backup_changes_nothing(sqlite_site: str, tmp_path: Path):
     (tmp_path / "bad.sqlite3").write_bytes(b"no database" * 1000)
-    done = manage(sqlite_site, "restore", tmp_path / "bad.sqlite3")
+    done = manage_on(sqlite_site, "restore", tmp_path / "bad.sqlite3")
     assert (done.returncode, "nothing is changed" in done.stderr) == (1, True)
-    assert manage(sqlite_site, "check", "--database", "default").returncode == 0
+    assert manage_on(sqlite_site, "check", "--database", "default").returncode == 0

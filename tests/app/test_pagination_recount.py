@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -14,8 +10,7 @@ from django.db import NotSupportedError, connection
 
 from benchapp import page_index
 from benchapp.models import Author, Comment, Post
-
-MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
+from tests.managing import manage_on
 
 
 @pytest.fixture
@@ -35,16 +30,6 @@ def recount(*arguments: str) -> str:
     output = io.StringIO()
     call_command("recount", *arguments, stdout=output)
     return output.getvalue()
-
-
-def manage(url: str, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, MANAGE, *arguments],
-        env=os.environ | {"DATABASE_URL": url, "DEBUG": "0"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def test_a_right_index_is_reported_right(site):
@@ -70,12 +55,12 @@ def test_check_says_what_differs_and_changes_nothing(site):
         "benchapp_pageblock: 1 rows of no list",
     ]
     before = blocks()
-    result = manage(site, "recount", "--check")
+    result = manage_on(site, "recount", "--check")
     assert result.returncode == 1
     assert result.stdout.splitlines() == expected
     assert result.stderr == "CommandError: The page index differs in 4 places; ./manage.py recount rebuilds it.\n"
     assert blocks() == before
-    result = manage(site, "recount")
+    result = manage_on(site, "recount")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [*expected, "The page index differed in 4 places and was rebuilt."]
     assert recount("--check") == "The page index is right.\n"
@@ -121,7 +106,7 @@ def test_a_disabled_trigger_is_missing(postgresql_site):
 
 
 def test_a_database_without_the_tables(tmp_path):
-    result = manage(f"sqlite:///{tmp_path / 'empty.sqlite3'}", "recount", "--check")
+    result = manage_on(f"sqlite:///{tmp_path / 'empty.sqlite3'}", "recount", "--check")
     assert result.returncode == 1
     assert result.stderr.startswith("CommandError: database default: no such table: benchapp_")
     assert result.stderr.endswith("; is it migrated (./manage.py migrate)?\n")

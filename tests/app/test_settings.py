@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +9,11 @@ from typing import Any
 
 import environ
 import pytest
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
 from benchapp.serving import environment
+from tests.managing import manage
 
 FromEnvironment = Callable[..., dict[str, Any]]
 
@@ -86,17 +83,6 @@ def test_a_value_that_cannot_be_read_is_refused(settings_from: FromEnvironment, 
     with pytest.raises(ImproperlyConfigured) as refused:
         settings_from(**{name: value})
     assert str(refused.value) == message
-
-
-def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=settings.BASE_DIR,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 @pytest.mark.parametrize("command", ["check", "migrate", "runserver", "nonsense"])

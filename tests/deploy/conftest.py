@@ -14,6 +14,7 @@ from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
 from tests import once
 from tests.cases import kit
+from tests.deploy.production_host import make_certificate
 from tests.deploy.running import command
 
 ROWS = 3000
@@ -23,6 +24,11 @@ ROWS = 3000
 def verifier() -> Verifier:
     """Verifies deployments of `site_url`, whose expected pages are rendered once for all tests."""
     return Verifier(kit(), Selection(thorough=False))
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,8 @@ from bench.production import host as one_host
 from bench.project.under_test import UnderTest
 from bench.serve import case as cases
 from bench.serve import config_check, render
-from bench.serve.case import NO_DATABASE, CannotRun
+from bench.serve.case import CannotRun
+from bench.serve.database import NO_DATABASE
 from tests.cases import for_files, kit
 from tests.deploy.running import FEW, ONE
 

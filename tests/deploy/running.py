@@ -16,7 +16,8 @@ import pytest
 from bench import paths
 from bench.machine.supervise import Address
 from bench.serve import case as cases
-from bench.serve.case import NO_DATABASE, CannotRun
+from bench.serve.case import CannotRun
+from bench.serve.database import NO_DATABASE
 from tests.cases import kit
 
 

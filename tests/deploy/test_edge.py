@@ -71,11 +71,6 @@ def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: s
     return Answer(int(status), version, {key.lower(): value.strip() for key, value in pairs}, done.stdout)
 
 
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory) -> Path:
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
-
-
 @pytest.mark.parametrize("stack", STACKS)
 def test_https(stack, tmp_path, certificate):
     made = Host(stack, "none", tmp_path, certificate, server_names=WILDCARD)

@@ -18,7 +18,8 @@ from bench.catalog import catalog, fit, values
 from bench.project import commands
 from bench.serve import case as cases
 from bench.serve import deployment
-from bench.serve.case import NO_DATABASE, CannotRun, Case
+from bench.serve.case import CannotRun, Case
+from bench.serve.database import NO_DATABASE
 from tests.cases import kit, resolved
 from tests.deploy.running import ONE, client_of, get, runnable
 from tests.skips import needs

@@ -24,7 +24,6 @@ from tests.deploy.production_host import (
     Notified,
     accepts_ciphers,
     ask,
-    make_certificate,
     redirects,
     refused_by_servers,
     refused_by_systemd,
@@ -39,11 +38,6 @@ STACKS = list(catalog.read().stacks)
 # Stacks that a server before them has to end TLS for.
 ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
 WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory) -> Path:
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.figures.words import joined, plural
-from bench.report.model import BASELINE
 from bench.report.numbers import DASH
 from bench.results.faults import GROUPS, FaultOutcome, FaultsRun
+from bench.results.records import NO_LAYER, UNLIMITED
 
 # How a line is shown: as expected, declared or unknown; otherwise than expected; not made or not to be trusted.
 PLAIN, BAD, NONE = "", "bad", "none"
@@ -34,8 +34,8 @@ class Deployment:
     @property
     def details(self) -> str:
         """The layer, size and database, without those that are the default."""
-        parts = [f"layer {self.layer}"] if self.layer != BASELINE else []
-        parts += [self.size] if self.size != "unlimited" else []
+        parts = [f"layer {self.layer}"] if self.layer != NO_LAYER else []
+        parts += [self.size] if self.size != UNLIMITED else []
         parts += [self.database] if self.database != "sqlite" else []
         return ", ".join(parts)
 

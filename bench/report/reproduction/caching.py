@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.figures.stats import Estimate
-from bench.report.model import BASELINE, CaseRow, Panel, Report
+from bench.report.model import CaseRow, Panel, Report
+from bench.results.records import NO_LAYER
 from bench.results.reproduction import benchmarks
 
 
@@ -60,7 +61,7 @@ class PublishedCaching:
     @property
     def comparable(self) -> list[PublishedLayer]:
         """Layers with both a published and a measured ratio, without the baseline."""
-        return [row for row in self.layers if row.ratio and row.layer != BASELINE]
+        return [row for row in self.layers if row.ratio and row.layer != NO_LAYER]
 
 
 def beside(report: Report) -> PublishedCaching:

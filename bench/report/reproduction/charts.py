@@ -8,11 +8,12 @@ from bench.figures.stats import Estimate
 from bench.report import row_charts
 from bench.report.axis import LOG, scale_for
 from bench.report.charts import Drawing, drawing, exactly, layer_colour, scaled
-from bench.report.model import BASELINE, Report
+from bench.report.model import Report
 from bench.report.numbers import DASH, MIB, NOT_MEASURED, TIMES, as_published, median, one_line, times
 from bench.report.reproduction.caching import PublishedCaching
 from bench.report.reproduction.side_by_side import PublishedColumn, PublishedRow, Reproduced
 from bench.report.row_charts import ChartEntry, RowChart
+from bench.results.records import NO_LAYER
 
 Name = Callable[[PublishedRow], str]
 
@@ -21,7 +22,7 @@ def caching(report: Report, published: PublishedCaching) -> Drawing:
     """Published and measured ratios to the baseline."""
     entries = []
     for row in published.layers:
-        if row.layer != BASELINE:
+        if row.layer != NO_LAYER:
             there, here = row.published["times_none"], row.ratio
             texts = (as_published(there) + TIMES, median(here, times) if here else DASH)
             title = f"{row.published['title']}: published {as_published(there)}, measured {median(here, times)}"
@@ -31,7 +32,7 @@ def caching(report: Report, published: PublishedCaching) -> Drawing:
         [(one_line(published.stack or ""), entries)],
         ("published", "measured"),
         "Published and measured ratios to none",
-        f"times {BASELINE}",
+        f"times {NO_LAYER}",
         LOG,
     )
     return drawing(row_charts.pairs, chart)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from bench.figures.words import joined, plural
 from bench.report import gaps
 from bench.report.gaps import GapCase
-from bench.report.model import BASELINE, Report
+from bench.report.model import Report
 from bench.report.reproduction.side_by_side import Reproduced
+from bench.results.records import NO_LAYER
 
 Name = Callable[[str, str], str]  # a stack and a layer -> how the reproduction names them
 
@@ -24,8 +25,8 @@ def left_out(found: Reproduced, name: Name) -> Iterator[tuple[str, str, str]]:
 
 def _of_run(report: Report, name: Name) -> Iterator[tuple[str, str, str]]:
     for reason, deployments in gaps.skipped(report):
-        bare = name("", BASELINE) == ""
-        names = [each.removesuffix(f" with {BASELINE}") if bare else each for each in deployments]
+        bare = name("", NO_LAYER) == ""
+        names = [each.removesuffix(f" with {NO_LAYER}") if bare else each for each in deployments]
         yield joined(names), "skipped", reason
     for gap in gaps.gaps(report):
         reason = f"{gap.reason}, such as {gap.example}" if gap.example not in ("", gap.reason) else gap.reason
@@ -35,6 +36,6 @@ def _of_run(report: Report, name: Name) -> Iterator[tuple[str, str, str]]:
 def _names(cases: Iterable[GapCase], name: Name) -> Iterator[str]:
     for case in cases:
         setting = case.row.setting
-        size = f", size {setting.size}" if setting.size != "unlimited" else ""
+        size = f", size {setting.size}" if setting.is_limited else ""
         rounds = joined([str(trial.round) for trial in case.trials])
         yield f"{name(case.row.stack, case.row.layer)} ({setting.workload}{size}, {setting.load}, round {rounds})"

@@ -22,7 +22,7 @@ from bench.report.reproduction.undecided import undecided
 from bench.results import reproduction
 from bench.results.faults import FaultsRun, is_faults, read_faults
 from bench.results.folder import RUN_FILE, read_run
-from bench.results.records import NO_LAYER
+from bench.results.records import NO_LAYER, UNLIMITED
 from bench.results.reproduction import Part, Reproduction
 
 STABILITY = "stability"
@@ -161,11 +161,11 @@ def _row(row: Table, data: Table, columns: Sequence[PublishedColumn], measured: 
         details=row.get("details", ""),
         stack=place["stack"],
         layer=place.get("layer", NO_LAYER),
-        size=place.get("size", "unlimited"),
+        size=place.get("size", UNLIMITED),
         added=bool(row.get("added")),
         baseline=row is base,
         against=base["title"],
-        against_size=base.get("size", "unlimited"),
+        against_size=base.get("size", UNLIMITED),
         figures=tuple(_figure(row, base, column, data, measured) for column in columns),
     )
 

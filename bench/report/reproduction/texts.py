@@ -9,11 +9,12 @@ from bench.figures import words
 from bench.figures.stats import Estimate
 from bench.report import conditions, findings, numbers, pick
 from bench.report.charts import Drawing
-from bench.report.model import BASELINE, MEASURED
+from bench.report.model import MEASURED
 from bench.report.numbers import DASH, NOT_MEASURED, as_published, range_of, times
 from bench.report.reproduction import charts, claims
 from bench.report.reproduction.left_out import left_out
 from bench.report.reproduction.side_by_side import PublishedColumn, PublishedFigure, PublishedRow, Reproduced, RunPart
+from bench.results.records import NO_LAYER
 
 SIGNS = {
     claims.HOLDS: "\N{CHECK MARK}",
@@ -136,7 +137,7 @@ class ReproductionTexts:
     @cached_property
     def has_layers(self) -> bool:
         """Whether any run has a layer other than `none`, so that layers must be named."""
-        return any(layer != BASELINE for report in self.found.reports for layer in report.layers)
+        return any(layer != NO_LAYER for report in self.found.reports for layer in report.layers)
 
     def deployment(self, stack: str, layer: str) -> str:
         """A deployment, with its layer where the reproduction has layers."""
@@ -144,7 +145,7 @@ class ReproductionTexts:
 
     def without_layer(self, sentence: str) -> str:
         """A sentence about deployments, without ` with none` where no other layer exists."""
-        return sentence if self.has_layers else sentence.replace(f" with `{BASELINE}`", "")
+        return sentence if self.has_layers else sentence.replace(f" with `{NO_LAYER}`", "")
 
     def sentences(self, answer: findings.PanelAnswer) -> list[str]:
         """The sentences of one panel's answer."""

@@ -203,8 +203,10 @@ def test_a_declaration_of_a_layer_holds_only_with_its_server():
     layer = catalog.read().layers["staticgenerator"]
     one = manifest.Declaration("whole-pages", "it looks before it opens", server="cherokee")
     layer = msgspec.structs.replace(layer, declares=(one,))
-    assert fit.declared((), (layer,), {"uwsgi", "cherokee"}) == (one,)
-    assert fit.declared((), (layer,), {"uwsgi", "nginx"}) == ()
+    stacks = catalog.read().stacks
+    assert one in fit.declared((layer,), stacks["cherokee-uwsgi"])
+    assert one not in fit.declared((layer,), stacks["nginx-uwsgi"])
+    assert one not in fit.declared((layer,))
 
 
 def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
@@ -320,11 +322,13 @@ def test_a_layer_says_what_it_promises_on_several_hosts_or_why_it_cannot(tmp_pat
 
 
 def test_what_a_layer_declares_holds_where_it_says():
-    layers = catalog.read().layers
+    known = catalog.read()
+
+    def of_layers(stack: manifest.Stack, layers: tuple[manifest.Layer, ...]) -> set[str]:
+        return {item.check for item in fit.declared(layers, stack) if item not in stack.declares}
+
     names = {
-        (stack, layer): {
-            item.check for item in fit.declared((), tuple(layers[name] for name in layer.split("+")), (), stack)
-        }
+        (stack, layer): of_layers(known.stack(stack), known.joined_layers(layer))
         for stack, layer in (
             ("cherokee-uwsgi-roundrobin", "uwsgi-cache"),
             ("cherokee-uwsgi-roundrobin@processes=2", "uwsgi-cache"),

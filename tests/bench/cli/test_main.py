@@ -27,9 +27,6 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             "bench up: --set workers: no such value; deploy/values/bench.toml has",
         ),
         (["up", "gunicorn", "--set", "process=3"], "bench up: --set process: no such value; did you mean processes?"),
-        (["up", "gunicorn@thread=3"], "no such value; did you mean threads?"),
-        (["up", "gunicron"], "bench up: no stack called 'gunicron'; did you mean gunicorn?"),
-        (["run", "--workload", "hom"], "bench run: no workload called 'hom'; did you mean home?"),
         (["verify", "--check", "statsu"], "bench verify: no check is called 'statsu'; did you mean status?"),
         (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (
@@ -94,6 +91,7 @@ def test_bad_input_is_refused_in_one_line(words, says, bench):
         ("python -m bench run --workload session-", {"session-close"}),
         ("python -m bench verify --check slow-b", {"slow-bodies"}),
         ("python -m bench comp", {"compare"}),
+        ("python -m bench run --describe gone.toml --workload ", set()),
     ],
 )
 def test_a_shell_completes_commands_options_and_names(line, found):
@@ -135,6 +133,14 @@ def test_an_option_that_is_gone_is_refused_in_one_line_that_says_what_to_do(benc
         (line,) = done.stderr.splitlines()
         assert (done.returncode, done.stdout) == (2, "")
         assert line == f"python -m bench {command}: {option} is gone: {gone.OPTIONS[command][option]}"
+
+
+@pytest.mark.parametrize("command, given", [("run", ()), ("hosts check", ("--inventory", "x"))])
+def test_what_a_command_does_not_know_is_refused_with_the_name_of_its_help(bench, command, given):
+    done = bench(*command.split(), *given, "--thin")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"python -m bench {command}: unrecognized arguments: ")
+    assert done.stderr.endswith(f"; see python -m bench {command} --help\n")
 
 
 @pytest.mark.parametrize("command", main.COMMANDS)

@@ -21,10 +21,7 @@ from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
         (["--margin", "5"], "argument --margin: '5' is not a share such as 0.05"),
         (["--rounds", "two"], "argument --rounds: 'two' is not a whole number from 1"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1"),
-        *(
-            (["--tool", tool], f"argument --tool: invalid choice: '{tool}' (choose from 'wrk', 'ab', 'siege'")
-            for tool in ("hey", "k6", "locust", "jmeter")
-        ),
+        (["--tool", "k6"], "argument --tool: invalid choice: 'k6' (choose from 'wrk', 'ab', 'siege'"),
         (["--until", "later"], "argument --until: invalid choice: 'later'"),
         (["--budget", "3"], "argument --budget: '3' is not a time such as 90s, 3m or 1h"),
         (["--budget", "0m"], "argument --budget: '0m' is not a time such as 90s, 3m or 1h"),

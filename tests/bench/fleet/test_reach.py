@@ -18,20 +18,6 @@ HERE = Host("here", "127.0.0.1", ("load",), "127.0.0.1", local=True)
 WEB = Host("web1", "127.0.0.2", ("web",), "127.0.0.2", local=True)
 
 
-@pytest.fixture
-def standing_in(tmp_path, monkeypatch):
-    """Put a program before those of the machine."""
-
-    def put(name: str, script: str) -> None:
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
-        monkeypatch.setenv("PATH", str(path.parent), prepend=":")
-
-    return put
-
-
 def lacks(*more: Host) -> dict[str, tuple[str, ...]]:
     found = reach.look(Inventory(Path("hosts.ini"), (WEB, *more)))
     return {item.host.name: item.lacks for item in found if item.host != WEB}

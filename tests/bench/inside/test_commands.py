@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -14,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
@@ -25,6 +21,7 @@ from django.utils import timezone
 from bench.verify.browser import MAIL
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows, account
+from tests.managing import manage
 
 Site = Callable[..., AbstractContextManager[None]]
 
@@ -33,17 +30,6 @@ def run(*arguments: Any) -> str:
     out = StringIO()
     call_command(*arguments, stdout=out)
     return out.getvalue()
-
-
-def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=settings.BASE_DIR,
-        env=os.environ | {"BENCHAPP_PROBES": "1"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 # -- siteurls ----------------------------------------------------------------------------------------
@@ -87,7 +73,7 @@ def test_siteurls_of_an_empty_site_says_what_to_do(db: None):
 
 @pytest.mark.parametrize("command", [["siteurls"], ["verifyaccount", "create"]])
 def test_commands_without_tables_say_what_to_do(tmp_path: Path, command: list[str]):
-    done = manage(*command, DATABASE_URL=f"sqlite:///{tmp_path / 'new.sqlite3'}")
+    done = manage(*command, BENCHAPP_PROBES="1", DATABASE_URL=f"sqlite:///{tmp_path / 'new.sqlite3'}")
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "no such table" in done.stderr
@@ -258,7 +244,7 @@ def test_prune_without_names_removes_old_accounts(db: None):
     ],
 )
 def test_sitecheck_says_in_one_line_what_is_wrong_with_the_database(tmp_path: Path, url: str, says: str):
-    done = manage("sitecheck", DATABASE_URL=url.format(tmp_path))
+    done = manage("sitecheck", BENCHAPP_PROBES="1", DATABASE_URL=url.format(tmp_path))
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert says.format(tmp_path) in done.stderr
@@ -270,14 +256,14 @@ def test_sitecheck_passes_a_site_that_can_be_served(site_database: str):
 
 
 def test_wrong_settings_are_one_line_of_any_command():
-    wrong = manage("diffsettings", CACHING_FRAGMENTS="perhaps")
+    wrong = manage("diffsettings", BENCHAPP_PROBES="1", CACHING_FRAGMENTS="perhaps")
     assert wrong.stderr == "manage.py: CACHING_FRAGMENTS='perhaps' is not a switch: use 1 or 0\n"
 
 
 def test_an_early_interrupt_is_one_line(tmp_path: Path):
     # A settings module that interrupts itself, as Ctrl-C would while the site is still being read.
     (tmp_path / "early.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
-    done = manage("loadfixtures", DJANGO_SETTINGS_MODULE="early", PYTHONPATH=str(tmp_path))
+    done = manage("loadfixtures", BENCHAPP_PROBES="1", DJANGO_SETTINGS_MODULE="early", PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (130, "manage.py: interrupted\n")
 
 
@@ -286,7 +272,7 @@ def test_an_early_interrupt_is_one_line(tmp_path: Path):
 
 @pytest.mark.parametrize("arguments", [["siteurls", "x"], ["renderpages"], ["verifyaccount"], ["expirepages", "x"]])
 def test_wrong_arguments_end_without_a_traceback(arguments: list[str]):
-    done = manage(*arguments)
+    done = manage(*arguments, BENCHAPP_PROBES="1")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "error:" in done.stderr

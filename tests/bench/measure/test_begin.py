@@ -24,8 +24,6 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
     [
         (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
         (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
-        (["--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
-        (["--set", "processes"], "--set processes: write it as NAME=VALUE"),
         (["--set", "proceses=5"], "--set proceses: no such value"),
         (["--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE"),
         (["--level", "100000"], "--level 100000: too many connections; use at most 10000"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from bench.catalog import catalog
 from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.measure import plan
@@ -57,7 +58,7 @@ def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it():
         return fake_case(stack, layer)
 
     asked = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"), sizes=("s", "m"))
-    cases, skips = plan.cases(asked, resolve, SIZES, lambda size: "no cgroups" if size.name == "m" else "")
+    cases, skips = plan.cases(asked, resolve, SIZES.__getitem__, lambda size: "no cgroups" if size.name == "m" else "")
     assert set(asked_for.values()) == {1}
     assert [(item.record.stack, item.record.layer, item.record.workload) for item in cases] == [
         *(("a", "none", "home"), ("a", "none", "login"), ("a", "x", "home"), ("a", "x", "login")),
@@ -66,13 +67,18 @@ def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it():
     assert {item.served.stack.name == item.record.stack for item in cases} == {True}
     assert records.Skip("b", "x", None, "no server of its chain serves files") in skips
     assert records.Skip("a", "x", None, "size m is not available here: no cgroups", "m") in skips
-    again = plan.recorded([item.record for item in cases], resolve, SIZES)
+    again = plan.recorded([item.record for item in cases], resolve, SIZES.__getitem__)
     assert [item.record for item in again] == [item.record for item in cases]
 
 
 def test_a_case_that_cannot_run_any_more_is_refused():
     with pytest.raises(BenchError, match="a with layer none cannot run here now: program not installed: server"):
-        plan.recorded([case("a").record], lambda *_: CannotRun("program not installed: server"), SIZES)
+        plan.recorded([case("a").record], lambda *_: CannotRun("program not installed: server"), SIZES.__getitem__)
+
+
+def test_a_size_that_is_gone_is_refused():
+    with pytest.raises(BenchError, match="--size s: no such size"):
+        plan.recorded([replace(case("a").record, size="s")], fake_case, catalog.read().size)
 
 
 def test_added_trials_are_made_in_rounds_after_the_planned_ones():

@@ -96,7 +96,6 @@ def test_overload_fails_no_run(go, holds, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--capacity", "p95"], "--capacity p95: write it as p95=200ms or p99=1.5s; percentiles are p50, p90, p95, "),
         (["--capacity", "p95=1s", "--rate", "5"], "--capacity finds the rates of an open loop; leave out --rate"),
         (["--capacity", "p95=1s", "--level", "5"], "--capacity finds the rates of an open loop; leave out --level"),
     ],

@@ -56,6 +56,10 @@ def test_a_file_that_is_not_there_is_one_line(shop, tmp_path):
     with pytest.raises(BenchError) as refused:
         description.read(shop, describe=tmp_path / "gone.toml")
     assert str(refused.value) == f"--describe {tmp_path / 'gone.toml'}: no such file; it has [tool.benchapp]"
+    (tmp_path / "other.toml").write_text("[tool.ruff]\nline-length = 120\n")
+    with pytest.raises(BenchError) as refused:
+        description.read(shop, describe=tmp_path / "other.toml")
+    assert str(refused.value).startswith(f"--describe {tmp_path / 'other.toml'}: it has no [tool.benchapp]; ")
 
 
 def test_a_run_that_is_resumed_has_the_description_that_it_began_with(described):

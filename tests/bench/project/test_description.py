@@ -121,11 +121,6 @@ def test_a_line_of_the_environment_file_that_sets_nothing_is_named(folder):
         description.read(folder)
 
 
-def test_a_folder_without_manage_py_is_no_project(tmp_path):
-    with pytest.raises(BenchError, match=r"no manage\.py there; name the folder of a Django project, which has one"):
-        description.read(tmp_path)
-
-
 def test_a_folder_that_may_not_be_searched_is_one_line(folder, monkeypatch):
     def refused(path, **how):
         raise PermissionError(13, "Permission denied", str(path))

@@ -13,24 +13,12 @@ from bench.report import (
 from bench.report.arrange import arrange
 from bench.report.write import write_report
 from bench.results.folder import read_run
-from tests.bench.report import report_folder
-
-
-def fixed(rates: dict[tuple[str, str], list[float]]):
-    """Only these stacks with layers, with these requests/s round by round."""
-
-    def change(trial):
-        values = rates.get((trial.stack, trial.layer))
-        if values is None or trial.status == "failed":
-            return None
-        return replace(trial, requests_per_second=values[trial.round - 1])
-
-    return change
+from tests.bench.report import pages, report_folder
 
 
 def sentences(tmp_path, rates, **options) -> tuple[str, ...]:
     options = {"workloads": ("home",)} | options
-    folder = report_folder.make(tmp_path / "run", change=fixed(rates), **options)
+    folder = report_folder.make(tmp_path / "run", change=pages.rates(rates), **options)
     (answer,) = findings.answers(arrange(read_run(folder)))
     return answer.sentences
 
@@ -93,7 +81,7 @@ def test_stacks_without_layers_are_compared_in_one_sentence(tmp_path):
 def test_rounds_that_differ_while_requests_stick_to_few_workers_are_explained(tmp_path):
     def sentence(name, rates, workers):
         def change(trial):
-            found = fixed({("gunicorn", "none"): rates})(trial)
+            found = pages.rates({("gunicorn", "none"): rates})(trial)
             return found and replace(found, requests_per_worker=workers[found.round % len(workers)])
 
         folder = report_folder.make(tmp_path / name, change=change, workloads=("home",))

@@ -90,14 +90,6 @@ def test_a_directory_that_is_not_there(tmp_path):
     assert str(error.value) == (f"{tmp_path / 'x'}: no such directory; give a folder that `python -m bench run` made")
 
 
-def test_a_directory_that_is_not_a_run(tmp_path):
-    with pytest.raises(ResultsError) as error:
-        read_run(tmp_path)
-    assert str(error.value) == (
-        f"{tmp_path}: not a run, it has no run.json; give a folder that `python -m bench run` made"
-    )
-
-
 @pytest.mark.parametrize(
     "name, content, message",
     [

@@ -12,8 +12,9 @@ from bench.catalog import manifest
 from bench.cli import check as check_command
 from bench.serve import case as cases
 from bench.serve import config_check
-from bench.serve.case import NO_DATABASE, CannotRun
+from bench.serve.case import CannotRun
 from bench.serve.config_check import ConfigCheck
+from bench.serve.database import NO_DATABASE
 from tests.cases import kit
 
 BROKEN = [

@@ -28,6 +28,7 @@ from bench.verify.site import Account, Site, learn, prepare
 from bench.verify.wire import Target
 from tests.bench.verify import small_project
 from tests.bench.verify.conftest import verified
+from tests.projects import tree
 
 pytestmark = pytest.mark.servers
 
@@ -201,7 +202,7 @@ def described(project, tmp_path_factory):
 
 
 def test_the_command_names_the_leak_and_leaves_the_project_as_it_was(described):
-    before = contents(described)
+    before = tree(described)
     words = ["verify", "gunicorn", "--layer", "site-middleware", "--project", str(described)]
     checks = [word for name in ("content", "accounts-apart", "public-pages") for word in ("--check", name)]
     done = subprocess.run(
@@ -213,8 +214,4 @@ def test_the_command_names_the_leak_and_leaves_the_project_as_it_was(described):
     assert failed in done.stdout, done.stdout
     assert "public-pages: /subscribe/ is not cached: it sets the cookie csrftoken\n" in done.stdout
     assert done.stdout.count("FAIL gunicorn") == 1
-    assert contents(described) == before
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert tree(described) == before

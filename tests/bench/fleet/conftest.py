@@ -1,0 +1,19 @@
+"""Programs that stand in for those of the machine."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def standing_in(tmp_path, monkeypatch):
+    """Put a program before those of the machine."""
+
+    def put(name: str, script: str) -> None:
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", str(path.parent), prepend=":")
+
+    return put
