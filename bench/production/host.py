@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,8 @@ def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) 
         "site_files": [f"{places.conf}/{name}" for name in ("site.env", "secrets.env")[: 1 + case.project.overlaid]],
         "site_credentials": [] if case.project.overlaid else [f"secrets.env:{places.conf}/secrets.env"],
         "state": Path(places.data).name,
-        "where": where.rows(case, places, wiring),
+        # For the note alone: it renders several times.
+        "where": partial(where.rows, case, places, wiring),
     }
 
 

@@ -377,31 +377,3 @@ def test_kustomize_accepts_the_manifests(rendered):
 
 def _component(manifest: dict) -> str:
     return manifest["metadata"].get("labels", {}).get("app.kubernetes.io/component", "")
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("gunicorn", "--as", "compose"), "--as compose needs the places of a host: use --values production"),
-        (("gunicorn", "--as", "systemd"), "--as systemd needs the places of a host: use --values production"),
-        (("gunicorn", "--size", "silver"), "--size silver: limits what production runs; use --values production"),
-        (
-            ("cherokee-uwsgi", "--values", "production", "--as", "compose", "--force"),
-            "cherokee-uwsgi as compose: cherokee is in no Debian package and not in the virtual environment, "
-            "so no image can have it",
-        ),
-        (
-            ("lighttpd-flup", "--values", "production", "--as", "kubernetes", "--force"),
-            "lighttpd-flup as kubernetes: flup is not in requirements.lock, so no image can have it",
-        ),
-        (
-            ("lighttpd-flup", "--values", "production", "--as", "compose"),
-            "lighttpd-flup for production: no, because flup starts a thread for each request without limit, "
-            "and nothing starts it again; --force renders it all the same",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused_in_one_line(words, says, tmp_path, bench):
-    done = bench("render", *words, "--to", tmp_path / "out")
-    assert (done.stderr, done.returncode) == (f"bench render: {says}\n", 2)
-    assert not (tmp_path / "out").exists()

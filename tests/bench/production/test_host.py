@@ -18,9 +18,8 @@ from bench.catalog import catalog, values
 from bench.errors import BenchError
 from bench.production import advice, templates
 from bench.production import host as one_host
-from bench.serve import case as cases
 from bench.serve import render
-from tests.cases import for_files, kit
+from tests.cases import for_files
 from tests.deploy.running import runnable
 
 
@@ -302,13 +301,17 @@ def test_a_value_that_something_has_is_not_idle(stack, change):
     assert advice.idle_changes(for_files(stack, values=changed), usual) == []
 
 
-@pytest.mark.parametrize("layer", ["none", "varnish", "nginx-microcache"])
-@pytest.mark.parametrize("stack", ["apache-modwsgi", "nginx-apache-modwsgi", "nginx-gunicorn", "caddy-gunicorn"])
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [
+        *(("apache-modwsgi", layer) for layer in ("none", "varnish")),
+        *(("nginx-gunicorn", layer) for layer in ("none", "varnish", "nginx-microcache")),
+        ("nginx-apache-modwsgi", "varnish"),
+        ("caddy-gunicorn", "none"),
+    ],
+)
 def test_a_log_belongs_to_the_user_of_the_unit_that_writes_it(tmp_path, stack, layer):
     """Else the unit ends at the next boot, when tmpfiles.conf gives the log to that user, and is started for ever."""
-    case = cases.resolve(kit(), stack, layer, database=cases.NO_DATABASE)
-    if isinstance(case, cases.CannotRun):
-        pytest.skip(case.reason)
     one_host.write(for_files(stack, layer, "production"), tmp_path / "out")
     units = (tmp_path / "out" / "systemd").glob("*.service")
     users = {path.stem: re.search(r"(?m)^User=(.*)$", path.read_text())[1] for path in units}
@@ -356,3 +359,31 @@ def test_a_render_has_few_files_besides_the_servers_own(tmp_path):
     of_servers = {name for server in case.servers for name in render.server_files(server, case)}
     assert len([path for path in written if str(path.relative_to(tmp_path / "out")) not in of_servers]) <= 22
     assert len((tmp_path / "out" / "INSTALL.md").read_text().splitlines()) <= 140
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("gunicorn", "--as", "compose"), "--as compose needs the places of a host: use --values production"),
+        (("gunicorn", "--as", "systemd"), "--as systemd needs the places of a host: use --values production"),
+        (("gunicorn", "--size", "silver"), "--size silver: limits what production runs; use --values production"),
+        (
+            ("cherokee-uwsgi", "--values", "production", "--as", "compose", "--force"),
+            "cherokee-uwsgi as compose: cherokee is in no Debian package and not in the virtual environment, "
+            "so no image can have it",
+        ),
+        (
+            ("lighttpd-flup", "--values", "production", "--as", "kubernetes", "--force"),
+            "lighttpd-flup as kubernetes: flup is not in requirements.lock, so no image can have it",
+        ),
+        (
+            ("lighttpd-flup", "--values", "production", "--as", "compose"),
+            "lighttpd-flup for production: no, because flup starts a thread for each request without limit, "
+            "and nothing starts it again; --force renders it all the same",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(words, says, tmp_path, bench):
+    done = bench("render", *words, "--to", tmp_path / "out")
+    assert (done.stderr, done.returncode) == (f"bench render: {says}\n", 2)
+    assert not (tmp_path / "out").exists()
