@@ -15,7 +15,6 @@ import importlib.util
 import json
 import platform
 import re
-import shutil
 import sys
 import tempfile
 import traceback
@@ -26,7 +25,6 @@ from cookie_causes import causes
 
 MAX_PATTERNS = 500
 # Of no host: https://www.rfc-editor.org/rfc/rfc5737
-ADDRESS = "192.0.2.1"
 PLAIN = re.compile(r"(/[\w.~-]+)*/?")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
 
@@ -88,8 +86,6 @@ def inspect(question, folder):
     link_media(settings, folder)
     paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"])[: question["patterns"]]]))
     facts["pages"] = [page(path, settings) for path in paths] if not facts["database_error"] else []
-    asked = question["paths"][:1] if facts["pages"] else []
-    facts["health_by_address"] = any(page(path, settings, ADDRESS)["status"] == 200 for path in asked)
     return facts
 
 
@@ -211,16 +207,16 @@ def copy_sqlite(folder):
     """Have the project work on copies of its SQLite files: a reader, too, writes beside one with a write-ahead log."""
     from django.db import connections
 
+    snapshot = loaded("sqlite_snapshot", Path(__file__).parents[1] / "project" / "sqlite_snapshot.py").snapshot
     for alias in connections:
         database = connections[alias].settings_dict
         name = str(database["NAME"] or "")
         if "sqlite" not in database["ENGINE"] or in_memory(name):
             continue
         copy = f"{folder}/{alias}.sqlite3"
-        for ending in ("", "-wal"):
-            # A file that is not there would be made by the first reader.
-            if Path(name + ending).is_file():
-                shutil.copyfile(name + ending, copy + ending)
+        # A file that is not there would be made by the first reader.
+        if Path(name).is_file():
+            snapshot(name, copy)
         database["NAME"] = copy
 
 
@@ -344,13 +340,13 @@ def as_served(settings):
         setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
 
 
-def page(path, settings, host=None):
+def page(path, settings):
     """What an anonymous visitor gets at a path, and what the page did to the session, all of it rolled back."""
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
-    host = host or next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost")
+    host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost")
     client = Client(raise_request_exception=False, HTTP_HOST=host)
     with contextlib.ExitStack() as stack:
         for alias in connections:

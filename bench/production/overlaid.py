@@ -64,7 +64,6 @@ def names(case: Case, places: Places) -> dict[str, Any]:
     fail_level          words for `check --deploy` where a warning stops a deploy: of the kit's site with HTTPS
     backup, restore     commands of manage.py for backups of its database, or empty
     jobs                what is done each day: the unit, what it is about, and the command of manage.py
-    health_by_address   whether a balancer may ask for its health by address
     invalidate          a command for the shell that empties its layers
     python_env          variables of each of its processes that are in no file
     locks               the directory of the kit's lock files on the host
@@ -85,7 +84,6 @@ def names(case: Case, places: Places) -> dict[str, Any]:
         "backup": project.description.backup or "",
         "restore": project.description.restore or "",
         "jobs": _each_day(project, places),
-        "health_by_address": project.facts.health_by_address,
         "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, case) else "true",
         "python_env": with_path(case, {}, places),
         "locks": places.conf if project.overlaid else places.project,

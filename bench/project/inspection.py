@@ -90,7 +90,6 @@ class Facts(msgspec.Struct, frozen=True):
     stale_problem    which model, or which of its fields, `stale` names that there is not; None without one
     postgresql       a URL of the default database, with its password; empty for another kind
     pages            the paths that were asked for; none when the database cannot be used
-    health_by_address  whether its health page answers whoever asks for it by an address, as a balancer does
     """
 
     python: str
@@ -128,7 +127,6 @@ class Facts(msgspec.Struct, frozen=True):
     trusted_origins: tuple[str, ...] = ()
     stale_problem: str | None = None
     postgresql: str = ""
-    health_by_address: bool = False
 
 
 class _Problem(msgspec.Struct, frozen=True):

@@ -176,23 +176,12 @@ class UnderTest(Interpreted):
         wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
         wsgi_folder, wsgi_file   where the module is, relative to the project; of `asgi` the same
         static_url, static_path  the path of static files, with a slash at the end and without
-        media_url                the path of uploaded files, with a slash at the end; empty without them
+        media_url                the path of uploaded files; empty without them
         session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
         health_paths             the paths of health checks
         health_re                a regular expression (PCRE) of them, without the slash before them
         """
-        wsgi, asgi, static_url = _applications(self)
-        checks = health_paths(self)
-        return {
-            **_parts("wsgi", wsgi),
-            **_parts("asgi", asgi),
-            "static_url": static_url,
-            "static_path": static_url[:-1],
-            "media_url": (self.facts.media_url or "") if self.overlaid else "",
-            **_cookies(self),
-            "health_paths": checks,
-            "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),
-        }
+        return _names(self)
 
     @property
     def settings(self) -> str:
@@ -249,6 +238,21 @@ class UnderTest(Interpreted):
         Those whose value a server's configuration might read as more than text are left out: no such page is stored.
         """
         return _page_headers(self)
+
+
+def _names(project: UnderTest) -> dict[str, Any]:
+    wsgi, asgi, static_url = _applications(project)
+    checks = health_paths(project)
+    return {
+        **_parts("wsgi", wsgi),
+        **_parts("asgi", asgi),
+        "static_url": static_url,
+        "static_path": static_url[:-1],
+        "media_url": (project.facts.media_url or "") if project.overlaid else "",
+        **_cookies(project),
+        "health_paths": checks,
+        "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),
+    }
 
 
 def _applications(project: UnderTest) -> tuple[str, str, str]:

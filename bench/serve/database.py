@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import shutil
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,6 +18,7 @@ from bench.errors import BenchError
 from bench.machine.identity import Identity
 from bench.machine.lock import exclusive, shared
 from bench.project import commands
+from bench.project.sqlite_snapshot import snapshot
 from bench.project.under_test import UnderTest
 
 SQLITE = "sqlite"
@@ -260,26 +259,22 @@ def _copy_files(project: UnderTest, identity: Identity) -> None:
 
 
 def copied(source: Path, target: Path, identity: Identity) -> None:
-    """Copy an SQLite database as it is now, for `identity` to write to, when it is newer than the last copy."""
-    newest = max(path.stat().st_mtime for path in _files_of(source))
-    if target.is_file() and target.stat().st_mtime >= newest:
+    """Copy an SQLite database as it is now, for `identity` to write to, when it has changed since the last copy."""
+    files = [path for path in (source, source.with_name(f"{source.name}-wal")) if path.is_file()]
+    state = " ".join(f"{path.stat().st_mtime_ns} {path.stat().st_size}" for path in files)
+    # The copy's own times say nothing: the site that was served from it has written to it.
+    mark = target.with_name(f"{target.name}.source")
+    if target.is_file() and mark.is_file() and mark.read_text("ascii") == state:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.partial")
-    for path in (*_files_of(target), *_files_of(partial)):
-        path.unlink(missing_ok=True)
-    # A copy of the files first: a reader of the source would make files beside it.
-    for path in _files_of(source):
-        shutil.copyfile(path, partial.with_name(partial.name + path.name.removeprefix(source.name)))
-    with closing(sqlite3.connect(partial)) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for path in (target, partial):
+        for ending in ("", "-wal", "-shm", "-journal"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+    snapshot(source, partial)
     partial.replace(target)
+    mark.write_text(state, "ascii")
     identity.give_tree(target.parent)
-
-
-def _files_of(path: Path) -> list[Path]:
-    """An SQLite file and its write-ahead log, as far as they are there."""
-    return [each for each in (path, path.with_name(f"{path.name}-wal")) if each.is_file()]
 
 
 def _create_and_fill(project: UnderTest, url: str, identity: Identity) -> None:

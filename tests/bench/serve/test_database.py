@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import sqlite3
+import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +18,10 @@ from bench import paths
 from bench.catalog import catalog
 from bench.machine.identity import worker
 from bench.project.description import Description
+from bench.project.sqlite_snapshot import snapshot
 from bench.project.under_test import open_project
 from bench.serve import database, deployment
-from bench.serve.database import AS_IS, Database
+from bench.serve.database import AS_IS, Database, copied
 from bench.serve.deployment import Running
 from tests.cases import bare, kit
 
@@ -138,3 +143,62 @@ def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
         chosen = Database("sqlite", f"sqlite:///{tmp_path}/var/data/db.sqlite3", made=made)
         with database.in_use(open_project(), chosen, alone=True):
             assert [path.name for path in (tmp_path / "var" / "data").iterdir()] == ["db.sqlite3.lock"]
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_a_copy_of_a_file_that_is_written_to_is_whole(tmp_path, mode):
+    """A row is two equal numbers on pages far apart; each copy that is made meanwhile opens, and has them equal."""
+    source = tmp_path / "theirs.sqlite3"
+    with closing(sqlite3.connect(source)) as database:
+        database.execute(f"PRAGMA journal_mode={mode}")
+        database.execute("CREATE TABLE pairs (id INTEGER PRIMARY KEY, number INTEGER, ballast BLOB)")
+        database.executemany(
+            "INSERT INTO pairs VALUES (?, 0, zeroblob(100000))", [(1,), (2,)] + [(n,) for n in range(3, 60)]
+        )
+        database.commit()
+    stop = threading.Event()
+    writer = threading.Thread(target=_write, args=(source, stop))
+    writer.start()
+    try:
+        for number in range(10):
+            copy = tmp_path / f"copy{number}.sqlite3"
+            snapshot(source, copy)
+            with closing(sqlite3.connect(copy)) as database:
+                assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+                assert database.execute("SELECT count(DISTINCT number) FROM pairs").fetchone() == (1,)
+    finally:
+        stop.set()
+        writer.join()
+
+
+def _write(path, stop):
+    with closing(sqlite3.connect(path, timeout=30)) as database:
+        while not stop.is_set():
+            database.execute("UPDATE pairs SET number = number + 1, ballast = randomblob(100000)")
+            database.commit()
+
+
+def test_a_copy_is_made_again_when_its_source_changed_though_the_copy_was_written_to_later(tmp_path):
+    source, target = tmp_path / "theirs.sqlite3", tmp_path / "ours" / "copy.sqlite3"
+    identity = SimpleNamespace(give_tree=lambda folder: None)
+    for path, words in (
+        (source, "CREATE TABLE one (id)"),
+        (source, "CREATE TABLE two (id)"),
+        (target, "CREATE TABLE served (id)"),
+    ):
+        with closing(sqlite3.connect(path)) as database:
+            database.execute(words)
+        if path is source:
+            copied(source, target, identity)
+    os.utime(target, (2_000_000_000, 2_000_000_000))
+    copied(source, target, identity)
+    assert _tables(target) == {"one", "two", "served"}, "nothing changed in the source"
+    with closing(sqlite3.connect(source)) as database:
+        database.execute("CREATE TABLE three (id)")
+    copied(source, target, identity)
+    assert _tables(target) == {"one", "two", "three"}
+
+
+def _tables(path):
+    with closing(sqlite3.connect(path)) as database:
+        return {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
