@@ -191,8 +191,7 @@ def for_files(
     if reason := fit.unfit(found, layers) or project.refuses(found, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
     servers, venvs = fit.chain(found, layers), project.servers_in
-    services = dict.fromkeys(name for layer in layers for name in fit.services_of(layer, chosen.names))
-    return Case(
+    case = Case(
         project,
         found,
         layers,
@@ -208,9 +207,16 @@ def for_files(
             server.name: {name: programs.module(globs, venvs) or globs[0] for name, globs in its.items()}
             for server, its in ((server, fit.modules_of(server, layers)) for server in servers)
         },
-        services=tuple(known.service(name) for name in services),
         env={**found.env, **{name: value for layer in layers for name, value in layer.env.items()}},
     )
+    return with_services_for_files(case)
+
+
+def with_services_for_files(case: Case) -> Case:
+    """The case with the services that its values name, whether or not they are installed here."""
+    known = catalog.read()
+    names = dict.fromkeys(name for layer in case.layers for name in fit.services_of(layer, case.settings))
+    return replace(case, services=tuple(map(known.service, names)))
 
 
 def _resolved(case: Case) -> Case | CannotRun:
