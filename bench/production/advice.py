@@ -20,14 +20,13 @@ def idle_changes(case: Case, usual: Values) -> list[str]:
     """The names that the user changed from `usual` and that change no file or service, such as `http2` of a server
     without it."""
     idle = {}
-    for name in case.values.changes:
+    # The release of Debian is what the note says and whose packages it names.
+    for name in case.values.changes.keys() - ({"debian"} if case.values.places else set()):
         before = _with_value(case, name, usual.names[name])
         if before.settings[name] != case.settings[name]:
             idle[name] = before
     files = _contents(case) if idle else {}
-    return [
-        name for name, before in idle.items() if before.services == case.services and _contents(before) == files
-    ]
+    return [name for name, before in idle.items() if before.services == case.services and _contents(before) == files]
 
 
 def _with_value(case: Case, name: str, value: Any) -> Case:
