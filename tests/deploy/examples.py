@@ -1,4 +1,4 @@
-"""deploy/examples: the README's ten stacks as rendered for production on Debian 12, server configurations and units alone.
+"""deploy/examples: the README's ten stacks as rendered for production on Debian 12, servers' files and units alone.
 
 `make examples` writes them anew; test_examples.py holds them equal to a render.
 """
@@ -34,9 +34,7 @@ def rendered(stack: str) -> dict[str, str]:
         folder = Path(directory)
         names = {path: str(path.relative_to(folder)) for path in host.write(case, folder)}
         return {
-            name: path.read_text("utf-8")
-            for path, name in names.items()
-            if name in read or name.startswith("systemd/")
+            name: path.read_text("utf-8") for path, name in names.items() if name in read or name.startswith("systemd/")
         }
 
 
