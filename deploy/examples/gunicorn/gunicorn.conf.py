@@ -56,7 +56,7 @@ loglevel = "warning"
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"
-# No server stands in front, so that no header is believed that names another client; default 127.0.0.1.
+# No header is believed that names another client: behind a server that ends TLS the site reads them; default 127.0.0.1.
 forwarded_allow_ips = ""
 
 def on_starting(server):
