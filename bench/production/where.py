@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
+import re
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 
 from bench.production import units
 from bench.serve import render
@@ -23,58 +21,42 @@ LOOKED_FOR = {
 }
 # Of a line, so many words say what it sets.
 MAX_WORDS = 3
-COMMENTS = ("#", ";", "//")
+COMMENTS = ("#", ";", "//", '"""')
 
 
 def rows(case: Case, places: Places, wiring: Wiring) -> list[tuple[str, str, str, str]]:
-    """What each is, its value, and the file and the words of the first line that has it; empty where no file has.
-
-    Found by rendering once more with another value: whatever the templates look like, that line differs.
-    """
-    usual = _texts(case, places, wiring)
+    """What each is, its value, and the file and the words of the first line that has it; empty where no file has."""
     found = []
     for what, (name, unit) in LOOKED_FOR.items():
-        if name == "static_root":
-            value, other = places.static_root, _texts(case, replace(places, static_root="/elsewhere"), wiring)
-        else:
-            value = str(case.settings[name])
-            changed = case.values.changed({name: int(value) * 2 + 1})
-            other = _texts(replace(case, values=changed), places, wiring)
-        file, words = next(_differing(usual, other), ("", ""))
+        value = places.static_root if name == "static_root" else str(case.settings[name])
+        file, words = next(_lines(name, case, places, wiring), ("", ""))
         if not file and name in {server.instances for server in case.servers}:
             file, words = "systemd/", "a unit for each"
         found.append((what, f"{value}{unit}", file, words))
     return found
 
 
-def _texts(case: Case, places: Places, wiring: Wiring) -> dict[str, str]:
-    """The servers' files and the command of each unit, by the name of the file."""
-    with tempfile.TemporaryDirectory() as directory:
-        folder = Path(directory)
-        written = render.write_files(case, places, wiring, folder)
-        texts = {str(path.relative_to(folder)): path.read_text("utf-8") for path in written}
-    commands = {unit.name: unit.start for unit in units.units(case, places, wiring)}
-    return texts | {f"systemd/{name}.service": f"ExecStart={command}" for name, command in commands.items()}
+def _lines(name: str, case: Case, places: Places, wiring: Wiring) -> Iterator[tuple[str, str]]:
+    """Each line of a server's template that has the value, if it was rendered, and each word of its command."""
+    uses = re.compile(r"([^{}]*)\{\{[^{}]*\b" + name + r"\b")
+    names = {unit.name.removeprefix("benchapp-"): unit.name for unit in units.units(case, places, wiring)}
+    for server in case.servers:
+        texts = render.texts(server, case, places, wiring)
+        for file, templates in render.server_files(server, case).items():
+            lines = [line for path in templates for line in path.read_text("utf-8").splitlines()]
+            for before in _before(uses, lines):
+                if before in texts.get(file, "") and not before.lstrip().startswith(COMMENTS):
+                    yield file, _directive(before)
+        for index, word in enumerate(server.start):
+            if _before(uses, [word]) and server.name in names:
+                option = word.partition("{{")[0] or server.start[index - 1]
+                yield f"systemd/{names[server.name]}.service", _directive(option)
 
 
-def _differing(usual: dict[str, str], other: dict[str, str]) -> Iterator[tuple[str, str]]:
-    everything = "\n".join(usual.values())
-    for name in (name for name in usual if name in other):
-        # One that no other file includes is read by nobody.
-        if "/" in name and not name.startswith("systemd/") and name not in everything:
-            continue
-        for one, two in zip(usual[name].splitlines(), other[name].splitlines(), strict=False):
-            if one != two and not one.lstrip().startswith(COMMENTS) and not (name.endswith(".py") and "=" not in one):
-                yield name, _directive(one, two)
+def _before(uses: re.Pattern[str], lines: list[str]) -> list[str]:
+    """The beginning of each line that has the value."""
+    return [found[1] for line in lines if (found := uses.match(line))]
 
 
-def _directive(one: str, two: str) -> str:
-    """The last words that the lines have in common before they differ."""
-    one, two = one.strip(), two.strip()
-    common = one[: next(place for place, letter in enumerate(one) if letter != two[place : place + 1])]
-    words = common.replace("=", " ").replace(":", " ").replace('"', " ").split()
-    if one.startswith("ExecStart="):
-        return words[-1]
-    # A value that begins like the other one is not what it is called.
-    whole = words if common[-1:] in " =:\"'" else words[:-1] or words
-    return " ".join(whole[:MAX_WORDS])
+def _directive(before: str) -> str:
+    return " ".join(re.sub(r'[=:"]', " ", before).split()[:MAX_WORDS])

@@ -189,18 +189,23 @@ def write_files(
     conf.mkdir(parents=True, exist_ok=True)
     written = []
     for server in case.servers if servers is None else servers:
-        context = context_of(server, case, places, wiring)
-        for name, templates in server_files(server, case).items():
+        for name, rendered in texts(server, case, places, wiring).items():
             target = conf / name
-            if not templates:
-                raise BenchError(f"{server.name} reads {name}, which {SERVERS / server.name} does not have")
-            rendered = _file_text(templates, context)
             target.unlink(missing_ok=True)
             if rendered.strip():
                 target.write_text(rendered, "utf-8")
                 written.append(target)
     # Servers of a chain can share a file.
     return list(dict.fromkeys(written))
+
+
+def texts(server: Server, case: Case, places: Places, wiring: Wiring) -> dict[str, str]:
+    """The text of each file of a server, by its name; blank where nothing of it is left."""
+    context = context_of(server, case, places, wiring)
+    files = server_files(server, case)
+    if missing := next((name for name, templates in files.items() if not templates), None):
+        raise BenchError(f"{server.name} reads {missing}, which {SERVERS / server.name} does not have")
+    return {name: _file_text(templates, context) for name, templates in files.items()}
 
 
 def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:

@@ -10,9 +10,8 @@ import brotli
 import pytest
 
 from tests.deploy.production_host import NAME, Host, ask_plain, serving
-from tests.deploy.test_edge import FOREIGN, Answer, certificate, curl
+from tests.deploy.test_edge import FOREIGN, Answer, curl
 
-__all__ = ["certificate"]
 pytestmark = pytest.mark.servers
 
 STACK, HASH, DATA = "apache-modwsgi", "0123456789ab", b"0123456789" * 100

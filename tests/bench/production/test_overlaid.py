@@ -16,7 +16,7 @@ from bench.catalog import catalog
 from bench.production import host as one_host
 from bench.project.under_test import open_project
 from bench.serve import render
-from tests.cases import bare, for_files
+from tests.cases import for_files
 from tests.projects import SAID
 
 # Each starts several programs.
@@ -61,15 +61,10 @@ def test_the_packages_that_an_application_server_names_are_installed_for_it(stac
 
     Django is the project's own.
     """
-    case = bare(catalog.read().stack(stack), *catalog.read().joined_layers("none"))
+    case, places, wiring = one_host.in_production(for_files(stack, values="production"), "127.0.0.1")
     server = case.servers[0]
-    sources = [path for found in render.server_files(server, case).values() for path in found]
-    lines = [
-        line
-        for path in sources
-        for line in path.read_text("utf-8").splitlines()
-        if not re.match(r"\s*(#|\"\"\")", line)
-    ]
+    written = "\n".join(render.texts(server, case, places, wiring).values())
+    lines = [line for line in written.splitlines() if not re.match(r"\s*(#|\"\"\")", line)]
     named = set(re.findall(r"\w+", "\n".join([*lines, *server.start])))
     lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
     known = set(re.findall(r"(?m)^([\w.-]+)==", lock)) - {"h2", "django"}

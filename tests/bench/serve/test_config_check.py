@@ -19,7 +19,7 @@ from tests.cases import kit
 
 BROKEN = [
     # stack, layer, file below deploy/, a line that breaks it, what is said
-    ("nginx-uwsgi", "none", "common/nginx/static.conf", "gzip maybe;", '[emerg] * in "gzip" directive * static.conf:'),
+    ("nginx-uwsgi", "none", "servers/nginx/nginx.conf", "gzip maybe;", '"gzip" directive is not allowed here'),
     (
         "apache-modwsgi",
         "none",
