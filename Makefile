@@ -34,7 +34,7 @@ COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)
 HOST_PACKAGES := sed '/^\# Not for a production host/,$$d' requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test test-fast test-hosts servers modwsgi lint format lock lock-check clean venv
+.PHONY: help bench test test-fast test-hosts servers modwsgi lint format examples lock lock-check clean venv
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -92,6 +92,9 @@ lock-check: $(BIN)/uv  ## check that the pins fit requirements.txt and install o
 
 $(BIN)/uv: $(VENV)/.installed
 	$(PIP) 'uv>=0.9,<1'
+
+examples: $(VENV)/.installed-dev  ## write deploy/examples anew, after a change of a template or a value
+	$(BIN)/python -m tests.deploy.examples
 
 clean:  ## remove virtual environments, caches, databases and collected files; results stay
 	rm -rf .venv .venv-* var .pytest_cache .ruff_cache .mypy_cache

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from bench import paths
-from bench.catalog import manifest, sizes, values
+from bench.catalog import debian, manifest, sizes, values
+from bench.catalog.debian import Release
 from bench.catalog.manifest import HISTORIC, Layer, Service, Stack
 from bench.catalog.sizes import Size
 from bench.catalog.values import Values
@@ -28,7 +29,8 @@ Entry = TypeVar("Entry")
 class Catalog:
     """Everything by name, in alphabetical order; the layer `none` comes first.
 
-    values  the files of deploy/values: `bench` and `production`
+    values    the files of deploy/values: `bench` and `production`
+    releases  of Debian, by their numbers
     """
 
     stacks: Mapping[str, Stack]
@@ -36,6 +38,7 @@ class Catalog:
     services: Mapping[str, Service]
     values: Mapping[str, Values]
     sizes: Mapping[str, Size]
+    releases: Mapping[int, Release]
 
     @property
     def usual_stacks(self) -> tuple[str, ...]:
@@ -137,7 +140,8 @@ def read_folder(deploy: Path) -> Catalog:
             {p.parent.name: manifest.read_service(p) for p in sorted(deploy.glob("services/*/service.toml"))}
         ),
         MappingProxyType(
-            {path.stem: values.read(path) for path in sorted(deploy.glob("values/*.toml")) if path.name != sizes.FILE}
+            {name: values.read(deploy / "values" / f"{name}.toml") for name in (values.BENCH, values.PRODUCTION)}
         ),
         MappingProxyType(sizes.read(deploy / "values" / sizes.FILE)),
+        MappingProxyType(debian.read(deploy / "values" / debian.FILE)),
     )

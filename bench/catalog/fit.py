@@ -125,6 +125,12 @@ def missing_programs(service: Service, venvs: tuple[Path, ...] = programs.OWN) -
     return [name for name in service.programs.values() if programs.find([name], service.search, venvs) is None]
 
 
+def as_installed(service: Service) -> Service:
+    """The service as a release of Debian has it whose programs are installed here; as it is usually where none are."""
+    known = (service, *map(service.in_debian, service.debian))
+    return next((found for found in known if not missing_programs(found)), service)
+
+
 def version_command(item: Server | Service) -> tuple[str, ...] | None:
     """The command that prints the version of a server or service; None without one, or where it is not installed."""
     if isinstance(item, Server):

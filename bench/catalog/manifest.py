@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from bench.catalog.server import SERVERS, Break, Reload, Server
 from bench.catalog.toml import decode, read_toml
@@ -164,6 +164,14 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
         return {name: self.folder / name for name in server.file_names if (self.folder / name).is_file()}
 
 
+class InRelease(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a service is in one release of Debian: its `title`, `programs` and `packages` there."""
+
+    title: str
+    programs: dict[str, str]
+    packages: tuple[str, ...]
+
+
 class Service(Struct, frozen=True, forbid_unknown_fields=True):
     """A backing service beside the chain: a `service.toml`.
 
@@ -181,6 +189,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     persistent  True when its data directory under var/ is reused
     packages    the Debian packages it comes in, for production; requirements: the Python distributions of its clients
     stop        the signal that stops it soon and cleanly; notify: it tells systemd when it serves
+    debian      what it is in a release of Debian that has another in its place, by the release's number
     """
 
     name: str
@@ -202,10 +211,22 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     requirements: tuple[str, ...] = ()
     stop: str = "TERM"
     notify: bool = False
+    debian: dict[str, InRelease] = {}
+
+    def in_debian(self, release: int | str) -> Service:
+        """The service as this release of Debian has it."""
+        other = self.debian.get(str(release))
+        return structs.replace(self, **structs.asdict(other)) if other else self
 
 
 # The type of each table inside a manifest, by its key.
-PARTS: dict[str, type[Struct]] = {"server": Server, "declares": Declaration, "reload": Reload, "breaks": Break}
+PARTS: dict[str, type[Struct]] = {
+    "server": Server,
+    "declares": Declaration,
+    "reload": Reload,
+    "breaks": Break,
+    "debian": InRelease,
+}
 
 
 def read_stack(path: Path) -> Stack:

@@ -95,6 +95,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
 
     On a production host
     packages     the Debian packages it comes in, the one whose service has its name first
+    directory    where they put its program; what has a `distribution` or `requirements` is in the virtual environment
     build_packages  those that only `host` needs; an image does not keep them
     requirements the Python distributions it needs; by default its `distribution`
     host         commands to run once (templates)
@@ -124,6 +125,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     modules: dict[str, list[str]] = {}
     hint: str = ""
     packages: tuple[str, ...] = ()
+    directory: str = "/usr/sbin"
     build_packages: tuple[str, ...] = ()
     certificate: str = ""
     host: tuple[str, ...] = ()

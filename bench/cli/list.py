@@ -73,6 +73,9 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
             (name, size["title"] + (f"; not here: {size['problem']}" if size["problem"] else ""))
             for name, size in listing["sizes"].items()
         ],
+        "DEBIAN (whose versions production is rendered for: render --set debian=NUMBER)": [
+            (number, _release(release)) for number, release in listing["releases"].items()
+        ],
         "FOUND": sorted(_found(listing).items()),
     }
     for title, rows in sections.items():
@@ -106,6 +109,11 @@ def _version(server: dict[str, Any]) -> str:
     if not server["program"] or None in server["modules"].values():
         return "(not installed)"
     return server["version"] or "(version unknown)"
+
+
+def _release(release: dict[str, Any]) -> str:
+    versions = {"systemd": release["systemd"], "Python": release["python"], **release["packages"]}
+    return f"{release['codename']}: " + ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _state(service: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.catalog.values import Values
 from bench.production import host as one_host
-from bench.serve.case import Case
+from bench.serve.case import Case, with_services_for_files
 
 HTTPS_PORT = 443
 # What stands here is in files, not in memory.
@@ -17,20 +17,23 @@ STORE = "{{ store }}"
 
 
 def idle_changes(case: Case, usual: Values) -> list[str]:
-    """The names that the user changed from `usual` and that change no file, such as `http2` of a server without it."""
+    """The names that the user changed from `usual` and that change no file or service, such as `http2` of a server
+    without it."""
     idle = {}
-    for name in case.values.changes:
+    # The release of Debian is what the note says and whose packages it names.
+    for name in case.values.changes.keys() - ({"debian"} if case.values.places else set()):
         before = _with_value(case, name, usual.names[name])
         if before.settings[name] != case.settings[name]:
             idle[name] = before
     files = _contents(case) if idle else {}
-    return [name for name, before in idle.items() if _contents(before) == files]
+    return [name for name, before in idle.items() if before.services == case.services and _contents(before) == files]
 
 
 def _with_value(case: Case, name: str, value: Any) -> Case:
     values = case.values
     changes = {key: text for key, text in values.changes.items() if key != name}
-    return replace(case, values=replace(values, names={**values.names, name: value}, changes=changes))
+    before = replace(values, names={**values.names, name: value}, changes=changes)
+    return with_services_for_files(replace(case, values=before))
 
 
 def _contents(case: Case) -> dict[str, str]:

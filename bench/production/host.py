@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import paths
-from bench.catalog import fit
+from bench.catalog import catalog, fit
+from bench.catalog.debian import Release
 from bench.catalog.manifest import Layer, Service
 from bench.catalog.server import Server
 from bench.catalog.values import Values
@@ -138,21 +138,22 @@ def _wire(case: Case, places: Places) -> Wiring:
 
 
 def _with_host_programs(case: Case, places: Places) -> Case:
-    """The case with programs of virtual environments here replaced by those of the host's."""
-    environments = (*case.project.servers_in, paths.VENV)
-    moved = {
-        name: Path(places.venv) / "bin" / program.name if any(map(program.is_relative_to, environments)) else program
-        for name, program in case.programs.items()
-    }
+    """The case with programs and modules where the host has them, whatever is installed here."""
+    programs = {server.name: _host_program(server, places) for server in case.servers}
     modules = {server.name: _host_modules(server, case, places) for server in case.servers}
-    return replace(case, programs=moved, modules=modules)
+    return replace(case, programs=programs, modules=modules)
+
+
+def _host_program(server: Server, places: Places) -> Path:
+    """Where a server's program is on the host: in the virtual environment, or where its Debian package puts it."""
+    in_venv = server.distribution or server.requirements
+    return Path(places.venv, "bin") / server.programs[0] if in_venv else Path(server.directory) / server.programs[0]
 
 
 def _host_modules(server: Server, case: Case, places: Places) -> dict[str, str]:
     """Where the modules of a server are on the host; its own commands there build some of them."""
-    found = dict(case.modules[server.name])
-    for venv in (*case.project.servers_in, paths.VENV):
-        found = {name: path.replace(str(venv), places.venv) for name, path in found.items()}
+    globs = fit.modules_of(server, case.layers)
+    found = {name: render.text(first, places.names, server.name) for name, (first, *_) in globs.items()}
     built = {name: render.text(text, places.names, server.name) for name, text in server.host_modules.items()}
     return {**found, **built}
 
@@ -188,6 +189,8 @@ def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) 
         **_of_packages(case, places, wiring),
         **_of_front(case, places),
         "title": case.stack.title,
+        "release": (release := catalog.read().releases[case.settings["debian"]]),
+        "versions": _versions(case, release),
         "stack": case.stack.name,
         "layer": case.layer_name,
         "size": case.size,
@@ -207,6 +210,13 @@ def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) 
         # For the note alone: it renders several times.
         "where": partial(where.rows, case, places, wiring),
     }
+
+
+def _versions(case: Case, release: Release) -> list[str]:
+    """The versions that a release of Debian has of what the files depend on, such as `nginx 1.22`."""
+    installed = packages(case.servers, case.services, case.layers)
+    packaged = [f"{name} {release.packages[name]}" for name in installed if name in release.packages]
+    return [f"systemd {release.systemd}", f"Python {release.python}", *packaged]
 
 
 def _of_users(case: Case, places: Places, found: list[Unit]) -> dict[str, Any]:

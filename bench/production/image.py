@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
+from bench.catalog.debian import Release
 from bench.production import overlaid
 from bench.project import under_test
 from bench.project.description import ENVIRONMENTS, FILE
@@ -65,14 +66,14 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
     said = project.description
     if not project.overlaid:
         found = {"database_url": DATABASE_URL, "commands_env": {"SECRET_KEY": "none"}, "compiled": "."}
-        return {**found, "base": _base(PYTHON), "image": said.image}
+        return {**found, "base": _base(PYTHON, host["release"]), "image": said.image}
     files = [Path(file) for file in project.facts.database_files.values()]
     inside = [str(file.relative_to(project.folder)) for file in files if file.is_relative_to(project.folder)]
     env = {name: value for name, value in host["env"].items() if name != DATABASE_FILES}
     return {
         "env": env,
         "image": said.image,
-        "base": _base(".".join(project.facts.python.split(".")[:2])),
+        "base": _base(".".join(project.facts.python.split(".")[:2]), host["release"]),
         "database_url": next(iter(under_test.renamed({DATABASE_URL: ""}))),
         "left_out": list(dict.fromkeys([".git", *ENVIRONMENTS, *filter(None, [said.env_file]), *inside])),
         "commands_env": {name: env[name] for name in SETTINGS} | host["python_env"],
@@ -80,5 +81,5 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _base(python: str) -> str:
-    return f"python:{python}-slim-bookworm"
+def _base(python: str, release: Release) -> str:
+    return f"python:{python}-slim-{release.codename}"

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import programs
 from bench.catalog.manifest import Service
 from bench.catalog.server import Server
 from bench.machine.supervise import Address
@@ -22,7 +21,7 @@ from bench.serve.layout import Places
 from bench.serve.render import Wiring, instance_name
 
 # Where Debian puts the programs of services.
-DEBIAN_PROGRAMS = Path("/usr/bin")
+DEBIAN_PROGRAMS = "/usr/bin"
 # Ports below need a capability.
 FIRST_FREE_PORT = 1024
 LOW_PORTS = "CAP_NET_BIND_SERVICE"
@@ -150,10 +149,7 @@ def _log_files(server: Server, case: Case, places: Places) -> tuple[str, ...]:
 
 def service_context(service: Service, case: Case, places: Places) -> dict[str, Any]:
     """The names that the templates of a service can use on the host."""
-    found = {
-        key: str(programs.find([name], service.search) or DEBIAN_PROGRAMS / name)
-        for key, name in service.programs.items()
-    }
+    found = {key: f"{DEBIAN_PROGRAMS}/{name}" for key, name in service.programs.items()}
     return render.service_context(service, found, case, places, Path(places.store) / service.name)
 
 

@@ -23,8 +23,6 @@ from bench.serve.database import NO_DATABASE, Database, parse
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
 OWN_CACHE = "it uses the cache of the given CACHE_URL"
-# Where Debian puts servers.
-DEBIAN_PROGRAMS = Path("/usr/sbin")
 
 
 @dataclass(frozen=True)
@@ -191,8 +189,7 @@ def for_files(
     if reason := fit.unfit(found, layers) or project.refuses(found, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
     servers, venvs = fit.chain(found, layers), project.servers_in
-    services = dict.fromkeys(name for layer in layers for name in fit.services_of(layer, chosen.names))
-    return Case(
+    case = Case(
         project,
         found,
         layers,
@@ -201,16 +198,26 @@ def for_files(
         chosen,
         env or {},
         programs={
-            server.name: programs.find(server.programs, server.search, venvs) or DEBIAN_PROGRAMS / server.programs[0]
+            server.name: programs.find(server.programs, server.search, venvs)
+            or Path(server.directory) / server.programs[0]
             for server in servers
         },
         modules={
             server.name: {name: programs.module(globs, venvs) or globs[0] for name, globs in its.items()}
             for server, its in ((server, fit.modules_of(server, layers)) for server in servers)
         },
-        services=tuple(known.service(name) for name in services),
         env={**found.env, **{name: value for layer in layers for name, value in layer.env.items()}},
     )
+    return with_services_for_files(case)
+
+
+def with_services_for_files(case: Case) -> Case:
+    """The case with the services that its values name, as the release of Debian that they name has them, whether or not
+    they are installed here."""
+    known = catalog.read()
+    names = dict.fromkeys(name for layer in case.layers for name in fit.services_of(layer, case.settings))
+    release = case.settings["debian"]
+    return replace(case, services=tuple(known.service(name).in_debian(release) for name in names))
 
 
 def _resolved(case: Case) -> Case | CannotRun:
@@ -251,7 +258,7 @@ def _with_services(case: Case) -> Case | CannotRun:
         env.update(layer.env)
         here = layer
         for name in fit.services_of(layer, names):
-            service = known.service(name)
+            service = fit.as_installed(known.service(name))
             missing = fit.missing_programs(service)
             if not missing:
                 services[name] = service

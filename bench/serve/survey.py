@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
+from msgspec import structs
+
 from bench import paths, programs
 from bench.catalog import catalog, fit, sizes
 from bench.catalog.manifest import Layer, Service, Stack
@@ -55,6 +57,7 @@ def survey(
             for name, size in known.sizes.items()
             if size.is_limited
         },
+        "releases": {str(number): structs.asdict(release) for number, release in known.releases.items()},
         "fits": fits,
     }
 
@@ -123,6 +126,7 @@ def _server(server: Server) -> dict[str, Any]:
 
 
 def _service(service: Service) -> dict[str, Any]:
+    service = fit.as_installed(service)
     return {
         "title": service.title,
         "missing": fit.missing_programs(service),

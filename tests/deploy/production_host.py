@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -333,6 +334,27 @@ def answers_challenges(made: Host) -> None:
     assert body("nosuch")[0] == 404
     assert body("../../secret")[0] in (301, 400, 404)
     assert body("%2e%2e/%2e%2e/secret")[0] in (301, 400, 404)
+
+
+def resumes(made: Host, version: ssl.TLSVersion) -> bool | None:
+    """Whether a second handshake with a version of TLS resumes the session of the first; None where it is refused."""
+    context = ssl._create_unverified_context()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        context.minimum_version = context.maximum_version = version
+    # OpenSSL itself offers nothing older than TLS 1.2 otherwise.
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    session = None
+    for _ in range(2):
+        with socket.create_connection(("127.0.0.1", made.places.port), 30) as opened:
+            try:
+                with context.wrap_socket(opened, server_hostname=NAME, session=session) as secure:
+                    # With TLS 1.3 the session comes with the answer.
+                    secure.sendall(f"GET /healthz HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n".encode())
+                    assert secure.recv(12) == b"HTTP/1.1 200"
+                    session, reused = secure.session, secure.session_reused
+            except ssl.SSLError:
+                return None
+    return reused
 
 
 def accepts_ciphers(made: Host, ciphers: str) -> bool:

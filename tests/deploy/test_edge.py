@@ -32,6 +32,7 @@ from tests.deploy.production_host import (
     accepts_ciphers,
     make_certificate,
     redirects,
+    resumes,
     serving,
     wait_for,
 )
@@ -212,6 +213,8 @@ def handshakes(made: Host) -> None:
     """Weak ciphers and foreign names are refused before there is a request."""
     assert not accepts_ciphers(made, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
     assert accepts_ciphers(made, made.values.names["tls_ciphers"])
+    versions = (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+    assert [resumes(made, version) for version in versions] == [None, True, True]
     assert asks_for(made, NAME) == 200
     assert asks_for(made, FOREIGN) is None
     assert asks_for(made, "") == (200 if made.stack.name == LIGHTTPD else None)

@@ -63,7 +63,7 @@ http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"
 {% if outermost %}
-# No server stands in front, so that no header is believed that names another client; default 127.0.0.1.
+# No header is believed that names another client: behind a server that ends TLS the site reads them; default 127.0.0.1.
 forwarded_allow_ips = ""
 {% else %}
 # Only the reverse proxy can reach the socket, and it overwrites these headers, so they are believed; default 127.0.0.1.

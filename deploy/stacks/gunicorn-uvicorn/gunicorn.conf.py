@@ -12,7 +12,8 @@ class Worker(UvicornWorker):
     # loop, http: the ones in C; by default those in Python where they are missing.
     # ws: WebSockets, which take the project's own application; a site that has none refuses them.
     # lifespan: Django has nothing to do when a worker starts or ends; by default it is asked.
-    # proxy_headers: no server stands in front, so that no header is believed that names another client; default True.
+    # proxy_headers: no header is believed that names another client: behind a server that ends TLS the site reads them;
+    # default True.
     # timeout_graceful_shutdown: by default a worker waits for its requests without end.
     CONFIG_KWARGS = {
         "loop": "uvloop",

@@ -279,6 +279,23 @@ def test_a_value_that_no_server_has_is_refused(tmp_path, bench, stack, layer, ch
     assert not files.exists()
 
 
+@pytest.mark.parametrize(
+    "words", [("nginx-gunicorn", "--set", "cache=redis"), ("nginx-gunicorn@cache=redis",)], ids=str
+)
+def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, words):
+    out = tmp_path / "out"
+    run = bench("render", *words, "--layer", "view-cache", "--values", "production", "--to", str(out))
+    assert (run.returncode, run.stderr) == (0, "")
+    units = {path.stem for path in (out / "systemd").glob("*.service")}
+    assert units == {"benchapp-gunicorn", "benchapp-nginx", "benchapp-redis"}
+    assert "CACHE_URL=redis:///run/benchapp/redis.sock" in (out / "site.env").read_text().splitlines()
+
+
+def test_the_cache_can_be_chosen_for_files_of_this_machine(tmp_path, bench):
+    words = ("nginx-gunicorn", "--set", "cache=redis", "--layer", "view-cache", "--to", str(tmp_path / "out"))
+    assert bench("render", *words).returncode == 0
+
+
 def test_a_file_of_values_says_which_of_them_do_nothing(tmp_path, bench):
     (tmp_path / "mine.toml").write_text('processes = 7\nhttp2 = "off"\n', "utf-8")
     run = bench("render", "gunicorn", "--values", str(tmp_path / "mine.toml"), "--to", str(tmp_path / "out"))

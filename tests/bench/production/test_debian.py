@@ -1,0 +1,81 @@
+"""A release of Debian is a target: its words, its packages and its programs, whatever is installed here."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from bench import programs
+from bench.catalog import catalog, fit, values
+from bench.cli.list import as_text
+from bench.production import host as one_host
+from bench.serve.survey import survey
+from tests.cases import for_files, kit
+
+
+def _rendered(folder: Path, release: int, layer: str, **changes: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The files of `nginx-gunicorn` for a release by name, and the program that each of its units starts."""
+    chosen = catalog.read().values["production"].changed({"debian": release, **changes})
+    texts = {path.name: path.read_text() for path in one_host.write(for_files("nginx-gunicorn", layer, chosen), folder)}
+    started = {
+        name: line.partition("=")[2].split()[0]
+        for name, text in texts.items()
+        for line in text.splitlines()
+        if line.startswith("ExecStart=")
+    }
+    return texts, started
+
+
+@pytest.mark.parametrize(
+    ("release", "title", "cache", "listen", "directive"),
+    [
+        (12, "Debian 12 (bookworm)", "redis-server", "0.0.0.0:443 ssl http2 backlog=1024", False),
+        (13, "Debian 13 (trixie)", "valkey-server", "0.0.0.0:443 ssl backlog=1024", True),
+    ],
+)
+def test_files_are_for_the_release_that_the_values_name(tmp_path, release, title, cache, listen, directive):
+    texts, started = _rendered(tmp_path / "out", release, "view-cache", cache="redis")
+    assert started["benchapp-redis.service"] == f"/usr/bin/{cache}"
+    lines = [line.strip() for line in texts["nginx.conf"].splitlines()]
+    assert f"listen {listen};" in lines
+    assert ("http2 on;" in lines) == directive
+    note = texts["INSTALL.md"]
+    assert title in note
+    installed = next(line.split() for line in note.splitlines() if "apt-get install" in line)
+    assert {"redis-server", "valkey-server"} & set(installed) == {cache}
+
+
+@pytest.mark.parametrize("release", values.CHOICES["debian"])
+def test_varnish_is_what_debian_calls_it(tmp_path, release):
+    texts, started = _rendered(tmp_path / "out", release, "varnish")
+    assert started["benchapp-varnish.service"] == "/usr/sbin/varnishd"
+    assert "varnish" in shlex.split(
+        next(line for line in texts["INSTALL.md"].splitlines() if "apt-get install" in line)
+    )
+
+
+def test_list_says_which_releases_there_are():
+    listing = survey(kit())
+    assert listing["releases"].keys() == {str(release) for release in values.CHOICES["debian"]}
+    assert "trixie: systemd 257, Python 3.13, nginx 1.26," in as_text(listing, 120)
+
+
+def test_a_release_that_is_no_target_is_refused(tmp_path, bench):
+    done = bench("render", "gunicorn", "--values", "production", "--set", "debian=11", "--to", str(tmp_path / "out"))
+    assert (done.returncode, done.stderr) == (2, "bench render: --set debian=11: use 12 or 13\n")
+
+
+def test_every_stack_takes_the_release(tmp_path, bench):
+    words = ("--values", "production", "--set", "debian=13", "--as", "compose", "--to", str(tmp_path / "out"))
+    done = bench("render", "gunicorn", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "-slim-trixie" in (tmp_path / "out" / "Containerfile").read_text()
+
+
+@pytest.mark.parametrize("there", [{"valkey-server"}, {"redis-server"}, {"redis-server", "valkey-server"}, set()])
+def test_here_the_service_is_the_one_that_is_installed(tmp_path, monkeypatch, there):
+    monkeypatch.setattr(programs, "find", lambda names, *_: next((Path(name) for name in names if name in there), None))
+    found = fit.as_installed(catalog.read().service("redis"))
+    assert found.programs == {"redis": "valkey-server" if there == {"valkey-server"} else "redis-server"}
