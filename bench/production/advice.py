@@ -25,9 +25,7 @@ def idle_changes(case: Case, usual: Values) -> list[str]:
         if before.settings[name] != case.settings[name]:
             idle[name] = before
     files = _contents(case) if idle else {}
-    return [
-        name for name, before in idle.items() if before.services == case.services and _contents(before) == files
-    ]
+    return [name for name, before in idle.items() if before.services == case.services and _contents(before) == files]
 
 
 def _with_value(case: Case, name: str, value: Any) -> Case:

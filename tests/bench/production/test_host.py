@@ -279,7 +279,9 @@ def test_a_value_that_no_server_has_is_refused(tmp_path, bench, stack, layer, ch
     assert not files.exists()
 
 
-@pytest.mark.parametrize("words", [("nginx-gunicorn", "--set", "cache=redis"), ("nginx-gunicorn@cache=redis",)], ids=str)
+@pytest.mark.parametrize(
+    "words", [("nginx-gunicorn", "--set", "cache=redis"), ("nginx-gunicorn@cache=redis",)], ids=str
+)
 def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, words):
     out = tmp_path / "out"
     run = bench("render", *words, "--layer", "view-cache", "--values", "production", "--to", str(out))
