@@ -3,6 +3,7 @@ note that says how to install them. Nothing is started."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -295,4 +296,13 @@ def _site_env(case: Case, places: Places) -> dict[str, str]:
     # Each release collects its static files below itself, so that no variable names one place for all.
     django = {overlaid.SETTINGS: case.project.project.settings}
     env = overlaid.environment(case, {**of_services, **django, **render.site_env(case, places)}, places)
-    return {**env, **case.given_env}
+    env |= case.given_env
+    # systemd, compose and kubectl read the file each in their way; what only some unquote stays out of it.
+    # https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#EnvironmentFile=
+    for name, value in env.items():
+        if value != value.strip() or value[:1] in ("'", '"') or re.search(r"[\\\n]|\s#", value):
+            raise BenchError(
+                f"{name}: its value begins or ends with a space or a quote, or has a backslash, a line end or a "
+                "comment in it, which not every reader of site.env takes as it is; write it on the host"
+            )
+    return env
