@@ -73,6 +73,7 @@ def whole(target: Path) -> Iterator[Path]:
 
 def write_for_this_machine(case: Case, target: Path, port: int) -> list[Path]:
     """The servers' files, with places on this machine."""
+    paths.must_be_plain(case.project.folder, case.project.venv, case.project.var, target)
     case, _ = with_listener(case)
     layout = Layout(target, target / "run")
     places = layout.places(case.project, case.project.worker(), port)

@@ -73,6 +73,23 @@ def test_a_recording_without_requests(capsys, new_project, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "words", [UP, VERIFY, RUN, ("faults", "gunicorn"), ("render", "gunicorn")], ids=lambda words: words[0]
+)
+def test_a_folder_that_not_every_server_can_work_in(capsys, new_project, tmp_path, words):
+    folder = new_project().rename(tmp_path / "a folder \u2713")
+    to = ["--to", str(tmp_path / "out")] if words[0] not in ("up", "verify") else []
+    says = "not every server can work in a folder with a space \u2713 in its name; use another"
+    assert refused(capsys, folder, *words, *to) == f"{folder}: {says}"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_not_every_server_can_work_in_is_a_finding_of_doctor(capsys, new_project, tmp_path):
+    folder = new_project().rename(tmp_path / "a folder")
+    assert command_line.main(["doctor", "--project", str(folder)]) == 1
+    assert f"not every server can work in a folder with a space in its name: {folder}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
 def test_a_variable_that_is_not_there(capsys, new_project, words):
     folder = new_project("import os\nos.environ['SHOP_KEY']")
