@@ -10,6 +10,7 @@ import pytest
 
 from bench import paths
 from bench.cli import main as command_line
+from bench.project import run_command
 from tests.projects import tree
 
 # Each starts several programs.
@@ -100,6 +101,18 @@ def test_a_variable_that_is_not_there(capsys, new_project, words):
     assert line.endswith(
         'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of pyproject.toml'
     )
+
+
+@pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
+def test_settings_that_hang_are_said_and_given_up(capsys, new_project, monkeypatch, words):
+    folder = new_project("import time\ntime.sleep(600)")
+    monkeypatch.setattr(run_command, "SILENT_S", 0.2)
+    monkeypatch.setattr(run_command, "IMPORT_TIMEOUT_S", 1)
+    assert command_line.main([*words, "--project", str(folder)]) == 2
+    waiting, line = capsys.readouterr().err.splitlines()
+    assert waiting == f"waiting for shop.settings of {folder}, up to 1 s"
+    says = "shop.settings and its pages are not ready within 1 s; see where ./manage.py check hangs"
+    assert line == f"bench {words[0]}: {folder}: {says}"
 
 
 @pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
