@@ -19,11 +19,16 @@ PYTHON = Path(sys.executable)
 VENV = Path(sys.prefix)
 
 
-def must_be_plain(path: Path) -> None:
+def must_be_plain(*folders: Path) -> None:
     """Raise BenchError for a path that some server cannot have in its configuration, quoted or not."""
+    for path in folders:
+        if odd := odd_characters(path):
+            raise BenchError(
+                f"{path.absolute()}: not every server can work in a folder with {odd} in its name; use another"
+            )
+
+
+def odd_characters(path: Path) -> str:
+    """What some server cannot have in a path, in words; empty where there is nothing."""
     odd = dict.fromkeys(re.sub(r"[\w./+@~=-]", "", str(path.absolute())))
-    if odd:
-        characters = " ".join("a space" if character.isspace() else character for character in odd)
-        raise BenchError(
-            f"{path.absolute()}: not every server can work in a folder with {characters} in its name; use another"
-        )
+    return " ".join("a space" if character.isspace() else character for character in odd)

@@ -147,7 +147,7 @@ SQLITE_OPTIONS = {
     "timeout": 20,  # seconds to wait for another writer; a server's requests wait for BENCHAPP_DATABASE_TIMEOUT
 }
 
-DATABASES = {"default": environment.database(env, "DATABASE_URL", VAR_DIR / "data" / "benchapp.sqlite3")}
+DATABASES = {"default": environment.database(env, "DATABASE_URL", VAR_DIR / "data" / "benchapp.sqlite3", BASE_DIR)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS | DATABASES["default"].get("OPTIONS", {})
 # A persistent connection that the server has closed is detected and replaced.

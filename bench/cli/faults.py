@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Make the faults; returns 1 when one was not as expected, 130 or 143 when stopped by a signal."""
+    """Make the faults; returns 1 when one was not as expected or one asked for by its name was made nowhere, 130 or 143
+    when stopped by a signal."""
     if args.list_faults:
         return _print_faults(args.json)
     if not args.resume:
@@ -79,14 +80,18 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _show(directory: Path, as_json: bool) -> int:
-    """Print the outcomes; returns 1 when one was not as expected."""
-    outcomes = list(read_faults(directory).latest.values())
+    """Print the outcomes; returns 1 when one was not as expected, or one asked for by its name was made nowhere."""
+    run = read_faults(directory)
+    outcomes = list(run.latest.values())
     if as_json:
         print(json.dumps([msgspec.to_builtins(outcome) | {"word": outcome.word} for outcome in outcomes], indent=2))
     else:
         say(table.as_text(outcomes))
         say(f"results in {directory}")
-    return 1 if any(outcome.status in ("failed", "voided") for outcome in outcomes) else 0
+    missing = table.not_made(run.info.plan.named, outcomes)
+    for line in missing:
+        print(f"bench faults: {line}", file=sys.stderr)
+    return 1 if missing or any(outcome.status in ("failed", "voided") for outcome in outcomes) else 0
 
 
 def _print_plan(args: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import argparse
 import signal
 import sys
 import threading
+from types import FrameType
 
 from bench.catalog import values
 from bench.catalog.values import environment
@@ -36,11 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Serve until a signal comes; returns 0 when stopped by it."""
+    """Serve until a signal comes; returns 0 when stopped by it, 130 or 143 when it came before the site was ready."""
     # Both are set: a shell starts background commands with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, _stop)
     asked = threading.Event()
+    ready = False
     try:
         project = options.project_of(args)
         case = must_resolve(
@@ -64,11 +66,20 @@ def main(args: argparse.Namespace) -> int:
             signal.signal(signal.SIGUSR1, lambda *_: asked.set())
             with reload.reachable(running) as served:
                 print(f"ready {running.url}/", flush=True)
+                ready = True
                 _watch(running, served, asked, args)
-    except KeyboardInterrupt:
-        # Ctrl-C is how a person ends it, so that is no failure; before it serves, too.
-        return 0
+    except KeyboardInterrupt as interrupt:
+        if ready:
+            # Ctrl-C is how a person ends it, so that is no failure.
+            return 0
+        (number,) = interrupt.args
+        _say(f"{signal.Signals(number).name} before it was ready; everything it started is stopped")
+        return 128 + int(number)
     return 0
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _watch(

@@ -122,6 +122,7 @@ def make_plan(request: Request) -> FaultsPlan:
         project=request.project.recorded,
         describe=request.project.described,
         guards=guards.bounds(list(request.guards), judge.BOUNDS),
+        named=tuple(name for name in request.faults if name in kinds.FAULTS),
     )
 
 

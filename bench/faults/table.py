@@ -54,6 +54,16 @@ def count(outcomes: Iterable[FaultOutcome]) -> str:
     return ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words) or "nothing was made"
 
 
+def not_made(named: Sequence[str], outcomes: Sequence[FaultOutcome]) -> list[str]:
+    """For each of the faults `named` that was skipped on every deployment: its name and the reasons."""
+    lines = []
+    for name in named:
+        its = [item for item in outcomes if item.fault == name]
+        if its and all(item.status == "skipped" for item in its):
+            lines.append(f"{name} was made nowhere: {'; '.join(dict.fromkeys(item.reason or '' for item in its))}")
+    return lines
+
+
 def _table(made: Sequence[FaultOutcome]) -> list[str]:
     return columns([["STACK", "", "FAILED", "GAP", "BACK", "BAD", "MIXED", "OPERATOR"], *map(_row, made)])
 

@@ -95,13 +95,18 @@ def owner() -> str:
 def is_gone(owner: str) -> bool:
     """Whether the process with this identifier has ended; False for one of another machine, and if in doubt."""
     parts = owner.split(" ")
-    if len(parts) != 4 or parts[0] != socket.gethostname():
+    if len(parts) != 4 or not is_of_this_host(owner):
         return False
     _, boot, pid, since = parts
     try:
         return boot != _boot() or not _runs(int(pid), float(since))
     except ValueError:
         return False
+
+
+def is_of_this_host(owner: str) -> bool:
+    """Whether the process with this identifier runs, or ran, on this machine."""
+    return owner.partition(" ")[0] == socket.gethostname()
 
 
 def _boot() -> str:
@@ -115,6 +120,8 @@ def _stamp(pid: int) -> tuple[int, float]:
 
 def _runs(pid: int, since: float) -> bool:
     try:
-        return abs(psutil.Process(pid).create_time() - since) < 1
+        process = psutil.Process(pid)
+        # A zombie has ended; only its parent has not asked how.
+        return abs(process.create_time() - since) < 1 and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False

@@ -24,6 +24,8 @@ LOOK_S = 0.1
 HEALTH_TIMEOUT_S = 5
 # How long a program has to end before the stop signal is sent again.
 RESEND_S = 1.2
+# What a program wrote within so many seconds of its end belongs to it.
+LAST_WORDS_S = 2
 # The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
 MAX_SOCKET_FOLDER = 80
 
@@ -70,25 +72,42 @@ class Address:
 
 
 class Process:
-    """A program under supervision, in a process group of its own."""
+    """A program under supervision, in a process group of its own.
 
-    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path, stop_signal: str = "TERM"):
+    log_begins  how many bytes its log had when it was started: those before it wrote
+    """
+
+    def __init__(
+        self, name: str, popen: subprocess.Popen[bytes], log: Path, stop_signal: str = "TERM", log_begins: int = 0
+    ):
         self.name = name
         self.popen = popen
         self.log = log
         self.stop_signal = getattr(signal, f"SIG{stop_signal}")
+        self._log_begins = log_begins
+        self._death: DeploymentError | None = None
 
     @property
     def pid(self) -> int:
         return self.popen.pid
 
     def died(self) -> DeploymentError | None:
-        """Why it is no longer running, with the last line it wrote, or None while it runs."""
+        """Why it is no longer running, with its last words where it had some, or None while it runs."""
         status = self.popen.poll()
-        if status is None:
-            return None
-        how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
-        return DeploymentError(f"{self.name} {how}: {last_line(self.log)}", self.log)
+        if self._death is None and status is not None:
+            how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+            # A program says why it ends or aborts. What another signal kills writes nothing at its end.
+            words = self._last_words() if status >= 0 or status == -signal.SIGABRT else ""
+            self._death = DeploymentError(f"{self.name} {how}{f': {words}' if words else ''}", self.log)
+        return self._death
+
+    def _last_words(self) -> str:
+        """The last line of its log if it wrote one just now; an older one is of something else."""
+        try:
+            recent = time.time() - self.log.stat().st_mtime < LAST_WORDS_S
+        except OSError:
+            return ""
+        return _last_line_from(self.log, self._log_begins) if recent else ""
 
 
 def start(
@@ -107,6 +126,7 @@ def start(
     Raises DeploymentError when it cannot be executed.
     """
     with log.open("ab") as output:
+        log_begins = output.tell()
         # A server that opens its standard error by name must be allowed to.
         identity.give(log)
         try:
@@ -122,7 +142,7 @@ def start(
             )
         except OSError as error:
             raise DeploymentError(f"{name}: cannot start {argv[0]}: {error.strerror}", log) from None
-    return Process(name, popen, log, stop_signal)
+    return Process(name, popen, log, stop_signal, log_begins)
 
 
 def wait_accepting(process: Process, address: Address, timeout_s: float) -> None:
@@ -257,7 +277,14 @@ def _group_lives(group: int) -> bool:
 def last_line(log: Path) -> str:
     """The last line of text in `log`, for an error message."""
     try:
-        lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        return _last_line_from(log, 0) or "it wrote nothing"
     except OSError:
         return "no log"
-    return lines[-1] if lines else "it wrote nothing"
+
+
+def _last_line_from(log: Path, begins: int) -> str:
+    """The last line of text after so many bytes of `log`; empty without one."""
+    with log.open("rb") as text:
+        text.seek(begins)
+        lines = text.read().decode("utf-8", "replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -3,6 +3,7 @@ note that says how to install them. Nothing is started."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench import paths
 from bench.catalog import catalog, fit
 from bench.catalog.debian import Release
 from bench.catalog.manifest import Layer, Service
@@ -72,6 +74,7 @@ def whole(target: Path) -> Iterator[Path]:
 
 def write_for_this_machine(case: Case, target: Path, port: int) -> list[Path]:
     """The servers' files, with places on this machine."""
+    paths.must_be_plain(case.project.folder, case.project.venv, case.project.var, target)
     case, _ = with_listener(case)
     layout = Layout(target, target / "run")
     places = layout.places(case.project, case.project.worker(), port)
@@ -305,4 +308,13 @@ def _site_env(case: Case, places: Places) -> dict[str, str]:
     # Each release collects its static files below itself, so that no variable names one place for all.
     django = {overlaid.SETTINGS: case.project.project.settings}
     env = overlaid.environment(case, {**of_services, **django, **render.site_env(case, places)}, places)
-    return {**env, **case.given_env}
+    env |= case.given_env
+    # systemd, compose and kubectl read the file each in their way; what only some unquote stays out of it.
+    # https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#EnvironmentFile=
+    for name, value in env.items():
+        if value != value.strip() or value[:1] in ("'", '"') or re.search(r"[\\\n]|\s#", value):
+            raise BenchError(
+                f"{name}: its value begins or ends with a space or a quote, or has a backslash, a line end or a "
+                "comment in it, which not every reader of site.env takes as it is; write it on the host"
+            )
+    return env

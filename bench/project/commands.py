@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shlex
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -95,7 +96,12 @@ def check(
     # Any command reads the settings first.
     words = ["diffsettings"] if settings_only else shlex.split(project.description.check)
     environment = project.environment({**site_environment(project, database_url, project.var), **env, **COMMANDS_ENV})
-    done = run_command.run(interpreter(project, identity), words, environment)
+    what, timeout_s = f"manage.py {words[0]} of {project.folder}", run_command.IMPORT_TIMEOUT_S
+    try:
+        with run_command.announced(what, timeout_s):
+            done = run_command.run(interpreter(project, identity), words, environment, timeout_s)
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{what} does not end within {timeout_s:g} s; see where it hangs") from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"manage.py {words[0]} exited with status {done.returncode}"]
         raise BenchError(lines[-1].removeprefix("CommandError: ").removeprefix("manage.py: "))

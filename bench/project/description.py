@@ -21,7 +21,16 @@ FILE = "pyproject.toml"
 ENVIRONMENTS = (".venv", "venv", "env")
 _SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE["']\s*,\s*["']([\w.]+)["']""")
 _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
-_VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
+# A line of an environment file, as python-dotenv reads it: a value in quotes may have several lines, and a comment may
+# follow each value.
+_VARIABLE = re.compile(
+    r"""[^\S\n]*(?:export[^\S\n]+)?(?P<name>[A-Za-z_]\w*)[^\S\n]*=[^\S\n]*"""
+    r"""(?:'(?P<single>(?:\\.|[^'\\])*)'|"(?P<double>(?:\\.|[^"\\])*)"|(?P<plain>(?!['"])[^\n]*?))"""
+    r"""(?:[^\S\n]+\#[^\n]*|[^\S\n]*)(?:\n|\Z)""",
+    re.S,
+)
+_NO_VARIABLE = re.compile(r"[^\S\n]*(?:\#[^\n]*)?(?:\n|\Z)")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -297,23 +306,32 @@ def _python(folder: Path, said: Description, described: Path) -> Path:
 
 
 def _variables(said: Description, described: Path) -> dict[str, str]:
-    """The variables of the environment file: NAME=value lines, quotes around a value left out."""
+    """The variables of the environment file, read as python-dotenv and django-environ do, but nothing is expanded."""
     if not said.env_file:
         return {}
     path = described.parent / said.env_file
     try:
-        lines = path.read_text("utf-8").splitlines()
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise BenchError(f"{path}: {reason}; correct env_file in [tool.benchapp] of {described}") from None
-    found = {}
-    for number, line in enumerate(map(str.strip, lines), 1):
-        if not line or line.startswith("#"):
+    found, at = {}, 0
+    while at < len(text):
+        if match := _NO_VARIABLE.match(text, at):
+            at = match.end()
             continue
-        match = _VARIABLE.fullmatch(line)
+        match = _VARIABLE.match(text, at)
         if not match:
+            number = text.count("\n", 0, at) + 1
             raise BenchError(f"{path}:{number}: not NAME=value; correct the line")
-        name, value = match[1], match[2]
-        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-        found[name] = value[1:-1] if quoted else value
+        found[match["name"]] = _value(match)
+        at = match.end()
     return found
+
+
+def _value(match: re.Match[str]) -> str:
+    if match["single"] is not None:
+        return re.sub(r"\\([\\'])", r"\1", match["single"])
+    if match["double"] is not None:
+        return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), match["double"], flags=re.S)
+    return match["plain"]

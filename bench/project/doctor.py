@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from bench import paths
 from bench.catalog.server import Server
 from bench.project.description import FILE, Project
 from bench.project.inspection import Facts, Page
@@ -45,6 +46,7 @@ def examine(
     servers  whose configuration files the project may have, each once
     """
     found = [
+        *_folder(project),
         *_description(facts),
         *_application(facts, project.description.reads_environment),
         *_database(facts, processes * threads),
@@ -55,6 +57,17 @@ def examine(
         *_limits(project, servers),
     ]
     return sorted(found, key=lambda advice: advice.level)
+
+
+def _folder(project: Project) -> Iterator[Advice]:
+    if odd := paths.odd_characters(project.folder):
+        yield Advice(
+            "blocks",
+            "folder",
+            f"not every server can work in a folder with {odd} in its name: {project.folder}",
+            "rename it, or move the project; files that are rendered for production name a folder of the host",
+            "https://nginx.org/en/docs/beginners_guide.html#conf_structure",
+        )
 
 
 def _description(facts: Facts) -> Iterator[Advice]:

@@ -14,11 +14,11 @@ from msgspec import structs
 
 from bench import paths
 from bench.errors import BenchError
+from bench.project import run_command
 from bench.project.description import FILE, Project
 from bench.project.run_command import INHERITED
 
 SCRIPT = paths.PROJECT / "bench" / "inside" / "inspect_project.py"
-TIMEOUT_S = 120
 # What Django calls them where a project sets no other names.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
 
@@ -145,7 +145,7 @@ def inspect(project: Project, patterns: int = 0) -> Facts:
     `patterns` is how many pages of its URL patterns are looked at besides those that its description names.
     Raises BenchError, in one line, when its settings, its application or its URLs cannot be imported.
     """
-    said = project.description
+    said, timeout_s = project.description, run_command.IMPORT_TIMEOUT_S
     question = {
         "paths": list(dict.fromkeys((said.health, *said.public))),
         "patterns": patterns,
@@ -157,17 +157,21 @@ def inspect(project: Project, patterns: int = 0) -> Facts:
         answer = Path(folder) / "facts.json"
         argv = [str(project.python), str(SCRIPT), str(answer), json.dumps(question)]
         try:
-            done = subprocess.run(
-                argv,
-                cwd=project.folder,
-                env=_environment(project),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_S,
-            )
+            with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
+                done = subprocess.run(
+                    argv,
+                    cwd=project.folder,
+                    env=_environment(project),
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=timeout_s,
+                )
         except subprocess.TimeoutExpired:
-            raise BenchError(f"{project.folder}: it does not start within {TIMEOUT_S} s; start it by hand") from None
+            raise BenchError(
+                f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s; see where "
+                "./manage.py check hangs"
+            ) from None
         if not answer.is_file():
             last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
             remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -27,6 +27,10 @@ from bench import paths
 # What a program needs of the caller's environment. All else stays out: servers read variables of their own
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+# So long nobody wonders.
+SILENT_S = 5.0
+# Longer than the settings of any project take on a busy machine: they hang.
+IMPORT_TIMEOUT_S = 120
 SCRIPT = paths.PROJECT / "bench" / "inside" / "run_commands.py"
 # Variables that Python reads as it starts: a command with others has another process.
 AT_START = re.compile("PYTHON.*|LANG|LC_ALL|TZ")
@@ -67,6 +71,19 @@ def run(
         text=True,
         timeout=timeout_s,
     )
+
+
+@contextlib.contextmanager
+def announced(what: str, timeout_s: float) -> Iterator[None]:
+    """Say on stderr what is waited for, and until when, where the block takes more than a few seconds."""
+    words = f"waiting for {what}, up to {timeout_s:g} s"
+    timer = threading.Timer(SILENT_S, print, [words], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def warm_up(interpreter: Interpreter, env: Mapping[str, str]) -> None:

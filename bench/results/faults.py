@@ -48,6 +48,7 @@ class FaultsPlan:
     env: Annotated[tuple[str, ...], means("Variables added to the site's environment, as NAME=VALUE.")] = ()
     project: Annotated[str, means("Folder of the project under test; empty for the site that the kit ships.")] = ""
     describe: Annotated[str, means("File with its description, where --describe named one; else empty.")] = ""
+    named: Annotated[tuple[str, ...], means("Faults asked for by their own name, and not by a group or all.")] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from bench import programs
+from bench import paths, programs
 from bench.catalog import catalog, fit, values
 from bench.catalog.manifest import CACHED, Declaration, Layer, Service, Stack
 from bench.catalog.server import Server
@@ -156,6 +156,8 @@ def of_manifests(
     env: Mapping[str, str] | None = None,
 ) -> Case | CannotRun:
     """Like `resolve`, of a stack and layers that are read already."""
+    # Said here, before anything is planned: whatever is served, it is in these folders.
+    paths.must_be_plain(project.folder, project.venv, project.var)
     chosen = catalog.read().values[BENCH].changed(changes or {})
     if reason := fit.unfit(stack, layers) or project.refuses(stack, layers):
         return CannotRun(reason)

@@ -87,7 +87,7 @@ def parse(project: UnderTest, asked: str | None) -> Database:
     asked = asked or (None if project.recorded else os.environ.get("DATABASE_URL")) or SQLITE
     if "://" in asked:
         try:
-            return Database(urlsplit(asked).scheme.partition("+")[0], asked)
+            return Database(urlsplit(asked).scheme.partition("+")[0], _absolute(project, asked))
         except ValueError:
             # The URL is not repeated: it may hold a password.
             raise BenchError("--database: not a readable URL; write postgresql://USER:PASSWORD@HOST/NAME") from None
@@ -99,6 +99,14 @@ def parse(project: UnderTest, asked: str | None) -> Database:
             f"--database {asked}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
         )
     return Database(asked, service=asked, made=True)
+
+
+def _absolute(project: UnderTest, url: str) -> str:
+    """The URL with the whole path of an SQLite file: a server's working directory may be another than the project's."""
+    path, parts = sqlite_path(project, url), urlsplit(url)
+    if path is None or parts.path in ("", "/:memory:") or parts.path.startswith("//"):
+        return url
+    return f"sqlite:///{path}{f'?{parts.query}' if parts.query else ''}"
 
 
 def _of_settings(project: UnderTest) -> Database:
@@ -219,7 +227,7 @@ def prepare(
 
 
 def sqlite_path(project: UnderTest, url: str) -> Path | None:
-    """The file of an SQLite URL, or None for another database; a relative one is in the checkout."""
+    """The file of an SQLite URL, or None for another database; a relative one is in the project's folder."""
     parts = urlsplit(url)
     return project.folder / parts.path[1:] if parts.scheme == SQLITE else None
 

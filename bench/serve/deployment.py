@@ -204,7 +204,7 @@ def deployed(
     """
     project = case.project
     with ExitStack() as cleanup:
-        _must_be_plain(project.folder, project.venv, run_dir or Path(tempfile.gettempdir()))
+        paths.must_be_plain(project.folder, project.venv, run_dir or Path(tempfile.gettempdir()))
         orphans.clean()
         group = sizes.group(case.size)
         layout = cleanup.enter_context(directories(project, run_dir, f"{case.stack.name}~{case.layer_name}"))
@@ -219,11 +219,6 @@ def deployed(
         copies = Releases(project, layout, identity) if releases else None
         launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
         yield _brought_up(case, layout, places, launcher, cleanup, progress, copies, shares)
-
-
-def _must_be_plain(*folders: Path) -> None:
-    for folder in folders:
-        paths.must_be_plain(folder)
 
 
 def _brought_up(

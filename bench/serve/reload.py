@@ -130,8 +130,13 @@ def all_served() -> list[Served]:
 
 def ask(served: Served) -> Served:
     """Have that `up` reload, and wait for the outcome; raises BenchError when it fails, ends or takes too long."""
+    if not orphans.is_of_this_host(served.owner):
+        # Here the number is another process's, or nobody's.
+        raise BenchError(f"{served.title}: it runs on another host; reload there, or remove {served.path}")
     try:
         os.kill(served.pid, signal.SIGUSR1)
+    except ProcessLookupError:
+        raise BenchError(f"{served.title}: this `up` has ended; start it again") from None
     except PermissionError:
         raise BenchError(f"pid {served.pid} belongs to another user; reload as the user who started it") from None
     deadline = time.monotonic() + TIMEOUT_S

@@ -20,7 +20,7 @@ POLL_S = 0.05
 class Death:
     """A server, service or sidecar that ended by itself.
 
-    why      what ended it, with the last line that it wrote
+    why      what ended it, its last words where it had some, and its log
     at_s     when it was noticed, by time.monotonic()
     again_s  when it was started again, by the same clock; None before
     """
@@ -57,7 +57,7 @@ class Supervisor:
         for process in processes:
             if process.name not in self._waiting and (error := process.died()):
                 supervise.kill_session(process.pid)
-                self._expect(process, error.message)
+                self._expect(process, str(error))
         for process, death in list(self._waiting.values()):
             if time.monotonic() >= death.at_s + RESTART_S:
                 self._start(process, death)
@@ -85,7 +85,7 @@ class Supervisor:
         try:
             self._running.start_again(death.name)
         except DeploymentError as error:
-            self._expect(process, error.message)
+            self._expect(process, str(error))
             return
         death.again_s = time.monotonic()
         times = sum(other.name == death.name for other in self.deaths)

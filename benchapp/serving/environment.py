@@ -140,8 +140,10 @@ def origins(env: environ.Env, name: str) -> list[str]:
     return values
 
 
-def database(env: environ.Env, name: str, default_file: Path) -> dict:
+def database(env: environ.Env, name: str, default_file: Path, base: Path) -> dict:
     """Django's settings for the database of a URL; the folder of the default SQLite file is created.
+
+    A relative SQLite file is below `base`: each server has a working directory of its own.
 
     The message never repeats the URL, which may hold a password.
     """
@@ -161,6 +163,8 @@ def database(env: environ.Env, name: str, default_file: Path) -> dict:
         unusable = True
     if unusable:
         raise ImproperlyConfigured(f"{name} cannot be read as a database URL: use {DATABASE_FORMS}")
+    if scheme == "sqlite" and settings["NAME"] != ":memory:":
+        settings["NAME"] = str(base / settings["NAME"])
     return settings
 
 

@@ -62,7 +62,7 @@ for _alias, _file in json.loads(os.environ.get("BENCHAPP_DATABASE_FILES", "{}"))
     if "sqlite" in DATABASES[_alias]["ENGINE"]:
         DATABASES[_alias]["NAME"] = _file
 if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
-    _found = environment.database(_env, "BENCHAPP_DATABASE_URL", _base)
+    _found = environment.database(_env, "BENCHAPP_DATABASE_URL", _base, _base)
     _default = DATABASES.get("default", {})
     DATABASES["default"] = {**(_default if _default.get("ENGINE") == _found["ENGINE"] else {}), **_found}
 

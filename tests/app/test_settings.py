@@ -215,6 +215,21 @@ def test_sqlite_waits_for_other_writers(settings_from: FromEnvironment):
     assert "journal_mode=WAL" in options["init_command"]
 
 
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("sqlite:///site.sqlite3", "{BASE_DIR}/site.sqlite3"),
+        ("sqlite:////tmp/site.sqlite3", "/tmp/site.sqlite3"),
+        ("sqlite://:memory:", ":memory:"),
+    ],
+)
+def test_a_relative_file_is_the_same_in_whatever_directory_a_server_works(
+    settings_from: FromEnvironment, url: str, name: str
+):
+    found = settings_from(DATABASE_URL=url)
+    assert found["DATABASES"]["default"]["NAME"] == name.format(**found)
+
+
 # -- the key -----------------------------------------------------------------------------------------
 
 

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from bench.cli.main import main
+from bench.faults import begin
 from bench.faults.kinds import FAULTS
 from bench.results.faults import GROUPS
+from tests.bench.faults.test_session import FakeUp
 
 
 def test_the_faults_are_listed_with_what_happens(capsys):
@@ -62,3 +64,23 @@ def test_a_dry_run_says_what_would_be_made_and_how_long_it_takes(capsys, tmp_pat
     assert not (tmp_path / "out").exists()
     assert main(["faults", "--resume", str(tmp_path), "--dry-run"]) == 2
     assert capsys.readouterr().err == "bench faults: --dry-run shows the plan of new faults; leave out --resume\n"
+
+
+@pytest.mark.parametrize(
+    ("faults", "status"),
+    [(("worker", "front-server"), 1), (("worker", "application"), 1), (("worker",), 0), (("replaced", "worker"), 0)],
+    ids=str,
+)
+def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
+    capsys, tmp_path, monkeypatch, faults, status
+):
+    """The first cannot be made of this stack, the second turns out so when it is made."""
+    up = FakeUp()
+    up.outcomes["application"] = ["skipped"]
+    monkeypatch.setattr(begin, "_up", lambda *_: up)
+    words = [word for name in faults for word in ("--fault", name)]
+    assert main(["faults", "gunicorn", *words, "--to", str(tmp_path / "out")]) == status
+    err = capsys.readouterr().err
+    assert [line.partition(" was made nowhere: ")[0] for line in err.splitlines()] == [
+        f"bench faults: {name}" for name in faults if status and name != "worker"
+    ]

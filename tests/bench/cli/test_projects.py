@@ -10,6 +10,7 @@ import pytest
 
 from bench import paths
 from bench.cli import main as command_line
+from bench.project import run_command
 from tests.projects import tree
 
 # Each starts several programs.
@@ -73,6 +74,23 @@ def test_a_recording_without_requests(capsys, new_project, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "words", [UP, VERIFY, RUN, ("faults", "gunicorn"), ("render", "gunicorn")], ids=lambda words: words[0]
+)
+def test_a_folder_that_not_every_server_can_work_in(capsys, new_project, tmp_path, words):
+    folder = new_project().rename(tmp_path / "a folder \u2713")
+    to = ["--to", str(tmp_path / "out")] if words[0] not in ("up", "verify") else []
+    says = "not every server can work in a folder with a space \u2713 in its name; use another"
+    assert refused(capsys, folder, *words, *to) == f"{folder}: {says}"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_not_every_server_can_work_in_is_a_finding_of_doctor(capsys, new_project, tmp_path):
+    folder = new_project().rename(tmp_path / "a folder")
+    assert command_line.main(["doctor", "--project", str(folder)]) == 1
+    assert f"not every server can work in a folder with a space in its name: {folder}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
 def test_a_variable_that_is_not_there(capsys, new_project, words):
     folder = new_project("import os\nos.environ['SHOP_KEY']")
@@ -83,6 +101,18 @@ def test_a_variable_that_is_not_there(capsys, new_project, words):
     assert line.endswith(
         'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of pyproject.toml'
     )
+
+
+@pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
+def test_settings_that_hang_are_said_and_given_up(capsys, new_project, monkeypatch, words):
+    folder = new_project("import time\ntime.sleep(600)")
+    monkeypatch.setattr(run_command, "SILENT_S", 0.2)
+    monkeypatch.setattr(run_command, "IMPORT_TIMEOUT_S", 1)
+    assert command_line.main([*words, "--project", str(folder)]) == 2
+    waiting, line = capsys.readouterr().err.splitlines()
+    assert waiting == f"waiting for shop.settings of {folder}, up to 1 s"
+    says = "shop.settings and its pages are not ready within 1 s; see where ./manage.py check hangs"
+    assert line == f"bench {words[0]}: {folder}: {says}"
 
 
 @pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])

@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from argparse import Namespace
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
 
 from bench.cli import up
+from bench.cli.main import main
 from bench.errors import DeploymentError
+
+
+@pytest.fixture
+def handlers(monkeypatch):
+    """What signals do is afterwards as it was before the test, which uses no database."""
+    monkeypatch.setattr(up.database, "in_use", lambda *_, **__: nullcontext())
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_before_it_is_ready_is_no_success(number, capsys, monkeypatch, handlers):
+    """Whoever waits for `ready`, and sees it end instead, must not take it for served."""
+    monkeypatch.setattr(up.deployment, "deployed", lambda *_, **__: os.kill(os.getpid(), number))
+    assert main(["up", "gunicorn"]) == 128 + number
+    out, err = capsys.readouterr()
+    said = f"bench up: {number.name} before it was ready; everything it started is stopped\n"
+    assert (out, err) == ("", said)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_while_it_serves_is_how_it_ends(number, capsys, monkeypatch, handlers):
+    @contextmanager
+    def served(*_, **__):
+        yield SimpleNamespace(notes=[], url="http://127.0.0.1:1")
+
+    monkeypatch.setattr(up.deployment, "deployed", served)
+    monkeypatch.setattr(up.reload, "reachable", served)
+    monkeypatch.setattr(up, "_watch", lambda *_: os.kill(os.getpid(), number))
+    assert main(["up", "gunicorn"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_kills_for_want_of_memory_are_said_as_they_come(capsys, monkeypatch):

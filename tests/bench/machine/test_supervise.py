@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -66,6 +67,33 @@ def test_a_server_that_dies_is_reported_with_its_last_line(started, tmp_path):
     with pytest.raises(DeploymentError) as caught:
         supervise.wait_accepting(process, Address("127.0.0.1", ports.free_port()), 10)
     assert str(caught.value) == f"it exited with status 1: no such thing: x; see {tmp_path / 'it.log'}"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds_ago", "said"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", 0, "it was killed by SIGKILL"),
+        ("sys.exit(3)", 0, "it exited with status 3: ready"),
+        ("sys.exit(3)", 60, "it exited with status 3"),
+        ("os.abort()", 0, "it was killed by SIGABRT: ready"),
+    ],
+)
+def test_only_last_words_are_the_cause_of_a_death(started, text, seconds_ago, said):
+    """Not a line of an hour ago, nor the last before something else killed it."""
+    process = started("-c", f"import os, signal, sys; print('ready', flush=True); {text}")
+    process.popen.wait()
+    written = time.time() - seconds_ago
+    os.utime(process.log, (written, written))
+    assert str(process.died()) == f"{said}; see {process.log}"
+    os.utime(process.log)
+    assert str(process.died()) == f"{said}; see {process.log}", "the same whenever it is asked"
+
+
+def test_the_words_of_its_predecessor_are_not_its_own(started):
+    started("-c", "print('an older one')").popen.wait()
+    again = started("-c", "import sys; sys.exit(1)")
+    again.popen.wait()
+    assert str(again.died()) == f"it exited with status 1; see {again.log}"
 
 
 def test_a_server_that_never_listens_is_given_up(started):

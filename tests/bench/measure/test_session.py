@@ -190,8 +190,8 @@ def test_a_run_until_decided_ends_with_its_rounds(go, monkeypatch):
 def test_a_run_until_decided_ends_with_its_budget_and_can_go_on(go, tmp_path):
     # Two that are alike can never be told apart: without a margin no round decides.
     needs("wrk")
-    words = ["--stack", "one", "--stack", "two", "--until", "decided", "--rounds", "3", "--budget", "1s", "--margin", "0"]
-    status, recorded = go(*words)
+    alike = ["--stack", "one", "--stack", "two", "--margin", "0"]
+    status, recorded = go(*alike, "--until", "decided", "--rounds", "3", "--budget", "1s")
     assert (status, recorded.info.ended_by, recorded.info.plan.budget_s) == (0, "budget", 1.0)
     # One round proves nothing.
     assert [trial.round for trial in recorded.trials] == [1, 1, 2, 2]

@@ -404,3 +404,11 @@ def test_what_cannot_be_is_refused_in_one_line(words, says, tmp_path, bench):
     done = bench("render", *words, "--to", tmp_path / "out")
     assert (done.stderr, done.returncode) == (f"bench render: {says}\n", 2)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("value", ["a # b", "a\\b", "'a'", " a", "a\nb"])
+def test_a_variable_that_systemd_would_change_is_refused(tmp_path, bench, value):
+    words = ("gunicorn", "--values", "production", "--env", f"GREETING={value}", "--to", str(tmp_path / "out"))
+    run = bench("render", *words)
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+    assert run.stderr.startswith("bench render: GREETING: its value begins or ends with")

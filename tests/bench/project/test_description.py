@@ -50,6 +50,28 @@ def test_the_environment_file_is_read(folder):
 
 
 @pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        ("DEBUG=on  # development only\n  # a line\n\n", {"DEBUG": "on"}),
+        (
+            "A='x # y' # z\nB=\"q\"  # z\nC=p#q\nD=#fff\nE=\nF=a b ",
+            {"A": "x # y", "B": "q", "C": "p#q", "D": "#fff", "E": "", "F": "a b"},
+        ),
+        ('KEY="-----BEGIN\nabc\n-----END"\nNEXT=1\n', {"KEY": "-----BEGIN\nabc\n-----END", "NEXT": "1"}),
+        (r'KEY="a\nb\"c\\d"', {"KEY": 'a\nb"c\\d'}),
+        (r"KEY='a\nb\'c'", {"KEY": r"a\nb'c"}),
+        ("\ufeffFIRST=1\r\nSECOND=2\r\n", {"FIRST": "1", "SECOND": "2"}),
+        (r"URL=smtp://u:p\#@h", {"URL": r"smtp://u:p\#@h"}),
+    ],
+    ids=["comment", "comments", "lines", "escapes", "single", "mark", "plain"],
+)
+def test_the_environment_file_is_read_as_its_project_reads_it(folder, text, variables):
+    write(folder, 'env_file = ".env"')
+    (folder / ".env").write_bytes(text.encode())
+    assert description.read(folder).env == variables
+
+
+@pytest.mark.parametrize(
     ("lines", "said"),
     [
         (["[broken"], "pyproject.toml: cannot be read: "),
@@ -116,9 +138,10 @@ def test_a_file_that_may_not_be_read_is_one_line(folder, name, monkeypatch):
 
 def test_a_line_of_the_environment_file_that_sets_nothing_is_named(folder):
     write(folder, 'env_file = ".env"')
-    (folder / ".env").write_text("A=1\nnonsense\n")
-    with pytest.raises(BenchError, match=r"\.env:2: not NAME=value; correct the line"):
-        description.read(folder)
+    for text in ("A=1\nnonsense\n", "A='1'\nB='2' 3\n", 'A="1"\nB="2\n'):
+        (folder / ".env").write_text(text)
+        with pytest.raises(BenchError, match=r"\.env:2: not NAME=value; correct the line"):
+            description.read(folder)
 
 
 def test_a_folder_that_may_not_be_searched_is_one_line(folder, monkeypatch):

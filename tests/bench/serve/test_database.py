@@ -128,6 +128,24 @@ def test_a_second_deployment_has_the_same_database_and_not_that_of_the_shell(the
     assert private == Database("postgresql", "postgresql://its/url"), "its service is not started again"
 
 
+def test_a_relative_file_and_its_lock_are_in_the_project_wherever_a_command_or_a_server_runs(
+    theirs, tmp_path, monkeypatch
+):
+    project = theirs({})
+    project.worker = worker
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr(database, "locks", lambda: tmp_path / "locks")
+    monkeypatch.setattr(database, "check_sqlite", lambda project, path, identity: None)
+    for url in ("sqlite:///own.sqlite3", "sqlite:///elsewhere/../own.sqlite3", f"sqlite:///{tmp_path}/own.sqlite3"):
+        for place in (tmp_path, tmp_path / "elsewhere"):
+            monkeypatch.chdir(place)
+            chosen = database.parse(project, url)
+            path = Path(chosen.url.removeprefix("sqlite:///"))
+            assert path.is_absolute() and path.resolve() == tmp_path / "own.sqlite3"
+            with database.in_use(project, chosen, alone=True):
+                assert len(list((tmp_path / "locks").iterdir())) == 1
+
+
 def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "VAR", tmp_path / "var")
     monkeypatch.setattr(database, "locks", lambda: tmp_path / "var" / "locks")

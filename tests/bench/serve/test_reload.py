@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 
+import psutil
 import pytest
 
 from bench.errors import BenchError
 from bench.machine import orphans
 from bench.serve import reload
 from bench.serve.reload import Served
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -56,3 +59,33 @@ def test_what_a_killed_one_left_behind_is_removed(folder):
     (folder / "14.json").write_text(json.dumps({"torn": True}), "utf-8")
     assert reload.all_served() == []
     assert not (folder / "13.json").exists()
+
+
+def test_an_up_that_ends_before_it_is_asked_is_one_line():
+    """It was found, and has ended since."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    one = served(gone.pid, 8001)
+    with pytest.raises(BenchError, match=r"^gunicorn .*:8001/, pid \d+: this `up` has ended; start it again$"):
+        reload.ask(one)
+
+
+def test_an_up_of_another_host_is_not_signalled(monkeypatch, folder):
+    """Its number is another process here: SIGUSR1 would end it."""
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal is sent"))
+    one = served(os.getpid(), 8001, "elsewhere boot 1 0.00")
+    with pytest.raises(BenchError, match=r"runs on another host; reload there, or remove .*\.json$"):
+        reload.ask(one)
+
+
+def test_a_killed_up_whose_parent_has_not_noticed_is_gone(folder):
+    host, boot, *_ = orphans.owner().split(" ")
+    killed = subprocess.Popen(["sleep", "60"])
+    since = psutil.Process(killed.pid).create_time()
+    served(killed.pid, 8001, f"{host} {boot} {killed.pid} {since:.2f}")
+    assert len(reload.all_served()) == 1
+    killed.kill()
+    until(lambda: psutil.Process(killed.pid).status() == psutil.STATUS_ZOMBIE, "it has ended")
+    with pytest.raises(BenchError, match=r"^nothing of this checkout is served"):
+        reload.find()
+    killed.wait()

@@ -63,7 +63,7 @@ def test_the_second_is_that_of_the_units():
     assert float(re.search(r"^RestartSec=(\d+)$", unit, re.M)[1]) == supervisor.RESTART_S
 
 
-def test_what_is_killed_is_started_again_after_its_second(deployed):
+def test_what_is_killed_is_started_again_after_its_second(deployed, tmp_path):
     said = []
     running = deployed(cache=SLEEPS, other=SLEEPS)
     first, other = running.processes
@@ -74,7 +74,7 @@ def test_what_is_killed_is_started_again_after_its_second(deployed):
     again, same = running.processes
     assert same is other and again.pid != first.pid and again.popen.poll() is None
     assert said == [
-        "cache was killed by SIGKILL: it wrote nothing; it is started again in 1 s",
+        f"cache was killed by SIGKILL; see {tmp_path / 'cache.log'}; it is started again in 1 s",
         "cache was started again",
     ]
     (death,) = keeper.deaths
@@ -95,12 +95,13 @@ def test_one_that_is_restarted_within_its_second_runs_once(deployed):
     assert keeper.deaths[0].again_s is None
 
 
-def test_one_that_dies_again_and_again_is_tried_again_and_says_so(deployed, monkeypatch):
+def test_one_that_dies_again_and_again_is_tried_again_and_says_so(deployed, monkeypatch, tmp_path):
     monkeypatch.setattr(supervisor, "RESTART_S", 0)
     said = []
     keeper = Supervisor(deployed(server=[sys.executable, "-c", "print('no certificate'); exit(3)"]), said.append)
     assert keeper.wait(lambda: len(keeper.deaths) == 4, 20)
-    assert said[0] == "server exited with status 3: no certificate; it is started again in 0 s"
+    log = tmp_path / "server.log"
+    assert said[0] == f"server exited with status 3: no certificate; see {log}; it is started again in 0 s"
     assert said[3] == "server was started again, for the 2nd time"
     assert said[5] == "server was started again, for the 3rd time"
 
@@ -114,7 +115,7 @@ def test_one_that_cannot_be_executed_any_more_is_tried_again(deployed, monkeypat
     running.processes[0].popen.kill()
     assert keeper.wait(lambda: len(keeper.deaths) == 3, 10)
     assert said[1].startswith("server: cannot start")
-    assert said[1].endswith("gone: No such file or directory; it is started again in 0 s")
+    assert "gone: No such file or directory; see " in said[1]
     running.commands["server"] = SLEEPS
     assert keeper.wait(lambda: said[-1].startswith("server was started again"), 10)
 
