@@ -90,7 +90,8 @@ def slow_clients(stack: manifest.Stack) -> list[str]:
 def test_ten_deployments_are_what_their_manifests_say():
     known = catalog.read()
     table = rows("| stack | servers, innermost first | for whom |")
-    names = [cells[0].strip("`") for cells in table]
+    names = [cells[0].partition("]")[0].strip("[`") for cells in table]
+    assert all(cells[0].endswith(f"(deploy/examples/{name})") for name, cells in zip(names, table, strict=True))
     assert len(set(names)) == len(table) == 10
     assert set(names) <= set(known.usual_stacks)
     for name, (_, servers, people, slow) in zip(names, table, strict=True):

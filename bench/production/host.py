@@ -216,7 +216,7 @@ def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) 
 
 
 def _versions(case: Case, release: Release) -> list[str]:
-    """The versions that a release of Debian has of what the files depend on, such as `nginx 1.22`."""
+    """The versions that a release of Debian has of what the files depend on, such as `systemd 252`."""
     installed = packages(case.servers, case.services, case.layers)
     packaged = [f"{name} {release.packages[name]}" for name in installed if name in release.packages]
     return [f"systemd {release.systemd}", f"Python {release.python}", *packaged]
