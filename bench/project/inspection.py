@@ -158,15 +158,7 @@ def inspect(project: Project, patterns: int = 0) -> Facts:
         argv = [str(project.python), str(SCRIPT), str(answer), json.dumps(question)]
         try:
             with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
-                done = subprocess.run(
-                    argv,
-                    cwd=project.folder,
-                    env=_environment(project),
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    timeout=timeout_s,
-                )
+                done = _run(argv, project, timeout_s)
         except subprocess.TimeoutExpired:
             raise BenchError(
                 f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s; see where "
@@ -180,6 +172,18 @@ def inspect(project: Project, patterns: int = 0) -> Facts:
     if isinstance(found, _Failed):
         raise BenchError(_words(project, found.problem))
     return found
+
+
+def _run(argv: list[str], project: Project, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv,
+        cwd=project.folder,
+        env=_environment(project),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
 
 
 def _decode(text: bytes) -> Facts | _Failed:

@@ -14,10 +14,10 @@ import jinja2
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog, values
+from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.production import advice, templates
 from bench.production import host as one_host
+from bench.production import templates
 from bench.serve import render
 from tests.cases import for_files
 from tests.deploy.running import runnable
@@ -225,23 +225,6 @@ def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
 
 
 @pytest.mark.parametrize(
-    ("layer", "form"),
-    [
-        *((layer, "systemd") for layer in ("nginx-memcached", "fragments", "varnish", "uwsgi-cache")),
-        # There, files are in memory.
-        *((layer, "compose") for layer in ("nginx-microcache", "staticgenerator")),
-    ],
-)
-def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
-    words = ("nginx-uwsgi", "--as", form, "--layer", layer, "--values", "production")
-    words = (*words, "--size", "bronze", "--to", tmp_path / "out")
-    run = bench("render", *words)
-    says = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
-    assert (run.returncode, run.stderr) == (2, f"bench render: {says}\n")
-    assert bench("render", *words, "--set", "cache_memory_mb=64").returncode == 0
-
-
-@pytest.mark.parametrize(
     ("stack", "layer", "changes", "able"),
     [
         ("nginx-gunicorn", "none", {}, ["nginx"]),
@@ -260,26 +243,6 @@ def test_only_what_binds_a_low_port_has_the_capability(tmp_path, stack, layer, c
 
 
 @pytest.mark.parametrize(
-    ("stack", "layer", "change"),
-    [
-        *(("gunicorn", "none", change) for change in ("http2=off", "web_processes=7", "http_port=8080")),
-        # Varnish ends no TLS, so that Nginx includes no file that has it.
-        *(("nginx-gunicorn", "varnish", change) for change in ("http2=off", "strict_sni=off", "tls_curves=X25519")),
-    ],
-)
-def test_a_value_that_no_server_has_is_refused(tmp_path, bench, stack, layer, change):
-    name, files = change.partition("=")[0], tmp_path / "out"
-    words = ("--layer", layer, "--values", "production", "--set", change)
-    run = bench("render", stack, *words, "--to", str(files))
-    assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == (
-        f"bench render: --set {name}: it changes no file of {stack} with layer {layer}; "
-        "leave it out, or choose a stack whose servers have it\n"
-    )
-    assert not files.exists()
-
-
-@pytest.mark.parametrize(
     "words", [("nginx-gunicorn", "--set", "cache=redis"), ("nginx-gunicorn@cache=redis",)], ids=str
 )
 def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, words):
@@ -294,28 +257,6 @@ def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, words):
 def test_the_cache_can_be_chosen_for_files_of_this_machine(tmp_path, bench):
     words = ("nginx-gunicorn", "--set", "cache=redis", "--layer", "view-cache", "--to", str(tmp_path / "out"))
     assert bench("render", *words).returncode == 0
-
-
-def test_a_file_of_values_says_which_of_them_do_nothing(tmp_path, bench):
-    (tmp_path / "mine.toml").write_text('processes = 7\nhttp2 = "off"\n', "utf-8")
-    run = bench("render", "gunicorn", "--values", str(tmp_path / "mine.toml"), "--to", str(tmp_path / "out"))
-    assert run.returncode == 0
-    assert run.stderr == "note: http2: it changes no file of gunicorn with layer none\n"
-
-
-@pytest.mark.parametrize(
-    ("stack", "change"),
-    [
-        ("nginx-gunicorn", "http2=off"),
-        ("gunicorn", "hsts_seconds=7"),  # of the site's environment
-        ("nginx-gunicorn", "http_port=1081"),  # of the unit's capabilities
-        ("gunicorn", "threads=4"),  # what the stack has by itself
-    ],
-)
-def test_a_value_that_something_has_is_not_idle(stack, change):
-    usual = catalog.read().values["production"]
-    changed = usual.changed(values.parse_changes([change]))
-    assert advice.idle_changes(for_files(stack, values=changed), usual) == []
 
 
 @pytest.mark.parametrize(
