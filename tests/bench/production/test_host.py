@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import jinja2
@@ -412,3 +413,31 @@ def test_a_variable_that_systemd_would_change_is_refused(tmp_path, bench, value)
     run = bench("render", *words)
     assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
     assert run.stderr.startswith("bench render: GREETING: its value begins or ends with")
+
+
+@pytest.mark.parametrize(
+    ("data", "state"),
+    [
+        ("/var/lib/benchapp", "benchapp"),
+        ("/var/lib/sites/shop", "sites/shop"),
+        ("/srv/data/shop", ""),
+    ],
+)
+def test_every_file_follows_the_directory_of_the_data(tmp_path, data, state):
+    """systemd makes one below /var/lib and lets its units write there; another it would not know."""
+    usual, out = catalog.read().values["production"], tmp_path / "out"
+    chosen = replace(usual, places={**usual.places, "data": data})
+    one_host.write(for_files("nginx-gunicorn", values=chosen), out)
+    texts = {path.name: path.read_text() for path in out.rglob("*") if path.is_file()}
+    for name in ("benchapp-gunicorn.service", "benchapp-clearsessions.service"):
+        lines = texts[name].splitlines()
+        made = [line.partition("=")[2] for line in lines if line.startswith("StateDirectory=")]
+        assert made == ([state] if state else [])
+        assert (f"ReadWritePaths={data}" in lines) == (not state)
+    for name in ("benchapp-check", "benchapp-manage"):
+        assert set(re.findall(r"StateDirectory=(\S+)", texts[name])) == ({state} if state else set())
+        assert subprocess.run(["sh", "-n", str(out / name)]).returncode == 0
+    assert (f"d {data} 0750 benchapp-app benchapp-app -" in texts["tmpfiles.conf"]) == (not state)
+    assert f"sqlite:///{data}/site.sqlite3" in texts["INSTALL.md"]
+    if data != usual.places["data"]:
+        assert not [name for name, text in texts.items() if re.search(r"/var/lib/benchapp(?![\w-])", text)]
