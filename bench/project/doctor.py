@@ -66,7 +66,7 @@ def _folder(project: Project) -> Iterator[Advice]:
             "folder",
             f"not every server can work in a folder with {odd} in its name: {project.folder}",
             "rename it, or move the project; files that are rendered for production name a folder of the host",
-            "https://nginx.org/en/docs/beginners_guide.html#conf_structure",
+            "https://pubs.opengroup.org/onlinepubs/9699919799/basedefs/V1_chap03.html#tag_03_282",
         )
 
 
