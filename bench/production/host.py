@@ -29,6 +29,8 @@ from bench.serve.render import Wiring
 
 # Where a stack without a TLS listener listens in production.
 PLAIN_PORT = 8000
+# Where a StateDirectory= is.
+STATE = Path("/var/lib")
 # Inner servers that listen on TCP get these ports in production.
 INNER_PORTS = range(8001, 8999)
 
@@ -182,7 +184,7 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
     """The names that the host's files can use."""
-    front = case.servers[-1]
+    front, data = case.servers[-1], Path(places.data)
     ready = f"{CURL} {asked(case, places)}"
     return {
         **case.settings,
@@ -209,7 +211,8 @@ def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) 
         # Settings that are laid over others know the environment alone; the kit's own read the secrets from a file.
         "site_files": [f"{places.conf}/{name}" for name in ("site.env", "secrets.env")[: 1 + case.project.overlaid]],
         "site_credentials": [] if case.project.overlaid else [f"secrets.env:{places.conf}/secrets.env"],
-        "state": Path(places.data).name,
+        # systemd makes and opens a directory there by itself; for one elsewhere tmpfiles.d and ReadWritePaths= do.
+        "state": str(data.relative_to(STATE)) if STATE in data.parents else "",
         # For the note alone: it renders several times.
         "where": partial(where.rows, case, places, wiring),
     }

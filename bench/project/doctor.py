@@ -66,7 +66,7 @@ def _folder(project: Project) -> Iterator[Advice]:
             "folder",
             f"not every server can work in a folder with {odd} in its name: {project.folder}",
             "rename it, or move the project; files that are rendered for production name a folder of the host",
-            "https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines",
+            "https://pubs.opengroup.org/onlinepubs/9699919799/basedefs/V1_chap03.html#tag_03_282",
         )
 
 

@@ -160,10 +160,8 @@ def inspect(project: Project, patterns: int = 0) -> Facts:
             with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
                 done = _run(argv, project, timeout_s)
         except subprocess.TimeoutExpired:
-            raise BenchError(
-                f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s; see where "
-                "./manage.py check hangs"
-            ) from None
+            late = f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s"
+            raise BenchError(f"{late}; see where ./manage.py check hangs") from None
         if not answer.is_file():
             last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
             remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"

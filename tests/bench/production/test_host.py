@@ -243,23 +243,6 @@ def test_only_what_binds_a_low_port_has_the_capability(tmp_path, stack, layer, c
 
 
 @pytest.mark.parametrize(
-    "words", [("nginx-gunicorn", "--set", "cache=redis"), ("nginx-gunicorn@cache=redis",)], ids=str
-)
-def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, words):
-    out = tmp_path / "out"
-    run = bench("render", *words, "--layer", "view-cache", "--values", "production", "--to", str(out))
-    assert (run.returncode, run.stderr) == (0, "")
-    units = {path.stem for path in (out / "systemd").glob("*.service")}
-    assert units == {"benchapp-gunicorn", "benchapp-nginx", "benchapp-redis"}
-    assert "CACHE_URL=redis:///run/benchapp/redis.sock" in (out / "site.env").read_text().splitlines()
-
-
-def test_the_cache_can_be_chosen_for_files_of_this_machine(tmp_path, bench):
-    words = ("nginx-gunicorn", "--set", "cache=redis", "--layer", "view-cache", "--to", str(tmp_path / "out"))
-    assert bench("render", *words).returncode == 0
-
-
-@pytest.mark.parametrize(
     ("stack", "layer"),
     [
         *(("apache-modwsgi", layer) for layer in ("none", "varnish")),
@@ -345,11 +328,3 @@ def test_what_cannot_be_is_refused_in_one_line(words, says, tmp_path, bench):
     done = bench("render", *words, "--to", tmp_path / "out")
     assert (done.stderr, done.returncode) == (f"bench render: {says}\n", 2)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("value", ["a # b", "a\\b", "'a'", " a", "a\nb"])
-def test_a_variable_that_systemd_would_change_is_refused(tmp_path, bench, value):
-    words = ("gunicorn", "--values", "production", "--env", f"GREETING={value}", "--to", str(tmp_path / "out"))
-    run = bench("render", *words)
-    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
-    assert run.stderr.startswith("bench render: GREETING: its value begins or ends with")
