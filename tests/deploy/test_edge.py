@@ -212,11 +212,33 @@ def handshakes(made: Host) -> None:
     """Weak ciphers and foreign names are refused before there is a request."""
     assert not accepts_ciphers(made, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
     assert accepts_ciphers(made, made.values.names["tls_ciphers"])
+    for version in ("TLSv1.2", "TLSv1.3"):
+        assert resumed(made, version) == (version, True)
     assert asks_for(made, NAME) == 200
     assert asks_for(made, FOREIGN) is None
     assert asks_for(made, "") == (200 if made.stack.name == LIGHTTPD else None)
     # A name of ours in the handshake opens no other host.
     assert curl(made, "/login/", "-H", f"Host: {FOREIGN}").status in (400, 421)
+
+
+def resumed(made: Host, version: str) -> tuple[str | None, bool]:
+    """The version of a handshake that offers this one alone, and whether the next one resumes its session."""
+    context = ssl._create_unverified_context()
+    context.minimum_version = context.maximum_version = ssl.TLSVersion(
+        getattr(ssl.TLSVersion, version.replace(".", "_"))
+    )
+    request = f"GET /healthz HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n".encode()
+    session, found, again = None, None, False
+    for _ in range(2):
+        with (
+            socket.create_connection((made.places.bind, made.places.port), timeout=10) as plain,
+            context.wrap_socket(plain, server_hostname=NAME, session=session) as secure,
+        ):
+            secure.sendall(request)
+            # A session of TLS 1.3 comes after the handshake.
+            secure.recv(4096)
+            session, found, again = secure.session, secure.version(), bool(secure.session_reused)
+    return found, again
 
 
 def asks_for(made: Host, name: str) -> int | None:
