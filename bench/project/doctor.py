@@ -280,7 +280,7 @@ def _uploads(facts: Facts, own_settings: bool) -> Iterator[Advice]:
         yield Advice(
             "hurts",
             "MEDIA_URL",
-            f"{facts.media_url} is a 404 on stacks without a web server that sends files: Django does not send uploads with DEBUG off",
+            f"{facts.media_url} is a 404 on stacks without a web server that sends files; Django sends none",
             "take a stack with such a server, or a storage elsewhere",
             link,
         )
