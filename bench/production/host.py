@@ -229,6 +229,7 @@ def _of_users(case: Case, places: Places, found: list[Unit]) -> dict[str, Any]:
     """Whose files are whose.
 
     same_user    why web server and application are one user, empty where they are two
+    reader       the group that may read uploads: that of the stack's web server, or of the application without one
     front        the outermost server: its unit, its user, and the file with certificate and key that it may read
     server_logs  the log files of each server with their user; rotated: those that the host rotates
     """
@@ -238,6 +239,7 @@ def _of_users(case: Case, places: Places, found: list[Unit]) -> dict[str, Any]:
     return {
         "users": list(dict.fromkeys(unit.user for unit in found)),
         "same_user": "; ".join(reasons) if user == places.user else "",
+        "reader": units.server_user(case.stack.servers[-1], case, places),
         "front": {"unit": f"benchapp-{front.name}", "user": user, "certificate": front.certificate},
         "server_logs": (logs := units.logs(case, places, found)),
         "rotated": [log for log in logs if not log.rotates],

@@ -63,7 +63,8 @@ def names(case: Case, places: Places) -> dict[str, Any]:
     application_module  the module that its servers import
     fail_level          words for `check --deploy` where a warning stops a deploy: of the kit's site with HTTPS
     backup, restore     commands of manage.py for backups of its database, or empty
-    jobs                what is done each day: the unit, what it is about, and the command of manage.py
+    uploads             whether it keeps files that visitors upload
+    jobs                what is done each day: the unit, what it is about, its command, whether it copies folders
     invalidate          a command for the shell that empties its layers
     python_env          variables of each of its processes that are in no file
     locks               the directory of the kit's lock files on the host
@@ -83,6 +84,7 @@ def names(case: Case, places: Places) -> dict[str, Any]:
         "fail_level": _fail_level(case),
         "backup": project.description.backup or "",
         "restore": project.description.restore or "",
+        "uploads": has_uploads(project),
         "jobs": _each_day(project, places),
         "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, case) else "true",
         "python_env": with_path(case, {}, places),
@@ -107,16 +109,33 @@ def _can_be_emptied(project: UnderTest, case: Case) -> bool:
     return any(layer.caches != "nothing" for layer in known)
 
 
+def has_uploads(project: UnderTest) -> bool:
+    """Whether the kit says where the project keeps files that visitors upload."""
+    return project.overlaid and project.facts.media_root is not None
+
+
 def _each_day(project: UnderTest, places: Places) -> list[dict[str, str]]:
     found = []
+    manage = f"{places.names['python']} {places.project}/manage.py"
     if backup := project.description.backup:
         # https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
         words = shlex.join(shlex.split(backup)).replace("%", "%%").replace("$", "$$")
         about = "A backup of the database; copy it to another host"
-        found.append({"unit": "benchapp-backup", "about": about, "command": f"{words} {places.data}/backups"})
+        found.append(
+            {
+                "unit": "benchapp-backup",
+                "about": about,
+                "command": f"{manage} {words} {places.data}/backups",
+                "copies": "",
+            }
+        )
+    if has_uploads(project):
+        about = "Copies new uploads; one that is removed stays in the copy, for a backup of the database may name it"
+        command = f"/bin/cp -r --update --preserve=timestamps -T {places.media_root} {places.data}/backups-media"
+        found.append({"unit": "benchapp-backup-media", "about": about, "command": command, "copies": "1"})
     if SESSIONS in project.facts.commands:
         about = "Removes sessions that have ended, which Django leaves in the database"
-        found.append({"unit": f"benchapp-{SESSIONS}", "about": about, "command": SESSIONS})
+        found.append({"unit": f"benchapp-{SESSIONS}", "about": about, "command": f"{manage} {SESSIONS}", "copies": ""})
     return found
 
 
@@ -142,6 +161,7 @@ def environment(case: Case, env: dict[str, str], places: Places) -> dict[str, st
         "OVERLAID_SETTINGS": project.project.settings,
         "BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/"),
         **({"BENCHAPP_DATABASE_FILES": json.dumps(files, separators=(",", ":"))} if files else {}),
+        **({"BENCHAPP_MEDIA_ROOT": places.media_root} if has_uploads(project) else {}),
         **under_test.page_environment(project),
         **kept,
     }

@@ -52,6 +52,7 @@ def examine(
         *_database(facts, processes * threads),
         *_pages(project, facts),
         *_settings(facts, processes),
+        *_uploads(facts, project.description.reads_environment),
         *_behind_a_proxy(facts),
         *_security(facts),
         *_limits(project, servers),
@@ -282,6 +283,38 @@ def _settings(facts: Facts, processes: int) -> Iterator[Advice]:
             "STATIC_ROOT is not set: collectstatic has no folder that a web server could serve",
             "set it to a folder outside version control",
             f"{DOCS}/ref/settings/#static-root",
+        )
+
+
+def _uploads(facts: Facts, own_settings: bool) -> Iterator[Advice]:
+    """Whether web servers send the files that visitors upload, and whether a release would take them with it."""
+    link = f"{DOCS}/howto/static-files/deployment/"
+    if facts.media_url and not own_settings:
+        yield Advice(
+            "hurts",
+            "MEDIA_URL",
+            f"{facts.media_url} is a 404 on stacks without a web server that sends files; Django sends none",
+            "take a stack with such a server, or a storage elsewhere",
+            link,
+        )
+    elif facts.media_root:
+        what = "no path of its own below the site" if not facts.media_url else "its settings choose the folder alone"
+        yield Advice(
+            "hurts",
+            "MEDIA_URL",
+            f"MEDIA_ROOT is {facts.media_root}, and no web server of the kit sends what is in it: {what}",
+            'set MEDIA_URL = "/media/", unless a view or another server sends uploads'
+            if not facts.media_url
+            else "leave out reads_environment, or have another server send uploads",
+            link,
+        )
+    if facts.media_root and own_settings:
+        yield Advice(
+            "hurts",
+            "MEDIA_ROOT",
+            f"uploads are in {facts.media_root}: where that is in a release, they go with it",
+            "have MEDIA_ROOT come from a variable of the environment, and name a folder outside of releases",
+            f"{DOCS}/ref/settings/#media-root",
         )
 
 

@@ -34,6 +34,7 @@ class Places:
     store: str
     tls: str
     data: str
+    media_root: str
     user: str
     web_user: str
     cache_user: str
@@ -113,6 +114,7 @@ class Layout:
             store=str(self.store),
             tls=str(self.tls),
             data=str(project.var),
+            media_root=str(project.media_root),
             user=identity.user,
             web_user=identity.user,
             cache_user=identity.user,

@@ -169,7 +169,6 @@ def site_context(case: Case, places: Places) -> dict[str, Any]:
     return {
         **case.settings,
         **places.names,
-        "media_root": f"{places.data}/media",
         "services": {item.name: places.address(item.name, item.name) for item in case.services},
         "doors": {
             door: places.address(door, f"{server.name}-{door}") for server in case.servers for door in server.doors

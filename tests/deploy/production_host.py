@@ -94,6 +94,7 @@ class Host:
             **dict.fromkeys(("user", "web_user", "group"), str(self.identity.gid)),
             "cache_user": "www-data",
             "data": str(folder),
+            "media_root": str(folder / "media"),
             "bind": "127.0.0.1",
             "port": ports.free_port(),
             **{name: str(folder / name) for name in ("conf", "run", "logs", "store", "tls")},

@@ -92,6 +92,40 @@ def test_compose_accepts_its_file(shop, tmp_path):
     assert "BENCHAPP_DATABASE_FILES" not in env
 
 
+def test_uploads_are_in_storage_that_outlives_a_container(new_project, tmp_path):
+    folder = new_project(f"{SETTINGS}\nMEDIA_URL, MEDIA_ROOT = '/media/', BASE_DIR / 'media'", SAID)
+    (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
+    project, media = open_project(folder), "/var/lib/benchapp-media"
+    found = {form: rendered(project, "nginx-gunicorn", "none", form, tmp_path / form) for form in containers.FORMS}
+    services = read(found["compose"] / "compose.yaml")["services"]
+    mounted = {
+        name: [word for word in of.get("volumes", ()) if word.startswith("media:")] for name, of in services.items()
+    }
+    assert {name: words for name, words in mounted.items() if words} == {
+        "gunicorn": [f"media:{media}"],
+        "nginx": [f"media:{media}:ro"],
+        "manage": [f"media:{media}"],
+    }
+    # A new volume belongs to whom the folder of the image does.
+    assert re.search(rf"install -d -o 10001 -g 10001 .*{media}\n", (found["compose"] / "Containerfile").read_text())
+    assert "media" in read(found["compose"] / "compose.yaml")["volumes"]
+    pod = next(yaml.safe_load_all((found["kubernetes"] / "site.yaml").read_text("utf-8")))["spec"]["template"]["spec"]
+    kubernetes_validate.validate(
+        next(yaml.safe_load_all((found["kubernetes"] / "site.yaml").read_text("utf-8"))), KUBERNETES, strict=True
+    )
+    assert {"name": "media", "persistentVolumeClaim": {"claimName": "benchapp-media"}} in pod["volumes"]
+    reads = {
+        of["name"]: mount["readOnly"]
+        for of in [*pod["initContainers"], *pod["containers"]]
+        for mount in of["volumeMounts"]
+        if mount["name"] == "media"
+    }
+    assert reads == {"gunicorn": False, "nginx": True}
+    for folder in found.values():
+        assert f"BENCHAPP_MEDIA_ROOT={media}\n" in (folder / "site.env").read_text("utf-8")
+    assert "ReadWriteMany" in (found["kubernetes"] / "INSTALL.md").read_text("utf-8")
+
+
 def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
     folder = rendered(shop, "nginx-gunicorn", "none", "compose", tmp_path / "out")
     image = (folder / "Containerfile").read_text("utf-8")

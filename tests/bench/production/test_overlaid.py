@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -24,6 +25,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
 # Modules of the kit that a host of another project may import.
 OURS = re.compile(r"benchapp\.(caching|serving)(\..*)?")
+
+UPLOADS = 'MEDIA_URL, MEDIA_ROOT = "/media/", BASE_DIR / "media"'
 
 
 def rendered(folder: Path, stack: str, layer: str, target: Path) -> dict[str, str]:
@@ -122,12 +125,78 @@ def test_the_note_copies_a_live_sqlite_file_whole(new_project, tmp_path):
         assert found.execute("SELECT title FROM page").fetchall() == [("new",)]
 
 
+def lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize(
+    ("stack", "reader"),
+    [("nginx-gunicorn", "benchapp-web"), ("apache-modwsgi", "benchapp-app"), ("gunicorn", "benchapp-app")],
+)
+def test_uploads_are_outside_of_releases_and_closed_to_all_but_two(new_project, tmp_path, stack, reader):
+    files = rendered(new_project(UPLOADS), stack, "none", tmp_path / "out")
+    media = "/var/lib/benchapp-media"
+    assert f"BENCHAPP_MEDIA_ROOT={media}" in lines_of(files["site.env"])
+    # Set-group: what the application makes below is its web server's to read, too.
+    assert f"d {media} 2750 benchapp-app {reader} -" in lines_of(files["tmpfiles.conf"])
+    writes = {
+        name.removeprefix("systemd/benchapp-"): media in re.search("(?m)^ReadWritePaths=(.*)", text)[1].split()
+        for name, text in files.items()
+        if name.startswith("systemd/") and name.endswith(".service")
+    }
+    assert writes.pop(f"{'apache' if stack == 'apache-modwsgi' else 'gunicorn'}.service", None) is True, writes
+    assert set(writes.values()) <= {False}, "the web server only reads"
+    if stack == "nginx-gunicorn":
+        assert f"alias {media}/;" in files["nginx.conf"]
+    # The application's own files, its SQLite database among them, are in a directory that is its user's alone.
+    assert "StateDirectory=benchapp\nStateDirectoryMode=0750\n" in "".join(files.values())
+
+
+def test_uploads_are_copied_each_day_and_can_be_put_back(new_project, tmp_path):
+    files = rendered(new_project(UPLOADS), "nginx-gunicorn", "none", tmp_path / "out")
+    assert "timers/benchapp-backup-media.timer" in files
+    assert "benchapp-backup-media.timer" in files["INSTALL.md"]
+    job = files["timers/benchapp-backup-media.service"]
+    assert "\nUser=benchapp-app\n" in job
+    # `cp` makes directories with the bits of those that it copies, which the sandbox else refuses.
+    assert re.findall("(?m)^RestrictSUIDSGID=(.*)", job)[-1] == "no"
+    media, copied = tmp_path / "media", tmp_path / "state" / "backups-media"
+    (media / "photos").mkdir(parents=True)
+    copied.parent.mkdir()
+    (media / "photos" / "one.jpg").write_text("one")
+    (media / "gone.jpg").write_text("gone")
+
+    def run(command: str) -> None:
+        moved = command.replace("/var/lib/benchapp-media", str(media)).replace(
+            "/var/lib/benchapp/", f"{copied.parent}/"
+        )
+        subprocess.run(["sh", "-c", moved], check=True)
+
+    command = re.search("(?m)^ExecStart=(.*)", job)[1]
+    run(command)
+    # Removed on the site, while a backup of the database may name it.
+    (media / "gone.jpg").unlink()
+    (media / "photos" / "two.jpg").write_text("two")
+    run(command)
+    shutil.rmtree(media)
+    media.mkdir()
+    restore = re.search("(?m)^`setpriv .* (cp -r --no-clobber .*)`", files["INSTALL.md"])[1]
+    run(restore)
+    assert {path.name: path.read_text() for path in media.rglob("*.jpg")} == {
+        "one.jpg": "one",
+        "two.jpg": "two",
+        "gone.jpg": "gone",
+    }
+
+
 def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
     folder = new_project("INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []\nDATABASES = {}")
     files = rendered(folder, "nginx-gunicorn", "none", tmp_path / "out")
     assert not [name for name in files if name.startswith("timers/")]
     scripts = "".join(files[name] for name in ("INSTALL.md", "benchapp-deploy", "benchapp-manage", "site.env"))
-    assert not re.search(r"clearsessions|invalidatepages|benchapp-backup|DATABASE_FILES|sqlite", scripts)
+    assert not re.search(
+        r"clearsessions|invalidatepages|benchapp-backup|DATABASE_FILES|MEDIA|[Uu]ploads|sqlite", scripts
+    )
     # The home page is the health check, and no page is served in maintenance.
     assert "https://example.org:443/; do" in files["benchapp-deploy"]
     assert "/([.]health|" in files["nginx.conf"] and "answer as before" not in files["INSTALL.md"]

@@ -98,6 +98,17 @@ def test_hosts_block_only_where_the_kit_sets_none():
     assert names(facts, reads_environment=True) == [("blocks", "ALLOWED_HOSTS")]
 
 
+def test_uploads_need_a_web_server_and_a_path_of_their_own():
+    sent = msgspec.structs.replace(GOOD, media_root="/srv/media", media_url="/media/")
+    assert names(sent) == [("hurts", "MEDIA_URL")]
+    (advice,) = examine(project(), sent, 4, 1)
+    assert advice.what.startswith("/media/ is a 404 on stacks without a web server")
+    (advice,) = examine(project(), msgspec.structs.replace(sent, media_url=None), 4, 1)
+    assert "no path of its own" in advice.what and advice.remedy.startswith('set MEDIA_URL = "/media/"')
+    # Nobody moves them out of the release, and the kit does not know where they are.
+    assert names(sent, reads_environment=True) == [("hurts", "MEDIA_URL"), ("hurts", "MEDIA_ROOT")]
+
+
 def test_persistent_connections_under_wsgi_are_right():
     assert names(msgspec.structs.replace(GOOD, conn_max_age={"default": 600})) == []
 

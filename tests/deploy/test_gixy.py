@@ -1,0 +1,54 @@
+"""An analyser of Nginx configurations that others wrote, over all that production renders."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from bench import paths, programs
+from bench.catalog import catalog
+from bench.production import host as one_host
+from tests.cases import for_files
+
+# What it says against the files, and why that stays.
+EXCEPTIONS = {
+    # Safe where the `if` of a location holds nothing but `set`, which chooses a file that is there ready-made.
+    # https://github.com/nginxinc/nginx-wiki/blob/master/source/start/topics/depth/ifisevil.rst
+    "if_is_evil": "$brotli",
+    # The application needs the port of a Host header, too. A foreign name comes to the default server, which passes on
+    # health checks alone, with the site's name.
+    "host_spoofing": "$http_host",
+}
+# It looks for HSTS in `server` alone. The site's pages bring it, and each `location` of files adds it; what
+# Nginx answers itself (400, 413, 414) has none. Foreign names are not ours to bind to HTTPS.
+SAID_ELSEWHERE = {"hsts_header"}
+STACKS = [name for name in catalog.read().stacks if name.startswith("nginx-")]
+LAYERED = [
+    ("nginx-gunicorn", "nginx-microcache"),
+    ("nginx-gunicorn", "nginx-memcached"),
+    ("nginx-gunicorn", "staticgenerator"),
+    ("nginx-gunicorn", "varnish"),
+    ("nginx-uwsgi", "uwsgi-cache"),
+]
+
+
+@pytest.mark.parametrize(("stack", "layer"), [*((name, "none") for name in STACKS), *LAYERED])
+@pytest.mark.parametrize("debian", [12, 13])
+def test_gixy_has_nothing_to_say_but_what_is_named(stack, layer, debian, tmp_path):
+    gixy = programs.find([str(paths.VENV / "bin" / "gixy")])
+    if gixy is None:
+        pytest.skip("package not installed: gixy-ng")
+    values = catalog.read().values["production"].changed({"debian": debian})
+    one_host.write(for_files(stack, layer, values), tmp_path / "out")
+    done = subprocess.run(
+        [str(gixy), "--format", "json", str(tmp_path / "out" / "nginx.conf")], capture_output=True, text=True
+    )
+    left = [
+        (item["plugin"], item["reason"], item["config"])
+        for item in json.loads(done.stdout)
+        if item["plugin"] not in SAID_ELSEWHERE
+        and not (item["plugin"] in EXCEPTIONS and EXCEPTIONS[item["plugin"]] in item["config"])
+    ]
+    assert left == []
