@@ -30,7 +30,6 @@ PLAYBOOK = "*.yml"
 FIREWALL = ("firewall.nft", "benchapp-firewall.service")
 DATABASE = ("benchapp-database", *(f"database/{name}.conf" for name in ("pg_hba", "postgresql", "postgresql.service")))
 READY = "benchapp-ready"
-OWN_FOLDER = dict.fromkeys(DATABASE[1:], "database")
 # Files of a production host that only some hosts have; INSTALL.md is what the playbook does instead.
 OF_APPLICATION = ("benchapp-deploy", "benchapp-manage", "benchapp-rollback", "site.env")
 UNITS, SCRIPTS = "/etc/systemd/system", "/usr/local/sbin"

@@ -44,7 +44,7 @@ class ConfigCheck:
 def check(project: UnderTest, stack: Stack, layer: Layer) -> list[ConfigCheck]:
     """Render the stack with the layer and run each server's configuration test.
 
-    Without the layer every server is tested; with it, those that read one of its snippets.
+    Without the layer every server is tested; with it, those that read one of its files.
     """
     if fit.misfit(stack, layer):
         return []

@@ -123,11 +123,8 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
         **site_context(case, places),
         **case.project.names,
         "modules": case.modules.get(server.name, {}),
-        "stack": case.stack.name,
         "program": str(case.programs[server.name]),
         "speaks": server.speaks,
-        "connection": _connection(server),
-        "listens": wiring.listens[server.name],
         "listen": wiring.listens[server.name][0],
     }
     if context["listen"].port:

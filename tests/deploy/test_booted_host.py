@@ -80,7 +80,7 @@ def hsts(host: Machine) -> str:
 
 def test_a_bad_file_is_not_reloaded(host):
     """The unit says so, and the server goes on with the files of before."""
-    bad = "/etc/benchapp/nginx/bad.conf"
+    bad = "/etc/benchapp/bad.conf"
     host.run(f"echo 'include {bad};' >> /etc/benchapp/nginx.conf")
     with visited(host) as noticed:
         assert host.try_run("systemctl reload benchapp-nginx").returncode == 1

@@ -81,14 +81,14 @@ def test_the_defaults_are_those_of_the_contract():
 
 def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_path, capsys):
     instrument = FakeInstrument()
-    instrument.misfits["two", "none"] = "it has no snippet"
+    instrument.misfits["two", "none"] = "it has no file"
     words = [*QUICK, "--rounds", "3", "--stack", "one", "--stack", "two", "--to", str(tmp_path / "run"), "--dry-run"]
     assert run.main(arguments(words), instrument) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "case: one, layer none, home"
     # Three deployments of 4 s, one verification of 15 s, three trials of 1.2 s and what surrounds them.
     assert re.fullmatch(r"1 case, 3 trials to make by \w+, in about 35 s", lines[1])
-    assert "skipped: two with layer none: it has no snippet" in lines
+    assert "skipped: two with layer none: it has no file" in lines
     assert (instrument.log, list(tmp_path.iterdir())) == ([], [])
 
 

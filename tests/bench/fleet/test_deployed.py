@@ -204,8 +204,8 @@ def test_changed_files_are_shown_then_reloaded_and_nothing_else_is_touched(world
     digest = world.run("front1", "cat /etc/benchapp/rendered")
     shown = changed.play("--check", "--diff")
     assert shown.returncode == 0, shown.stdout[-3000:]
-    assert re.search(r"^--- before: /etc/benchapp/nginx/http\.conf$", shown.stdout, re.M)
-    assert re.search(r"^-\s*include /etc/benchapp/nginx/compress\.on\.conf;$", shown.stdout, re.M)
+    assert re.search(r"^--- before: /etc/benchapp/nginx\.conf$", shown.stdout, re.M)
+    assert re.search(r"^-\s*gzip on;$", shown.stdout, re.M)
     assert world.run("front1", "cat /etc/benchapp/rendered") == digest
     with visited() as found:
         done = changed.play()
@@ -213,7 +213,7 @@ def test_changed_files_are_shown_then_reloaded_and_nothing_else_is_touched(world
     assert done.returncode == 0, done.stdout[-3000:]
     assert set(found) == {200}
     assert (world.run("front1", started("nginx")), world.run("db1", started("memcached"))) == before
-    assert "compress.off" in world.run("front1", "cat /etc/benchapp/nginx/http.conf")
+    assert "gzip on;" not in world.run("front1", "cat /etc/benchapp/nginx.conf")
 
 
 def test_a_front_that_lost_its_static_files_gets_them_again(world):
