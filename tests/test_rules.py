@@ -291,6 +291,13 @@ def test_no_command_goes_through_a_shell():
     assert [path for path in BENCH_FILES + INSIDE_FILES + SITE_FILES if "shell=True" in path.read_text("utf-8")] == []
 
 
+def test_python_configuration_parses_as_it_stands():
+    files = sorted(paths.DEPLOY.rglob("*.py"))
+    assert files
+    for path in files:
+        ast.parse(path.read_text("utf-8"), str(path))
+
+
 def test_values_have_the_same_names():
     bench, production = (
         tomllib.loads((paths.DEPLOY / "values" / f"{name}.toml").read_text("utf-8")) for name in ("bench", "production")

@@ -18,7 +18,7 @@ from bench.catalog.server import SERVERS, Server
 CHOSEN_CACHE = "{{ cache }}"
 CACHE_URL = "CACHE_URL"
 # A block of a template.
-BLOCK = re.compile(r"{%-? *block (\w+)")
+BLOCK = re.compile(r"(?:{%-?|#%) *block (\w+)")
 
 
 def chain(stack: Stack, layers: Iterable[Layer]) -> tuple[Server, ...]:

@@ -43,6 +43,8 @@ class Engine(jinja2.Environment):
             keep_trailing_newline=True,
             trim_blocks=True,
             lstrip_blocks=True,
+            # A statement that is a comment in Python, so that a template of it parses.
+            line_statement_prefix="#%",
         )
 
     def join_path(self, template: str, parent: str) -> str:

@@ -54,6 +54,7 @@ keepalive = 30
 timeout = 30
 # How long a worker that is to stop may finish its requests; default 30.
 graceful_timeout = 30
+
 # No `max_requests`: a worker that ends so resets keep-alive connections on which a request is on its way.
 
 # --- Log ---
@@ -84,3 +85,4 @@ def on_starting(server):
         return True
 
     server.log.error_log.addFilter(short)
+

@@ -36,6 +36,7 @@ keepalive = 0
 timeout = 30
 # How long a worker that is to stop may finish its requests; default 30.
 graceful_timeout = 30
+
 # A worker is replaced after this many requests, and up to so many more, so that a leak of memory does not grow for ever
 # and not all are replaced at once. Default 0: never. https://docs.gunicorn.org/en/stable/settings.html#max-requests
 max_requests = 10000

@@ -20,7 +20,7 @@ worker_tmp_dir = "/dev/shm"
 # The control socket is one a user by default, so that two instances collide.
 control_socket_disable = True
 
-{% block worker %}
+#% block worker
 # How many requests a process does at a time. With more than one thread the default class, `sync`, becomes `gthread`.
 # Default: one. https://docs.gunicorn.org/en/stable/settings.html#worker-class
 worker_class = "sync"
@@ -30,23 +30,24 @@ threads = {{ threads }}
 # others idle. They concern `gthread`; defaults: 1000 and 2. https://docs.gunicorn.org/en/stable/settings.html#keepalive
 worker_connections = {{ threads }}
 keepalive = 0
-{% endblock %}
 
+#% endblock
 # --- Limits ---
 
 # A worker silent for longer is killed and replaced; default 30.
 timeout = {{ request_timeout_s }}
 # How long a worker that is to stop may finish its requests; default 30.
 graceful_timeout = {{ stop_timeout_s }}
-{% block recycling %}
-{% if max_requests %}
+
+#% block recycling
+#% if max_requests
 # A worker is replaced after this many requests, and up to so many more, so that a leak of memory does not grow for ever
 # and not all are replaced at once. Default 0: never. https://docs.gunicorn.org/en/stable/settings.html#max-requests
 max_requests = {{ max_requests }}
 max_requests_jitter = {{ max_requests_jitter }}
-{% endif %}
-{% endblock %}
 
+#% endif
+#% endblock
 # --- Log ---
 
 # Only errors, to the standard error stream.
@@ -62,19 +63,19 @@ loglevel = "warning"
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"
-{% if outermost %}
+#% if outermost
 # No header is believed that names another client: behind a server that ends TLS the site reads them; default 127.0.0.1.
 forwarded_allow_ips = ""
-{% else %}
+
+#% else
 # Only the reverse proxy can reach the socket, and it overwrites these headers, so they are believed; default 127.0.0.1.
 forwarded_allow_ips = "*"
 # Only the header that is overwritten there says that a client came over TLS; by default two more do.
 secure_scheme_headers = {"X-FORWARDED-PROTO": "https"}
 # No header sets SCRIPT_NAME or PATH_INFO; by default two can.
 forwarder_headers = ""
-{% endif %}
 
-
+#% endif
 def on_starting(server):
     """A request that cannot be read is logged in one line of at most 300 characters."""
 
@@ -85,10 +86,10 @@ def on_starting(server):
         return True
 
     server.log.error_log.addFilter(short)
-{% block hooks %}
-{% if outermost %}
 
 
+#% block hooks
+#% if outermost
 def when_ready(server):
     """Give each client {{ client_timeout_s }} s for the next piece of its request; default: as long as it likes.
 
@@ -99,5 +100,5 @@ def when_ready(server):
 
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", {{ client_timeout_s }}, 0))
-{% endif %}
-{% endblock %}
+#% endif
+#% endblock

@@ -1,5 +1,5 @@
-{% extends "gunicorn.conf.py" %}
-{% block worker %}
+#% extends "gunicorn.conf.py"
+#% block worker
 # An event loop in each process; how many requests of them run at a time is the site's to say (BENCHAPP_ASGI_THREADS).
 # Default "sync". https://docs.gunicorn.org/en/stable/asgi.html
 worker_class = "asgi"
@@ -9,4 +9,5 @@ asgi_loop = "uvloop"
 asgi_lifespan = "off"
 # Seconds that an idle connection stays open; default 2.
 keepalive = {{ client_keepalive_s }}
-{% endblock %}
+
+#% endblock

@@ -1,5 +1,5 @@
-{% extends "gunicorn.conf.py" %}
-{% block worker %}
+#% extends "gunicorn.conf.py"
+#% block worker
 # A greenlet for each client, which gives way while it waits. Default "sync".
 # https://docs.gunicorn.org/en/stable/design.html#async-workers
 worker_class = "gevent"
@@ -7,10 +7,9 @@ worker_class = "gevent"
 worker_connections = {{ web_connections }}
 # Seconds that an idle connection stays open; default 2.
 keepalive = {{ client_keepalive_s }}
-{% endblock %}
-{% block hooks %}
 
-
+#% endblock
+#% block hooks
 def post_worker_init(worker):
     """Let psycopg2 give way, and {{ threads }} requests at a time into the site; on SQLite, which never does, one."""
     # gevent has replaced Python's functions by now; the master, which reads this file, keeps its own.
@@ -48,4 +47,4 @@ def post_worker_init(worker):
                 spawn_later(0, free.release)
 
     worker.wsgi = application
-{% endblock %}
+#% endblock

@@ -1,5 +1,5 @@
-{% extends "gunicorn.conf.py" %}
-{% block worker %}
+#% extends "gunicorn.conf.py"
+#% block worker
 # uvicorn with the settings of the stack `uvicorn`. https://www.uvicorn.org/settings/
 # https://github.com/Kludex/uvicorn-worker
 from uvicorn_worker import UvicornWorker
@@ -29,9 +29,11 @@ class Worker(UvicornWorker):
 worker_class = Worker
 # Seconds that an idle connection stays open; default 2.
 keepalive = {{ client_keepalive_s }}
-{% endblock %}
-{% block recycling %}
+
+#% endblock
+#% block recycling
 # No `max_requests`: a worker that ends so resets keep-alive connections on which a request is on its way.
-{% endblock %}
-{% block hooks %}
-{% endblock %}
+
+#% endblock
+#% block hooks
+#% endblock
