@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fault = parser.add_argument(
         "--fault", action="append", metavar="F", help="a fault, or a group of them (repeatable; default: all)"
     )
-    options.completed(fault, lambda: (*FAULTS, *GROUPS))
+    options.completed(fault, lambda _: (*FAULTS, *GROUPS))
     parser.add_argument("--list-faults", action="store_true", help="print the faults, and what happens")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
     parser.add_argument("--rounds", type=options.count, metavar="R", help="how often each fault is made (default: 1)")

@@ -23,14 +23,15 @@ REPEATABLE = " (repeatable; default: {})"
 USUAL = "all but historic"
 
 
-def completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
-    """Have the shell complete the values of an option or argument with these names."""
-    action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete looks for it
+def completed(action: argparse.Action, names: Callable[[argparse.Namespace], Iterable[str]]) -> None:
+    """Have the shell complete the values of an option or argument with the names that there are for a command line."""
+    # argcomplete looks for it.
+    action.completer = lambda parsed_args, **_: list(names(parsed_args))  # type: ignore[attr-defined]
 
 
 def add_stacks(parser: argparse._ActionsContainer, name: str, **how: Any) -> None:
     """An option or argument that names stacks."""
-    completed(parser.add_argument(name, **how), lambda: catalog.read().stacks)
+    completed(parser.add_argument(name, **how), lambda _: catalog.read().stacks)
 
 
 def add_served(
@@ -120,7 +121,7 @@ def _add_named(
     """An option for one of these names; with `several` it is None without one, else `usual`."""
     how: dict[str, Any] = {"action": "append"} if several else {"default": usual}
     default = REPEATABLE.format(usual) if several else f" (default: {usual})"
-    completed(group.add_argument(option, metavar=option[2].upper(), help=words + default, **how), names)
+    completed(group.add_argument(option, metavar=option[2].upper(), help=words + default, **how), lambda _: names())
 
 
 def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
@@ -134,7 +135,7 @@ def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
         help=f"{known} ({repeatable}default: {names[0] if names else 'the first'})",
         **how,
     )
-    action.completer = lambda parsed_args, **_: _workloads(parsed_args.project, parsed_args.describe)  # type: ignore[attr-defined]
+    completed(action, lambda given: _workloads(given.project, given.describe))
 
 
 def _few(names: list[str]) -> str:

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = parser.add_argument(
         "--check", action="append", default=[], metavar="NAME", help="only this check (repeatable)"
     )
-    options.completed(check, lambda: (item.name for item in all_checks()))
+    options.completed(check, lambda _: (item.name for item in all_checks()))
     parser.add_argument(
         "--group",
         action="append",

@@ -9,15 +9,10 @@ import jinja2
 
 from bench import paths
 from bench.errors import BenchError
+from bench.serve.render import Engine
 
 FOLDER = paths.DEPLOY / "production"
-ENGINE = jinja2.Environment(
-    undefined=jinja2.StrictUndefined,
-    loader=jinja2.FileSystemLoader(FOLDER),
-    keep_trailing_newline=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+ENGINE = Engine(FOLDER)
 
 
 def write(name: str, target: Path, context: dict[str, Any]) -> Path:

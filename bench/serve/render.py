@@ -29,40 +29,38 @@ from bench.serve.layout import LOOPBACK, Places
 
 # Between the names of the templates that lie over each other, the uppermost first: no path has it.
 OVER = "\n"
-# Where shared templates are, by their names in `{% include %}`.
-HOMES = (SERVERS,)
 
 
 class Engine(jinja2.Environment):
-    """Templates by their paths; a name with several holds each one that lies over the next."""
+    """Templates by their paths, or by their names below `home`; a name with several holds each one that lies over the
+    next."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path) -> None:
         super().__init__(
             undefined=jinja2.StrictUndefined,
-            loader=jinja2.FunctionLoader(_source),
+            loader=jinja2.FunctionLoader(self._source),
             keep_trailing_newline=True,
             trim_blocks=True,
             lstrip_blocks=True,
             # A statement that is a comment in Python, so that a template of it parses.
             line_statement_prefix="#%",
         )
+        self.home = home
 
     def join_path(self, template: str, parent: str) -> str:
         """What `template` means in `parent`: in one that lies over another of that name, the other."""
         upper, _, below = parent.partition(OVER)
         return below if below and Path(upper).name == template else template
 
-
-def _source(name: str) -> tuple[str, str, Callable[[], bool]]:
-    named = name.partition(OVER)[0]
-    path = next((path for path in (home / named for home in HOMES) if path.is_file()), None)
-    if path is None:
-        raise jinja2.TemplateNotFound(named)
-    changed = path.stat().st_mtime_ns
-    return path.read_text("utf-8"), str(path), lambda: path.stat().st_mtime_ns == changed
+    def _source(self, name: str) -> tuple[str, str, Callable[[], bool]]:
+        path = self.home / name.partition(OVER)[0]
+        if not path.is_file():
+            raise jinja2.TemplateNotFound(str(path))
+        changed = path.stat().st_mtime_ns
+        return path.read_text("utf-8"), str(path), lambda: path.stat().st_mtime_ns == changed
 
 
-ENGINE = Engine()
+ENGINE = Engine(SERVERS)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def test_the_message_of_a_server_about_a_broken_file_is_shown(stack, layer, name
     deploy = shutil.copytree(paths.DEPLOY, tmp_path / "deploy")
     monkeypatch.setattr(paths, "DEPLOY", deploy)
     monkeypatch.setattr(render, "SERVERS", deploy / "servers")
-    monkeypatch.setattr(render, "HOMES", (deploy / "servers",))
+    monkeypatch.setattr(render.ENGINE, "home", deploy / "servers")
     composed = cases.resolve(kit(), stack, layer, database=NO_DATABASE)
     if isinstance(composed, CannotRun):
         pytest.skip(composed.reason)
