@@ -209,6 +209,15 @@ def children(processes: Iterable[Process]) -> set[psutil.Process]:
     return found
 
 
+def finish(process: Process, graceful: str, timeout_s: float) -> None:
+    """Have a process finish what it has begun and end: send the signal of that name once, and wait for its end for so
+    long."""
+    with contextlib.suppress(ProcessLookupError):
+        process.popen.send_signal(getattr(signal, f"SIG{graceful}"))
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.popen.wait(timeout_s)
+
+
 def stop(processes: list[Process], timeout_s: float = 5) -> None:
     """Stop every process, the last started first, and the rest of their process groups.
 

@@ -115,8 +115,9 @@ class Chain:
         supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
 
     def _restart_server(self, server: Server) -> None:
-        """Restart a server, one instance after another."""
+        """Restart a server, one instance after another, each when it has finished its requests, as systemd does."""
         for process in self._instances(server):
+            supervise.finish(process, server.graceful, float(self._case.settings["stop_timeout_s"]))
             supervise.stop([process])
             supervise.wait_accepting(self._replace(process.name), self._listeners[process.name][1], READY_TIMEOUT_S)
 

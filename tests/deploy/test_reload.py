@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ from bench.faults.scene import FIRST, Versions
 from bench.faults.visitors import PAGE, said
 from bench.serve import deployment, reload
 from tests.cases import resolved
-from tests.deploy.running import FEW, Up, client_of, command, get, runnable
+from tests.deploy.running import FEW, ONE, Up, client_of, command, get, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -121,6 +122,23 @@ def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site
         if inner.reload.application or inner.instances:
             assert visitors.failed == []
         serves_the_new_release(running.url, old)
+
+
+@pytest.mark.parametrize("stack", ["nginx-cherrypy", "nginx-waitress"])
+def test_a_restart_finishes_the_request_under_way(stack, site_url):
+    """Servers that cannot reload are restarted; there is no other instance that Nginx could ask once more."""
+    runnable(stack)
+    case = resolved(stack, database_url=site_url, changes={"stop_timeout_s": 10, **ONE})
+    answers = []
+    with deployment.deployed(case) as running:
+        asking = threading.Thread(
+            target=lambda: answers.append(get(f"{running.url}/__probe__/slow/1500/under-way/", timeout=20).status_code)
+        )
+        asking.start()
+        time.sleep(0.5)
+        running.chain.restart(case.servers[0].name)
+        asking.join()
+    assert answers == [200]
 
 
 def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
